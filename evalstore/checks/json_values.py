@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.display import shorten, shorten_to_line
@@ -21,7 +22,7 @@ ANYWHERE = "anywhere"
 their model to the form that was asked for."""
 _MOST_TRIES = 1_000
 """The most braces of an answer that are tried as the beginning of a value."""
-_BRACKET = re.compile(r"[\[{]")
+_BEGIN = re.compile(r"[\[{]\s*[\[{\"]")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 
 
@@ -43,21 +44,20 @@ def parse_answer(subject: CheckInput, *, fenced: bool | str = False) -> Json:
     try:
         return parse_json(text)
     except ValueError as error:
-        blocks = _json_blocks(text) if fenced else []
-        if fenced == ANYWHERE and not blocks:
-            blocks = _values(text)
-        if len(blocks) > 1:
-            where = "value" if fenced == ANYWHERE else "block of fenced code with JSON"
-            words = f"expected one {where}, found {len(blocks)}"
-            raise NotJsonError(f"the answer is not JSON: {words}") from None
-        if not blocks:
-            words = f"the answer is not JSON: {error}, found {shorten_to_line(text)}"
-            raise NotJsonError(words) from None
-    try:
-        return parse_json(blocks[0])
-    except ValueError as error:
-        words = f"the fenced code is not JSON: {error}, found {shorten_to_line(blocks[0])}"
-        raise NotJsonError(words) from None
+        problem = f"the answer is not JSON: {error}, found {shorten_to_line(text)}"
+    blocks = _json_blocks(text) if fenced else []
+    if fenced == ANYWHERE:
+        blocks = [block for block in blocks if _values(block)] or _values(text)
+    if len(blocks) > 1:
+        where = "value" if fenced == ANYWHERE else "block of fenced code with JSON"
+        problem = f"the answer is not JSON: expected one {where}, found {len(blocks)}"
+    elif blocks:
+        try:
+            return parse_json(blocks[0])
+        except ValueError as error:
+            found = shorten_to_line(blocks[0])
+            problem = f"the fenced code is not JSON: {error}, found {found}"
+    raise NotJsonError(problem)
 
 
 def _json_blocks(text: str) -> list[str]:
@@ -79,20 +79,29 @@ def is_bare(subject: CheckInput) -> bool:
 
 def _values(text: str) -> list[str]:
     """Return the one object between other words, else all outermost objects and lists."""
-    decoder = json.JSONDecoder(parse_constant=refuse_constant)
-    found: list[str] = []
-    end = 0
-    for _ in range(_MOST_TRIES):
-        if (bracket := _BRACKET.search(text, end)) is None:
-            break
-        end = bracket.end()
-        try:
-            _, end = decoder.raw_decode(text, bracket.start())
-        except (ValueError, RecursionError):
-            continue
-        found.append(text[bracket.start() : end])
+    found = [text[start:end] for _, start, end in find_values(text, "[{")]
     objects = [value for value in found if value.startswith("{")]
     return objects if len(objects) == 1 else found
+
+
+def find_values(text: str, brackets: str) -> Iterator[tuple[Json, int, int]]:
+    """Yield the outermost values between other words that begin with one of these brackets.
+
+    Each has the indexes of its start and of its end. A broken one ends them: no part of it counts.
+    """
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
+    bracket, end = re.compile(f"[{re.escape(brackets)}]"), 0
+    for _ in range(_MOST_TRIES):
+        if (found := bracket.search(text, end)) is None:
+            return
+        try:
+            value, end = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError):
+            if _BEGIN.match(text, found.start()):
+                return
+            end = found.end()
+        else:
+            yield value, found.start(), end
 
 
 def _fenced_blocks(text: str) -> list[tuple[str, str]]:

@@ -10,19 +10,13 @@ import re
 from bisect import bisect
 from collections.abc import Iterator
 
+_NAMES = "(?:think|thinking|thoughts?|seed:think)"
 _OPEN = re.compile(
-    r"<(think|thinking|thoughts?|seed:think)>|\[THINK\]|◁think▷|<\|START_THINKING\|>"
+    rf"<{_NAMES}>|\[THINK\]|◁think▷|<\|START_THINKING\|>"
     r"|(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>"
 )
-_OTHER_ENDS = {
-    "[THINK]": "[/THINK]",
-    "◁think▷": "◁/think▷",
-    "<|START_THINKING|>": "<|END_THINKING|>",
-}
+_CLOSE = re.compile(rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>")
 _CHANNEL_END = re.compile(r"<\|end\|>|(?=(?:<\|start\|>assistant)?<\|channel\|>final<)")
-_CLOSE = re.compile(
-    "|".join([r"</(?:think|thinking|thoughts?|seed:think)>", *map(re.escape, _OTHER_ENDS.values())])
-)
 _FINAL = re.compile(
     r"\s*(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>(.*?)(?:<\|(?:return|end)\|>)?\s*",
     re.DOTALL,
@@ -52,12 +46,11 @@ def without_thoughts(text: str) -> str:
         opened = _OPEN.match(shown)
         text = shown if opened or text is not answer else text
         if opened:
-            closed = _find_end(_end_of(opened), text, opened.end()) or next(
-                _find(_end_of(opened), text, opened.end()), None
-            )
+            end, start = _end_of(opened[0]), opened.end()
+            closed = _find_end(end, text, start) or next(_find(end, text, start), None)
             if closed is None:
                 return ""
-            unopened = sum(1 for _ in _find(_OPEN, text[opened.end() : closed.start()]))
+            unopened = sum(1 for _ in _find(_OPEN, text[start : closed.start()]))
         else:
             closed = _find_end(_CLOSE, text) if unopened else None
             if closed is None or any(_find(_OPEN, text[: closed.start()])):
@@ -70,10 +63,13 @@ def without_thoughts(text: str) -> str:
     return text if text is answer else text.lstrip()  # the blanks of an answer are its own
 
 
-def _end_of(opened: re.Match[str]) -> re.Pattern[str]:
+def _end_of(opened: str) -> re.Pattern[str]:
     """Return the mark that ends the thoughts which this one begins."""
-    end = f"</{opened[1]}>" if opened[1] else _OTHER_ENDS.get(opened[0])
-    return re.compile(re.escape(end)) if end else _CHANNEL_END
+    if opened.endswith("<|message|>"):
+        return _CHANNEL_END
+    is_start = "START" in opened
+    end = opened.replace("START", "END") if is_start else f"{opened[0]}/{opened[1:]}"
+    return re.compile(re.escape(end))
 
 
 def _find(mark: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Match[str]]:

@@ -8,17 +8,17 @@ leads to the score.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from evalstore.checks.bounds import reaches
 from evalstore.checks.types.json import find_at_path
 from evalstore.checks.types.judge import judge_of, scale_of
 from evalstore.display import as_text, shorten
 from evalstore.errors import NotRunError
+from evalstore.files.fields import is_finite
 from evalstore.judging.reply_parser import Unreadable, finished_text, keys_in, read_object
 from evalstore.judging.verdict_reply import (
     AGAIN,
@@ -45,33 +45,6 @@ _WHATEVER = "Whatever form of an answer is asked for above, this is the one that
 _OBJECT = "Answer with one JSON object and nothing else"
 _NAME = re.compile(r"\w+")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-
-
-class ReplyForm(Protocol):
-    """A format of replies: the instructions for a judge, and the parser of its reply."""
-
-    @property
-    def strictest(self) -> Mode:
-        """Return the strictest structured output that can be requested."""
-
-    @property
-    def schema(self) -> Json:
-        """Return the JSON Schema of the reply."""
-
-    def words(self, code: str | None) -> str:
-        """Return the instructions that are appended to the prompt; empty when the prompt has them.
-
-        `code` must be in the object; None with structured output.
-        """
-
-    def again(self, code: str | None) -> str:
-        """Return the instructions after an unreadable reply."""
-
-    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
-        """Read a judge's verdict from its reply; raises `Unreadable`."""
-
-    def give_up(self, reply: Reply, reason: str) -> JudgeReply:
-        """Return the result when no reply of the judge can be read."""
 
 
 def form_of(
@@ -189,10 +162,9 @@ class _ByCheck:
         result = undecided_reply(reply, reason)
         if self.check.get("invalid") != "lowest":
             return result
-        if "choices" in self.check and "scores" not in self.check:
-            return result._replace(verdict="fail")
         scores = self.check.get("scores", {}).values()
-        lowest = self._share(min(scores)) if scores else 0.0
+        unscored = None if "choices" in self.check else 0.0
+        lowest = self._share(min(scores)) if scores else unscored
         return result._replace(verdict="fail", score=lowest)
 
 
@@ -319,9 +291,9 @@ def _reasons() -> tuple[Json, str]:
 
 def _as_score(value: Json) -> float | None:
     """Return a finite number as a score; None for anything else, such as `true` or a text."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and is_finite(value) else None
+
+
+ReplyForm = Verdicts | Choices | Scores | OwnObjects
+"""A format of replies: the instructions for a judge, and the parser of its reply."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.judging.aggregation import combine_votes, judge_so_far
@@ -47,7 +45,7 @@ class ResultMeter:
         rule: str,
         keep: Filter,
         convert: Callable[[float, int], float],
-        prices: Mapping[str, Price] = MappingProxyType({}),
+        prices: Mapping[str, Price],
     ) -> None:
         """`rule` combines votes; `convert` makes an amount of the currency of USD at a time.
 
@@ -146,23 +144,18 @@ class CostReader:
         self,
         store: Store,
         convert: Callable[[float, int], float] = lambda usd, _: usd,
-        contents: Mapping[str, tuple[str, str]] = MappingProxyType({}),
-        prices: Mapping[str, Price] = MappingProxyType({}),
+        *,
+        prices: Mapping[str, Price],
     ) -> None:
         """`convert` makes an amount of the currency of USD at a time.
 
-        `contents` are kinds and texts by id that may not be stored yet. `prices` are those of today
-        by model version.
+        `prices` are those of today by model version.
         """
         self._store, self._today = store, prices
         self.later: dict[str, float] = {}
         """The cost in USD, at the prices of today, of calls whose price was not known."""
         self._convert = convert
         evaluators, models = store.load_all("evaluator"), store.load_all("model")
-        by_kind = {"evaluator": evaluators, "model": models}
-        for id, (kind, text) in contents.items():
-            if kind in by_kind:
-                by_kind[kind][id] = json.loads(text)
         self._models: dict[str, str | None] = {
             id: content.get("model") for id, content in evaluators.items()
         }

@@ -13,7 +13,7 @@ def read_usage(usage: Json, *, is_empty: bool) -> Usage:
     """Return the tokens that a server counted; impossible counts are ignored.
 
     A request always has tokens, and an answer has some unless it `is_empty`. Where the total is
-    more than both, the rest is reasoning, which is paid as output.
+    more than both, the rest is reasoning, which is paid as output; so is more than an answer has.
     """
 
     def count(*path: str) -> int | None:
@@ -29,6 +29,9 @@ def read_usage(usage: Json, *, is_empty: bool) -> Usage:
     sent, answered, total = (count(f"{name}_tokens") for name in ("prompt", "completion", "total"))
     if sent and total and total - sent > (answered or 0):
         answered = total - sent
+    reasoning = count("completion_tokens_details", "reasoning_tokens")
+    if answered is not None and reasoning is not None and reasoning > answered:
+        answered += reasoning
     return Usage(
         input_tokens=sent or None,
         output_tokens=answered if is_empty else answered or None,
@@ -37,7 +40,7 @@ def read_usage(usage: Json, *, is_empty: bool) -> Usage:
             ("prompt_cache_hit_tokens",),  # DeepSeek
             ("cached_tokens",),  # Moonshot
         ),
-        reasoning_tokens=count("completion_tokens_details", "reasoning_tokens"),
+        reasoning_tokens=reasoning,
         cache_write_tokens=first(
             ("prompt_tokens_details", "cache_write_tokens"),
             ("cache_creation_input_tokens",),  # Anthropic

@@ -7,9 +7,11 @@ from decimal import Decimal
 import pytest
 
 from evalstore.checks import read_check
+from evalstore.checks.base import CheckInput
+from evalstore.checks.json_values import ANYWHERE, NotJsonError, parse_answer
 from evalstore.checks.types.number import last_number
 from evalstore.files.markdown import scan_lines
-from evalstore.values import Json
+from evalstore.values import Json, Reply
 from evalstore.workspace.testfiles.check_block import take_block
 from tests.checks.checking import verdict
 
@@ -240,6 +242,25 @@ def test_digits_inside_a_word_are_no_number(text: str) -> None:
 )
 def test_a_number_in_another_form_is_not_read_in_part(text: str) -> None:
     assert last_number(text) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ('Run\n```bash\nls\n```\nto see {"a": 1}.', "pass"),
+        ('It is {"a": 1}, see [1].', "pass"),
+        ('It is {"x": {"a": 1},}', "fail"),
+        ('It is [{"a": 1},]', "fail"),
+        ('```json\n{"x": {"a": 1},}\n```', "fail"),
+    ],
+)
+def test_no_part_of_broken_json_between_words_is_the_answer(answer: str, right: str) -> None:
+    subject = CheckInput(Reply(answer), answer)
+    try:
+        value = parse_answer(subject, fenced=ANYWHERE)
+    except NotJsonError:
+        value = None
+    assert (value == {"a": 1}) == (right == "pass")
 
 
 @pytest.mark.parametrize(

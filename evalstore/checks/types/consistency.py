@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import NamedTuple
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.checks.json_values import find_values
 from evalstore.checks.types.number import last_number
 from evalstore.display import as_text, shorten
 from evalstore.files.fields import is_finite
-from evalstore.files.json_document import refuse_constant
 from evalstore.processes.patterns import SECONDS, compiled, pattern_problem
 from evalstore.values import Json
-
-_MOST_STARTS = 1_000
-"""The most braces of an answer that are tried as the beginning of an object."""
 
 
 class GroupError(ValueError):
@@ -130,28 +126,13 @@ def _value(answer: str, key: str, number: int) -> Json:
 
 def first_object(text: str) -> tuple[dict[str, Json], int] | None:
     """Return the first JSON object in a text, and the index of its start."""
-    decoder = json.JSONDecoder(parse_constant=refuse_constant)
-    start = -1
-    for _ in range(_MOST_STARTS):
-        start = text.find("{", start + 1)
-        if start < 0:
-            return None
-        try:
-            value, _end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            return value, start
-    return None
+    return next(((value, start) for value, start, _ in find_values(text, "{")), None)
 
 
 def number_value(value: Json, number: int) -> Decimal:
     """Return a value as a number, also if it is written as text; true is 1, false is 0."""
-    try:
-        decimal = Decimal(str(int(value) if isinstance(value, bool) else value).strip())
-    except InvalidOperation:
-        decimal = Decimal("NaN")
-    if not isinstance(value, int | float | str) or not decimal.is_finite():
+    decimal = to_number(int(value) if isinstance(value, bool) else value)
+    if decimal is None:
         raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is not a number")
     return decimal
 

@@ -272,6 +272,7 @@ def counts(sent: int, answered: int | None, total: int | None, **more: Any) -> d
 USAGES: dict[str, tuple[dict[str, Any], int, float | None]] = {
     "reasoning beside": (counts(10, 5, 515, **REASONING), 505, 5.06),
     "reasoning inside": (counts(10, 505, 515, **REASONING), 505, 5.06),
+    "reasoning beside, no total": (counts(10, 5, None, **REASONING), 505, 5.06),
     "only reasoning": (counts(21, 0, 81), 60, 0.621),
     "only a total": (counts(20, 198, 623), 603, 6.05),
     "some beside": (counts(10, 600, 1110, **REASONING), 1100, 11.01),
