@@ -69,6 +69,14 @@ class RevisionError(EvalstoreError):
     """A revision matches nothing in the store, or more than one object."""
 
 
+class NotARevisionError(RevisionError):
+    """A text cannot be a revision."""
+
+    def __init__(self, text: str, hint: str) -> None:
+        super().__init__(f"'{text}' is not a revision", hint=hint)
+        self.text = text
+
+
 class OutsideError(EvalstoreError):
     """The workspace uses a path outside of itself that its user has not allowed."""
 

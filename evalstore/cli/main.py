@@ -28,6 +28,7 @@ from evalstore.errors import (
     USAGE,
     EvalstoreError,
     ExcessiveError,
+    NotARevisionError,
     describe_bug,
 )
 
@@ -81,7 +82,9 @@ def _find_folder(named: Path | None) -> Path:
                 "the current folder has been removed", hint="change to another one with 'cd'"
             ) from error
     if not folder.is_dir():
-        raise EvalstoreError(f"there is no folder '{named}'")
+        from evalstore.files.fields import suggest_beside
+
+        raise EvalstoreError(f"there is no folder '{named}'", hint=suggest_beside(folder))
     return Path(os.path.normpath(folder))
 
 
@@ -167,6 +170,10 @@ def _run(argv: Sequence[str] | None) -> int:
             completion_init()
         _execute(arguments)
     except EvalstoreError as problem:
+        if isinstance(problem, NotARevisionError):
+            from evalstore.cli.usage_errors import hint_on_file
+
+            problem.hint = hint_on_file(here(), problem.text, arguments) or problem.hint
         output.failure(problem)
         return problem.exit_code
     except SystemExit as end:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_origin, get_type_hints
 import typer
 
 from evalstore.cli import completions, help
-from evalstore.errors import EvalstoreError
+from evalstore.errors import NotARevisionError
 from evalstore.planning.options import SelectionOptions
 
 Command = Callable[..., None]
@@ -49,10 +49,8 @@ WorkspaceOrRun = Annotated[
 def require_revision(command: str, text: str) -> None:
     """Raise `EvalstoreError` if the argument of a command that writes is the name of a file."""
     if PurePath(text).suffix and not text.startswith("@"):
-        raise EvalstoreError(
-            f"'{text}' is not a revision",
-            hint=f"'{shlex.join(['evalstore', command, '-o', text])}' writes a file",
-        )
+        written = shlex.join(["evalstore", command, "-o", text])
+        raise NotARevisionError(text, f"'{written}' writes a file")
 
 
 Output = Annotated[

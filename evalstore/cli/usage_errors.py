@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.exceptions import TyperException
 
 from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
 
 _WRONG_CHOICE = re.compile(r"(?:Value error, )?'(?P<value>.*)' is not one of (?P<names>'.*')\.?$")
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -55,6 +59,34 @@ def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
     return EvalstoreError(f"there is no command '{name}'", hint=hint)
 
 
+def hint_on_file(location: Location, text: str, arguments: Sequence[str]) -> str | None:
+    """Return a hint for a test file, also misspelt, in the place of a revision; None if it is none.
+
+    `arguments` are those of the command.
+    """
+    from evalstore.files.fields import nearest_file
+    from evalstore.planning.open_project import open_workspace
+    from evalstore.planning.path_targets import name_file
+
+    if PurePath(text).suffix not in ("", ".md"):
+        return None
+    try:
+        workspace = open_workspace(location)
+        files = workspace.find_files("tests", ".md")
+    except EvalstoreError:
+        return None
+    name = name_file(location, workspace, text)
+    is_path = "/" in text or text.endswith(".md")
+    meant = name if name in files else nearest_file(text, files, cutoff=0.6 if is_path else 0.8)
+    if meant is None:
+        return None
+    if {"diff", "show"} & {*arguments}:
+        return f"did you mean '{meant}'?"
+    if "stats" in arguments:
+        return "write a run, such as @; 'evalstore stats --by file' has a row for each test file"
+    return f"write a run, such as @; 'evalstore show {meant}' shows the results of the test file"
+
+
 def _explain_value(message: str, parameter: Any, context: Any) -> EvalstoreError:
     from evalstore.files.fields import suggest
 
@@ -62,7 +94,10 @@ def _explain_value(message: str, parameter: Any, context: Any) -> EvalstoreError
     choice = _WRONG_CHOICE.match(message)
     if choice:
         names = re.findall(r"'([^']*)'", choice["names"])
+        suffix = choice["value"].rpartition(".")[2]
         hint = suggest(choice["value"], names, "values")
+        if parameter is not None and "." in choice["value"] and suffix in names:
+            hint = f"write '{parameter.opts[0]} {suffix} > {choice['value']}'"
         return EvalstoreError(f"{place}'{choice['value']}' is not a valid value", hint=hint)
     for pattern, text in _RULES:
         if pattern.match(message):

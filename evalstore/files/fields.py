@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.errors import FileProblem
@@ -278,11 +278,26 @@ def _hint_elsewhere(name: str, known: Iterable[str], elsewhere: Mapping[str, str
 
 def suggest_file(path: str, known: Iterable[str], plural: str = "test files") -> str:
     """Suggest the file with the nearest name, whatever its folder and ending, or list all."""
+    known = sorted(known)
+    near = nearest_file(path, known)
+    return f"did you mean '{near}'?" if near else _list(tuple(known), plural)
+
+
+def nearest_file(path: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the file with the nearest name, whatever its folder and ending."""
     stems: dict[str, str] = {}
     for file in sorted(known):
         stems.setdefault(PurePosixPath(file).stem, file)
-    near = difflib.get_close_matches(PurePosixPath(path).stem, stems, n=1)
-    return f"did you mean '{stems[near[0]]}'?" if near else _list(tuple(stems.values()), plural)
+    near = difflib.get_close_matches(PurePosixPath(path).stem, stems, n=1, cutoff=cutoff)
+    return stems[near[0]] if near else None
+
+
+def suggest_beside(path: Path) -> str | None:
+    """Suggest the nearest name in the folder of a path that does not exist."""
+    try:
+        return nearest(path.name, [each.name for each in path.parent.iterdir()])
+    except OSError:
+        return None
 
 
 def suggest(name: str, known: Iterable[str], plural: str) -> str:

@@ -52,16 +52,24 @@ _SUFFIXES: dict[str, Format] = {
 }
 
 
+def has_format(path: Path) -> bool:
+    """Return whether the suffix of a file names a format."""
+    return _format_of(path) is not None
+
+
+def _format_of(path: Path) -> Format | None:
+    name = path.name.casefold()
+    return next((found for suffix, found in _SUFFIXES.items() if name.endswith(suffix)), None)
+
+
 def find_format(path: Path, format: Format | None = None) -> Format:
     """Return the format of a file, by its suffix unless it is given; raises `EvalstoreError`."""
-    name = path.name.casefold()
-    by_suffix = next((found for suffix, found in _SUFFIXES.items() if name.endswith(suffix)), None)
-    chosen = format or by_suffix
+    chosen = format or _format_of(path)
     if chosen is None:
-        raise EvalstoreError(
-            f"the suffix of '{path}' names no format",
-            hint=f"end the name with {', '.join(_SUFFIXES)}, or add --format",
-        )
+        hint = f"end the name with {', '.join(_SUFFIXES)}, or add --format"
+        if path.suffix.lower() in (".html", ".htm"):
+            hint = f"'evalstore report -o {path}' writes a page"
+        raise EvalstoreError(f"the suffix of '{path}' names no format", hint=hint)
     if chosen == "parquet":
         parquet.require_pyarrow()
     return chosen

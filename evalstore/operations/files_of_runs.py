@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import RevisionError
 from evalstore.files.fields import suggest_file
-from evalstore.operations.side_names import WORKSPACE, side_name
+from evalstore.operations.side_names import side_name
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.path_history import find_later_name
 from evalstore.planning.path_targets import name_file
@@ -31,9 +31,8 @@ def find_test_file(
     names = _possible_names(location, workspace, path)
     name = next((name for name in names if name in files), None)
     if name is None:
-        is_now = side == WORKSPACE
         raise RevisionError(
-            f"{side_name(side)} {'has' if is_now else 'knew'} no test file '{path}'",
+            f"{side_name(side)} has no test file '{path}'",
             hint=suggest_file(path, files),
         )
     return name
@@ -55,9 +54,13 @@ def find_file_of_run(
             workspace.settings.paths["tests"],
         )
         later = find_later_name(store, run, names, folder)
-        if later is None:
-            raise
-        raise RevisionError(str(error), hint=f"it was renamed to '{later}'") from None
+        if later is not None:
+            raise RevisionError(str(error), hint=f"it was renamed to '{later}'") from None
+        tests = workspace.find_files("tests", ".md")
+        if now := next((name for name in names if name in tests), None):
+            hint = f"the workspace has it now: 'evalstore show @work:{now}' shows it"
+            raise RevisionError(str(error), hint=hint) from None
+        raise
 
 
 def _possible_names(location: Location, workspace: WorkspaceFolder, path: str) -> list[str]:

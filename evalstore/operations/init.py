@@ -77,7 +77,7 @@ BARE = f"""\
 # evaluatorsTemperature: 0
 """
 """The settings of a workspace without tests."""
-IGNORED = (b".evalstore/", b".env", b".env.local")
+IGNORED = (b".evalstore/", b".env", b".env.local", b"evalstore-report.html")
 
 
 @dataclass

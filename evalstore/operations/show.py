@@ -76,6 +76,8 @@ class ShownItem:
     it is to be seen from the related results, as these are all."""
     in_progress: RunInProgress | None = None
     """How far it is, if it is a run in progress."""
+    edit: str = ""
+    """Of a test file of a run: what became of it since; empty if nothing, or if it is not known."""
     cases: ShownCases | None = None
     """Those of a long test file, which are in files, and neither in its content nor related."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self, cast
 
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import RemoteError
+from evalstore.files.fields import suggest_beside
 from evalstore.sharing.layout import FORMAT_FILE, digest_of_index, pack_name
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
 
@@ -85,7 +86,8 @@ class BundleFiles:
             file = path.open("rb")
         except OSError as problem:
             raise RemoteError(
-                f"the bundle '{path}' cannot be read: {problem.strerror or problem}"
+                f"the bundle '{path}' cannot be read: {problem.strerror or problem}",
+                hint=None if path.exists() else suggest_beside(path),
             ) from problem
         with file:
             yield cls(path, file)

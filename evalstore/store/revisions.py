@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from evalstore.display import plural, short
-from evalstore.errors import RevisionError
+from evalstore.errors import NotARevisionError, RevisionError
 from evalstore.runs import Run
 from evalstore.store.ids import as_bytes
 from evalstore.store.store import Store
@@ -105,9 +105,8 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
         )
     prefix = text.lower()
     if not _PREFIX.match(prefix):
-        raise RevisionError(
-            f"'{text}' is not a revision",
-            hint="write @, @~1, @work, or the first digits of an id as 'evalstore log' shows them",
+        raise NotARevisionError(
+            text, "write @, @~1, @work, or the first digits of an id as 'evalstore log' shows them"
         )
     if len(prefix) < MIN_PREFIX:
         raise RevisionError(f"'{text}' is too short", hint=f"write at least {MIN_PREFIX} digits")

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from evalstore.errors import StoreError
 from evalstore.files.atomic_write import temporary_file
+from evalstore.files.fields import suggest_beside
 from evalstore.store import migrations
 from evalstore.store.location import StoreLocation
 from evalstore.store.schema_objects import refuse_foreign
@@ -38,7 +39,7 @@ def open_unchanged(location: StoreLocation) -> Iterator[Store]:
         return
     path = location
     if not path.is_file():
-        raise StoreError(f"there is no store at '{path}'")
+        raise StoreError(f"there is no store at '{path}'", hint=suggest_beside(path))
     if not Path(f"{path}-wal").exists() and _is_current(path):
         with closing(Store.open(path, immutable=True)) as store:
             yield store

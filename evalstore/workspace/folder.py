@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evalstore.errors import EvalstoreError, FileProblem, OutsideError, WorkspaceError
 from evalstore.files.access import LARGEST_TEXT, normalise, read_file
+from evalstore.files.fields import suggest_beside
 from evalstore.files.yaml12 import read_yaml
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
@@ -59,7 +60,8 @@ class WorkspaceFolder:
             text = normalise(read(self.config, LARGEST_TEXT))
         except FileProblem as problem:
             place = name if problem.line is None else f"{name}:{problem.line}"
-            raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
+            hint = problem.hint or (None if self.config.exists() else suggest_beside(self.config))
+            raise EvalstoreError(f"{place}: {problem.message}", hint=hint) from problem
         try:
             settings = read_settings(text, self._overrides)
         except FileProblem as problem:

@@ -441,6 +441,58 @@ def test_an_edit_since_the_shown_run_is_told_with_the_reason_of_the_status(
     assert "a run would" not in prompted("show", "tests/t.md", "--prompt", "kind").stdout
 
 
+def test_a_shown_case_names_its_run_when_its_test_has_changed_since(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    def lines(*argv: str) -> list[str]:
+        shown = evalstore("show", *argv).stdout.splitlines()
+        return [line for line in shown if line.startswith("as in run ")]
+
+    write()
+    evalstore("run", "-q")
+    assert not lines("tests/t.md")
+    edit(Path("tests/t.md"), "10 euros", "20 euros")
+    assert lines("tests/t.md") == ["as in run <short>, the test has changed since"]
+    assert not lines("@:tests/t.md::")
+    tree(Path(), {"tests/t.md": "# 👤\n"})
+    assert lines("tests/t.md") == ["as in run <short>, the test file has errors now"]
+    Path("tests/t.md").unlink()
+    assert lines("tests/t.md") == ["as in run <short>, the test file is gone now"]
+    write()
+    assert not lines("tests/t.md")
+    evalstore("run", "-q")
+    edit(Path("tests/t.md"), "contains: 10 euros", "contains: euros")
+    assert lines("tests/t.md") == ["as in run <short>, the test has changed since"]
+
+
+def test_a_shown_case_without_an_answer_names_its_run_when_its_test_has_changed_since(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    echo.failing = "euros"
+    write()
+    evalstore("run", "-q")
+    edit(Path("tests/t.md"), "# 👤\n\n10 euros", "# 👤\n\n20 euros")
+    shown = evalstore("show", "tests/t.md").stdout
+    assert "\nas in run <short>, the test has changed since\n" in shown
+
+
+def test_a_shown_file_with_several_cases_names_what_became_of_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    first = "tests/weather.md in run <short>"
+    assert (
+        evalstore("show", "tests/weather.md", "-m", "scripted/one").stdout.splitlines()[1] == first
+    )
+    edit(workspace / "tests/weather.md", "Rome", "Roma")
+    for argv in (("tests/weather.md", "-m", "scripted/one"), ("tests/weather.md",)):
+        second = evalstore("show", *argv).stdout.splitlines()[1]
+        assert second == f"{first}, the test has changed since"
+    assert evalstore("show", "@:tests/weather.md").stdout.splitlines()[1] == first
+    row = evalstore("show", "tests/weather.md::city=Rome").stdout
+    assert "\nas in run <short>, the row is gone now\n" in row
+
+
 @pytest.mark.parametrize("name", ["brief", "kind", "no prompt"])
 def test_a_system_prompt_can_be_named(prompted: Evalstore, name: str) -> None:
     line = re.compile(rf"^(pass|fail)  tests/t\.md \({name}\)  scripted/one$", re.MULTILINE)
@@ -514,7 +566,7 @@ def test_a_file_with_several_cases_has_the_results_of_one_candidate_or_prompt(
         ),
         (
             ("tests/wether.md",),
-            "error: run <short> knew no test file 'tests/wether.md'\n"
+            "error: run <short> has no test file 'tests/wether.md'\n"
             "hint: did you mean 'tests/weather.md'?\n",
         ),
     ],

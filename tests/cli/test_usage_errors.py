@@ -200,12 +200,12 @@ NEAREST = {
     ),
     "show @:tests/wether.md": (
         2,
-        "run <short> knew no test file 'tests/wether.md'",
+        "run <short> has no test file 'tests/wether.md'",
         "did you mean 'tests/weather.md'?",
     ),
     "show @:tests/nope.md": (
         2,
-        "run <short> knew no test file 'tests/nope.md'",
+        "run <short> has no test file 'tests/nope.md'",
         "the test files are tests/weather.md",
     ),
     "label tests/nope.md pass": (
@@ -218,6 +218,92 @@ NEAREST = {
         "there is no test file 'tests/other/wether.txt'",
         "did you mean 'tests/weather.md'?",
     ),
+    "show tests/wether": (
+        2,
+        "'tests/wether' is not a revision",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "show weather": (2, "'weather' is not a revision", "did you mean 'tests/weather.md'?"),
+    "diff wether.md": (2, "'wether.md' is not a revision", "did you mean 'tests/weather.md'?"),
+    "diff @ tests/wether.md": (
+        2,
+        "'tests/wether.md' is not a revision",
+        "did you mean 'tests/weather.md'?",
+    ),
+    **{
+        f"stats {file}": (
+            2,
+            f"'{file}' is not a revision",
+            "write a run, such as @; 'evalstore stats --by file' has a row for each test file",
+        )
+        for file in ("tests/weather.md", "weather.md", "tests/wether.md")
+    },
+    **{
+        f"{command} tests/weather.md": (
+            2,
+            "'tests/weather.md' is not a revision",
+            "write a run, such as @; 'evalstore show tests/weather.md' shows the results of the "
+            "test file",
+        )
+        for command in ("report", "export")
+    },
+    "report weather.html": (
+        2,
+        "'weather.html' is not a revision",
+        "'evalstore report -o weather.html' writes a file",
+    ),
+    "show tests/new.md": (
+        2,
+        "run <short> has no test file 'tests/new.md'",
+        "the workspace has it now: 'evalstore show @work:tests/new.md' shows it",
+    ),
+    "bundle verify tests/maps.txt": (
+        6,
+        "the bundle 'ROOT/tests/maps.txt' cannot be read: No such file or directory",
+        "did you mean 'map.txt'?",
+    ),
+    "merge .evalstore/stor.db": (
+        6,
+        "there is no store at 'ROOT/.evalstore/stor.db'",
+        "did you mean 'store.db'?",
+    ),
+    "-c evalstor.yaml status": (
+        2,
+        "evalstor.yaml: cannot be read: No such file or directory",
+        "did you mean 'evalstore.yaml'?",
+    ),
+    "-C test status": (2, "there is no folder 'test'", "did you mean 'tests'?"),
+    "stats -o run.csv": (
+        2,
+        "--output: 'run.csv' is not a valid value",
+        "write '-o csv > run.csv'",
+    ),
+    **{
+        f"report -o run.{suffix}": (
+            2,
+            f"a report cannot be 'run.{suffix}'",
+            "a report is HTML or Markdown: end the name with .html or .md",
+        )
+        for suffix in ("pdf", "docx", "txt", "PDF")
+    },
+    **{
+        f"report -o run.{suffix}": (
+            2,
+            f"a report cannot be 'run.{suffix}'",
+            "a report is HTML or Markdown: end the name with .html or .md; "
+            f"'evalstore export -o run.{suffix}' writes the results for other programs",
+        )
+        for suffix in ("xml", "junit.xml", "json", "csv")
+    },
+    **{
+        f"{command} -o run.{suffix}": (
+            2,
+            f"the suffix of 'run.{suffix}' names no format",
+            f"'evalstore report -o run.{suffix}' writes a page",
+        )
+        for command in ("export", "run")
+        for suffix in ("html", "htm")
+    },
 }
 
 
@@ -230,8 +316,12 @@ def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
     provider = "code: local\ntype: openai\nbaseURL: http://127.0.0.1:1\n"
     tree(workspace, {**files, "tests/data/q.csv": "q\na\n", "providers/local.yaml": provider})
     evalstore("run")
+    if "new.md" in command:
+        tree(workspace, {"tests/new.md": (workspace / "tests/weather.md").read_text()})
     exit_code, message, hint = NEAREST[command]
+    message = message.replace("ROOT", str(workspace))
     assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
+    assert not list(workspace.glob("run.*"))
 
 
 def test_a_prompt_stands_for_the_test_files_that_use_it(

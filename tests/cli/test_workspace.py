@@ -71,7 +71,9 @@ def test_init_makes_a_workspace_that_runs(
     test = tmp_path / "new/tests/hello.md"
     test.write_text(test.read_text().replace(", French", ""))
     assert evalstore("-C", "new", "run").exit_code == 0
-    assert (tmp_path / "new/.gitignore").read_text() == ".evalstore/\n.env\n.env.local\n"
+    assert (
+        tmp_path / "new/.gitignore"
+    ).read_text() == ".evalstore/\n.env\n.env.local\nevalstore-report.html\n"
 
 
 def test_init_leaves_what_is_there(
@@ -82,7 +84,9 @@ def test_init_leaves_what_is_there(
     (tmp_path / ".gitignore").write_text("*.pyc")
     evalstore("init")
     assert (tmp_path / "evalstore.yaml").read_text() == "attempts: 2\n"
-    assert (tmp_path / ".gitignore").read_text() == "*.pyc\n.evalstore/\n.env\n.env.local\n"
+    assert (
+        tmp_path / ".gitignore"
+    ).read_text() == "*.pyc\n.evalstore/\n.env\n.env.local\nevalstore-report.html\n"
 
 
 def test_init_completes_what_a_killed_one_began(
@@ -107,7 +111,7 @@ def test_init_overwrites_no_link_and_no_byte_of_gitignore(
     assert not (tmp_path / "outside.md").exists()
     assert (
         tmp_path / "new/.gitignore"
-    ).read_bytes() == b"\xff\xfe\n.evalstore/\n.env\n.env.local\n"
+    ).read_bytes() == b"\xff\xfe\n.evalstore/\n.env\n.env.local\nevalstore-report.html\n"
 
 
 def test_init_says_what_cannot_be_written(
@@ -423,13 +427,13 @@ def test_unreadable_checks_are_reported_once(workspace: Path, evalstore: Evalsto
             [
                 "14: there is no check 'icontains'",
                 "15: there is no check 'contain'",
-                "16: the check needs 'expected'",
+                "16: the check 'equals' has no setting 'a'",
             ],
         ),
         (
             ["equals: {a: 1, bad: 2}", "contains: ''", "contains: '{{city}}'", "length: {max: x}"],
             [
-                "14: the check needs 'expected'",
+                "14: the check 'equals' has no setting 'a'",
                 "15: the check 'contains' has an empty 'expected'",
                 "17: 'max' must be a whole number, not 'x'",
             ],

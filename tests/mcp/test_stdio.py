@@ -189,7 +189,7 @@ def test_statistics_are_by_group(agent: ConnectedClient) -> None:
         (
             "explain_case",
             {"case": "../../etc/passwd"},
-            "knew no test file '../../etc/passwd'",
+            "has no test file '../../etc/passwd'",
             "test file",
         ),
         ("trust", {}, "there is no tool 'trust'", "the tools are check, diff,"),

@@ -160,7 +160,7 @@ def test_a_case_has_an_address(address: str) -> None:
     response, text = ask(address, path)
     assert (response.status, response.headers["Location"]) == (302, f"{run}#case-2"), text
     (error, hint) = ask(address, "case/tests/none.md")[1].splitlines()
-    assert error.endswith("knew no test file 'tests/none.md'")
+    assert error.endswith("has no test file 'tests/none.md'")
     assert hint.startswith("hint: the test files are ")
 
 

@@ -53,6 +53,8 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
         print_lines([explained_place(explanation)], columns)
     else:
         print_lines((_place(place, with_verdict=several) for place in view.places), columns)
+    if explanation and explanation.run and explanation.edit:
+        output.line(f"as in run {output.short(explanation.run)}, {explanation.edit}")
     is_judged = any(shown_place.is_judged for shown_place in view.places)
     print_lines(missing_lines(view, is_judged=is_judged), columns)
     own, others = own_judgements(view), [*other_judgements(view)]

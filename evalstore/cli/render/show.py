@@ -169,7 +169,8 @@ def _print_cases(item: ShownItem) -> None:
     _heading("cases", item.id)
     if "file" in related:
         where = f"run {output.short(related['run'])}" if "run" in related else "the workspace"
-        output.line(f"{output.safe(related['file'])} in {where}")
+        edit = f", {item.edit}" if item.edit else ""
+        output.line(f"{output.safe(related['file'])} in {where}{edit}")
     print_results(item)
     _suggest_failure(item)
     batches: Iterable[CaseBatch] = item.cases or ()

@@ -13,7 +13,7 @@ from evalstore.files.fields import suggest
 from evalstore.operations.chosen_results import CasePrompts, ChosenResults, FoundResult
 from evalstore.operations.prompt_names import find_prompt, name_prompts
 from evalstore.operations.views.newest_results import find_newest_results
-from evalstore.operations.views.planned_work import find_planned_work
+from evalstore.operations.views.planned_work import find_edit_of, find_planned_work
 from evalstore.operations.views.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
@@ -86,8 +86,10 @@ def explain_case(
         explanation = explain_stored_result(
             location, store, result, newest.runs[result], cells=cells
         )
-    planned = None if revision else find_planned_work(location, result)
-    return replace(explanation, former=former, planned=planned)
+    if revision:
+        return replace(explanation, former=former)
+    planned, edit = find_planned_work(location, result), find_edit_of(location, result)
+    return replace(explanation, former=former, planned=planned, edit=edit)
 
 
 def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset[str]:

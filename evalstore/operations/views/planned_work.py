@@ -1,4 +1,4 @@
-"""Finds what a run would do about a shown result, such as after an edit of its test."""
+"""Finds what became of the test of a shown result, and what a run would do about it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.reasons import Explainer
+from evalstore.store.case_files import StoredCases
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
     from evalstore.planning.reason import Reason
     from evalstore.results import Result
 
@@ -52,6 +54,39 @@ def find_planned_work(location: Location, result: Result) -> PlannedWork | None:
     except EvalstoreError:
         return None  # 'check' lists errors of files; what is stored can be shown all the same
     return None
+
+
+def find_edit(location: Location, file: str, node: str) -> str:
+    """Return in words what became of a test file; empty if its cases still have this node."""
+    with open_project(location) as project:
+        unread = _unread(project, file)
+        return unread or (_CHANGED if project.reading.nodes[file] != node else "")
+
+
+def find_edit_of(location: Location, result: Result) -> str:
+    """Return in words what became of the test of a result; empty if it is the same."""
+    with open_project(location) as project:
+        if unread := _unread(project, result.file):
+            return unread
+        cases = project.reading.files[result.file].cases
+        if isinstance(cases, StoredCases):
+            cases = [case for _, case in cases.labelled([result.row])]
+        case = next((case for case in cases if case.row == result.row), None)
+        if case is None:
+            return "the row is gone now"
+        now = case.tests[0], case.evaluation
+        is_same = now == (result.test, result.evaluation) and result.prompt in case.prompts
+        return "" if is_same else _CHANGED
+
+
+_CHANGED = "the test has changed since"
+
+
+def _unread(project: Project, file: str) -> str:
+    """Return why the cases that a test file has now are not known; empty if they are."""
+    if file not in project.reading.tests:
+        return "the test file is gone now"
+    return "" if file in project.reading.files else "the test file has errors now"
 
 
 def _is_of(cell: Cell, result: Result) -> bool:

@@ -11,6 +11,7 @@ from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.first_pushes import first_push_of
 from evalstore.operations.show import IN_PROGRESS, ShownItem, show_file, show_item
 from evalstore.operations.views.case_reference import read_reference
+from evalstore.operations.views.planned_work import find_edit
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
 from evalstore.store.revisions import WORK, RunInProgressError, resolve
 
@@ -194,7 +195,10 @@ def _explain_case(
                 return show_workspace_file(location, error.file, chosen.results, in_file=in_file)
             with open_store(location) as store:
                 run, file = newest.run.id, newest.file
-                return show_file(location, store, run, file, chosen, in_file=in_file)
+                item = show_file(location, store, run, file, chosen, in_file=in_file)
+            if not reference.revision:
+                item.edit = find_edit(location, file, item.id)
+            return item
     if is_chosen:
         raise EvalstoreError(
             "'--model' and '--prompt' select among the results of a case",

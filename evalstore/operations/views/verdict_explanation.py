@@ -84,6 +84,8 @@ class VerdictExplanation:
     """The models with results of this case that are not candidates of the workspace now."""
     planned: PlannedWork | None = None
     """What a run would do about the result, such as after an edit of its test."""
+    edit: str = ""
+    """What became of the test since the run, in words; empty if nothing, or if it is not known."""
 
     @property
     def model(self) -> str:
