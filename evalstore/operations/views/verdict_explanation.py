@@ -166,10 +166,11 @@ def _describe_check(check: FailedCheck) -> Json:
 
 
 def _describe_history(history: ResultHistory) -> Json:
+    later = {"changes": to_json(history.later), "run": _describe_run(history.later_run)}
     return {
         "passes": history.passes,
         "since": _describe_run(history.since),
-        "before": _describe_run(history.before) if history.before else None,
+        "before": _describe_run(history.before),
         "changes": to_json(history.changes),
         "verdicts": list(history.counts.verdicts),
         "judged": history.counts.judged,
@@ -177,19 +178,14 @@ def _describe_history(history: ResultHistory) -> Json:
         "flips": history.counts.changes,
         "runsSearched": history.searched,
         "isCut": history.is_cut,
-        **({"later": _describe_later(history)} if history.later else {}),
+        **({"later": later} if history.later else {}),
         **({"pending": True} if history.is_pending else {}),
         **({"attempts": to_json(history.attempts)} if history.attempts else {}),
     }
 
 
-def _describe_later(history: ResultHistory) -> Json:
-    run = history.later_run
-    return {"changes": to_json(history.later), "run": _describe_run(run) if run else None}
-
-
-def _describe_run(run: Run) -> Json:
-    return {
+def _describe_run(run: Run | None) -> Json:
+    return run and {
         "run": run.id,
         "started": iso(run.started),
         "author": run.author,
