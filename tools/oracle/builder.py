@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -64,6 +66,15 @@ class Builder:
     def copy(self, old: str, new: str) -> None:
         """Copy a file."""
         shutil.copyfile(self.folder / old, self.folder / new)
+
+    def commit(self) -> None:
+        """Commit all files with git."""
+        day = f"{self.now // 1_000_000_000} +0000"
+        git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "--allow-empty", "-m", day)):
+            environment = {"PATH": os.environ["PATH"], "HOME": str(self.place.home)}
+            environment |= {"GIT_AUTHOR_DATE": day, "GIT_COMMITTER_DATE": day}
+            subprocess.run([*git, *words], cwd=self.folder, env=environment, check=True)
 
     def call(self, *arguments: str) -> None:
         """Run a command of the program; raises `EvalstoreError` when it cannot do its work."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from evalstore.files.atomic_write import write_whole
 from tools.oracle.builder import Build, Builder
 from tools.oracle.commands import Command, commands_for
-from tools.oracle.masks import masked
+from tools.oracle.masks import masked, stored_ids
 from tools.oracle.programs import Place, Program, place_in
 
 if TYPE_CHECKING:
@@ -72,12 +72,14 @@ class Programs:
         finally:
             self._idle.put(taken)
 
-    def ask(self, source: Place, commands: list[Command], now: int) -> Iterator[str]:
+    def ask(
+        self, source: Place, commands: list[Command], now: int, stored: frozenset[str]
+    ) -> Iterator[str]:
         """What the program says about a copy of a workspace, to each command."""
         with ThreadPoolExecutor(self._count) as pool:
-            yield from pool.map(lambda command: self._said(source, command, now), commands)
+            yield from pool.map(lambda command: self._said(source, command, now, stored), commands)
 
-    def _said(self, source: Place, command: Command, now: int) -> str:
+    def _said(self, source: Place, command: Command, now: int, stored: frozenset[str]) -> str:
         with self.one() as (program, place):
             shutil.rmtree(place.base)
             shutil.copytree(source.base, place.base)
@@ -87,7 +89,9 @@ class Programs:
                 parts += [("exit code", b"%d" % code), ("output", out), ("error output", err)]
             parts += _files(place.out)
             return "".join(
-                f"--- {name}\n{masked(command.line, part, place)}\n" for name, part in parts if part
+                f"--- {name}\n{masked(command.line, part, place, stored)}\n"
+                for name, part in parts
+                if part
             )
 
 
@@ -124,9 +128,13 @@ def make(programs: Programs, path: Path, build: Build, work: Path, wanted: re.Pa
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_TREE, packed.getvalue())
-        lines = {"now": now, "commands": [asdict(command) for command in commands]}
+        lines = {
+            "now": now,
+            "commands": [asdict(command) for command in commands],
+            "ids": (ids := stored_ids(source.workspace / ".evalstore/store.db")),
+        }
         archive.writestr(_COMMANDS, json.dumps(lines, indent=1))
-        for number, said in enumerate(programs.ask(source, commands, now)):
+        for number, said in enumerate(programs.ask(source, commands, now, frozenset(ids))):
             archive.writestr(f"said/{number}", said)
     write_whole(path, written.getvalue())
     return len(commands)
@@ -144,7 +152,8 @@ def compare(
             for number, fields in enumerate(recorded["commands"])
             if wanted.search(str(command := Command(**fields)))
         }
-        said = programs.ask(source, list(commands.values()), recorded["now"])
+        ids = frozenset(recorded["ids"])
+        said = programs.ask(source, list(commands.values()), recorded["now"], ids)
         for (number, command), after in zip(commands.items(), said, strict=True):
             before = archive.read(f"said/{number}").decode()
             same = before == after

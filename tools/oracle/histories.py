@@ -236,7 +236,7 @@ def failures(b: Builder) -> None:
 
 
 def edits(b: Builder) -> None:
-    """Forty files in three folders after eight rounds of random edits, and partial runs."""
+    """Forty files in three folders after eight rounds of random edits and commits, partial runs."""
     chance = Random(11)
     b.write(settings(candidates=["careful", "hasty"], evaluators=[]))
     b.write(numbers("careful", 17) | numbers("hasty", 3))
@@ -246,7 +246,8 @@ def edits(b: Builder) -> None:
     }
     first = dict(text)
     paths = {n: f"tests/{'abc'[n % 3]}/f{n}.md" for n in text}
-    b.write({paths[n]: text[n] for n in text})
+    b.write({paths[n]: text[n] for n in text} | {".gitignore": ".evalstore/\n"})
+    b.commit()
     b.run()
     for _ in range(8):
         for n in chance.sample(sorted(text), 6):
@@ -264,6 +265,8 @@ def edits(b: Builder) -> None:
                 text[n] = first[n]
             if kind != "remove":
                 b.write({paths[n]: text[n]})
+        if chance.random() < 0.7:
+            b.commit()
         b.run(*chance.choice(([], ["-m", "hasty"], ["tests/a"], ["--lf"], ["-t", "t1"])))
 
 
