@@ -34,7 +34,7 @@ _KEYS = (
 
 
 def browser(setting: Setting) -> Iterator[Figure]:
-    """Workspaces of one file with few and with very many rows, and of many files."""
+    """Workspaces of one file with few and with many rows, and of many files."""
     floor, _ = _browse(setting, None)
     for count in setting.browsed:
         root = setting.asked(count)
@@ -45,7 +45,7 @@ def browser(setting: Setting) -> Iterator[Figure]:
 
 
 def browse_million(setting: Setting, root: Path, title: str, store: str) -> Iterator[Figure]:
-    """A workspace with very many stored answers, whose search index is not made yet."""
+    """A workspace with many stored answers, whose search index is not made yet."""
     times, cost = _browse(setting, root, store)
     yield from _figures(title, {}, times, cost, most=_MIB_OF_MILLION)
 

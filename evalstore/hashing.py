@@ -304,7 +304,7 @@ def row_key(values: dict[str, Json]) -> str:
 
 
 def _case(case: Case) -> Description:
-    """Describe a case; tuples are shared, as there may be very many cases."""
+    """Describe a case; tuples are shared, as there may be many cases."""
     described = {
         "row": case.row,
         "key": case.key,

@@ -49,7 +49,7 @@ def with_contents(text: str, *, is_brief: bool = False) -> str:
 
 
 def _contents(text: str, *, is_brief: bool) -> str:
-    """Links to the sections as a list; those of a page with very many in one paragraph."""
+    """Links to the sections as a list; those of a page with many in one paragraph."""
     sections: list[list[str]] = []
     for level, title, anchor in headings(text):
         link = f"[{title}](#{anchor})"

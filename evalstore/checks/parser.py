@@ -164,7 +164,7 @@ def split(definition: Json, line: int | None) -> tuple[str, dict[str, Json]]:
         if value is not None or kind.main not in settings:
             settings = {kind.main: value, **settings}
     elif value is False:
-        raise FileProblem(f"to turn a check round, write '{name}' with 'not: true'", line)
+        raise FileProblem(f"to reverse a check, write '{name}' with 'not: true'", line)
     elif value not in (None, True):
         example = _example(kind, name)
         hint = f"as in '{example}'" if example else f"write '- {name}', with nothing behind it"

@@ -105,4 +105,4 @@ class CircuitBreaker:
     def _stop(self, model: ModelKey, reason: str) -> None:
         if model not in self._reasons:
             self._reasons[model] = reason
-            self._warn(f"model '{model[0]}' is not asked any more: {reason}")
+            self._warn(f"model '{model[0]}' is not asked again in this run: {reason}")

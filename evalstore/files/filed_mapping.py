@@ -16,7 +16,7 @@ _FEW = 10_000
 
 
 class FiledMapping(Mapping[K, V]):
-    """Values by ids, or by tuples of ids; of very many only some bytes each are in memory.
+    """Values by ids, or by tuples of ids; of many only some bytes each are in memory.
 
     Values that are read in the order in which they were added are read quickly.
     """

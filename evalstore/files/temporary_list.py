@@ -1,4 +1,4 @@
-"""Keeps very many small values in a temporary file, compressed, and sorts them there."""
+"""Keeps many small values in a temporary file, compressed, and sorts them there."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def stats(location: Location, arguments: StatsArguments) -> Document:
 
 
 def search(location: Location, arguments: SearchArguments) -> Document:
-    """Return a page of the stored texts that contain words; of very many, of the newest."""
+    """Return a page of the stored texts that contain words; of many, of the newest."""
     from evalstore.operations.grep import Searcher
 
     kinds = () if arguments.within is None else (arguments.within,)

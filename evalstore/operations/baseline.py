@@ -124,7 +124,7 @@ class GateRuns:
 
 
 def is_same_result(was: Result, now: Result) -> bool:
-    """Return whether two results stand on the same answers and judgements."""
+    """Return whether two results have the same answers and judgements."""
     return (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
 
 

@@ -52,7 +52,7 @@ class PairDetails:
         now.read(pair.now for pair in pairs)
 
     def read_all(self, pairs: Iterable[Pair]) -> None:
-        """Read what is shown of very many pairs."""
+        """Read what is shown of many pairs."""
         left = iter(pairs)
         while batch := list(islice(left, _AT_ONCE)):
             self.read(batch)

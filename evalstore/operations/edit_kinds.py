@@ -1,4 +1,4 @@
-"""Lists of the edits of test files, of which very many are in temporary files."""
+"""Lists of the edits of test files, of which many are in temporary files."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class DistinctEdits(FiledSequence[Difference]):
 
 
 def keep_differences(differences: Iterable[Difference]) -> Sequence[Difference]:
-    """Return differences as a list, or if there are very many in a temporary file."""
+    """Return differences as a list, or if there are many in a temporary file."""
     return keep_values(differences, _pack, lambda values: Difference(*values))
 
 

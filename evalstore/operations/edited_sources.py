@@ -191,7 +191,7 @@ def is_use_of(subject: str, names: Collection[str]) -> bool:
 
 
 def _differs_widely(was: CaseFile, now: CaseFile) -> bool:
-    """Return whether a file is long and very many of its cases are in parts that differ."""
+    """Return whether a file is long and many of its cases are in parts that differ."""
     if not (isinstance(was.cases, StoredCases) and isinstance(now.cases, StoredCases)):
         return max(len(was.cases), len(now.cases)) > _MOST_ROWS
     old, new = (list(cases.smallest_parts()) for cases in (was.cases, now.cases))

@@ -140,7 +140,7 @@ class FileChanges:
     def _find_sources(
         self, files: Mapping[str, SourceChanges | None]
     ) -> dict[str, tuple[str, ...]]:
-        """Return what was edited where these files differ; nothing if they are very many."""
+        """Return what was edited where these files differ; nothing if they are many."""
         if len(files) > _MOST_READ:
             return {}
         project = self._project

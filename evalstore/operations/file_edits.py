@@ -65,7 +65,7 @@ def find_edits(
     Parts of a long file that both versions have are not read.
 
     Of equal edits of several rows only the first is listed. One that is filled in otherwise in
-    other rows names its row. `changes` tell whose bytes differ. Very many are in temporary files.
+    other rows names its row. `changes` tell whose bytes differ. Many are in temporary files.
     """
     known = changes or {}
     found = {file: EditKinds(len(now.cases)) for file, (_, now) in files.items()}

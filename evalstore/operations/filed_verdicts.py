@@ -1,4 +1,4 @@
-"""Finds the verdicts of very many results of a run, which a temporary file keeps."""
+"""Finds the verdicts of many results of a run, which a temporary file keeps."""
 
 from __future__ import annotations
 

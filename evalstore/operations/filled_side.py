@@ -1,6 +1,6 @@
 """Fills in the verdicts that the older side of a comparison lacks, from the runs before it.
 
-A run lacks those of cases that its selection left out, and of pending ones. Of very many such
+A run lacks those of cases that its selection left out, and of pending ones. Of many such
 results only columns of numbers are in memory.
 """
 

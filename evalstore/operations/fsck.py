@@ -33,7 +33,7 @@ class FsckReport:
 
 
 def fsck(location: Location, *, repair: bool = False) -> FsckReport:
-    """Check the whole store; with `repair`, remove before what cannot be read any more."""
+    """Check the whole store; with `repair`, remove before what can no longer be read."""
     removed: Mapping[str, int] = {}
     if repair:
         with open_store(location) as store:

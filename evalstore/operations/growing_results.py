@@ -1,4 +1,4 @@
-"""Results that are added one by one, of which very many are in a temporary file."""
+"""Results that are added one by one, of which many are in a temporary file."""
 
 from __future__ import annotations
 

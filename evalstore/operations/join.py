@@ -69,9 +69,7 @@ def join_run(
             return JoinReport(run.id, 0, 0, 0, 0.0, run.status)
         require_joinable(run)
         if run.is_silent:
-            listener.note(
-                f"no other program works on run {run.id[:8]} any more: this one continues it"
-            )
+            listener.note(f"no other program is working on run {run.id[:8]}: this one continues it")
         with restored(store, location, run) as known:
             return _take_part(known, run, options, listener)
 

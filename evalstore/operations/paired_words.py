@@ -1,4 +1,4 @@
-"""Keeps what is known of very many pairs of results, mostly the same of all, in little memory."""
+"""Keeps what is known of many pairs of results, mostly the same of all, in little memory."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
 
 _FIRST = 200
-"""Of very many cells, so many are planned first for who waits."""
+"""Of many cells, so many are planned first for who waits."""
 
 
 def compute_status(
@@ -48,7 +48,7 @@ def compute_status(
 ) -> Status:
     """Return what a run would do and what changed, and cache it for the next `status`.
 
-    Without `whole`, the list of items is missing. That of very many cells is in a temporary file.
+    Without `whole`, the list of items is missing. That of many cells is in a temporary file.
     """
     began = time.time_ns()
     workspace = open_workspace(location)
@@ -85,7 +85,7 @@ def describe_scope(
 ) -> tuple[Status, bool]:
     """Return the status of a scope, and whether a check of it runs a Python file.
 
-    `items` makes what keeps the items of the plan. Very many cells are planned batch by batch,
+    `items` makes what keeps the items of the plan. Many cells are planned batch by batch,
     unless the plan of a batch depends on later ones; else a list of items is in memory. `note` is
     called with each plan; those of batches come before that of all cells if all are planned then.
     """
@@ -113,7 +113,7 @@ def describe_scope(
 
 
 def _tell_first(project: Project, scope: Scope, cells: StreamedCells) -> None:
-    """Tell what is planned for the first of very many cells, before all are compared."""
+    """Tell what is planned for the first of many cells, before all are compared."""
     items = FiledItems()
     list_items(project, plan_cells(project, scope, [*islice(cells, _FIRST)]), items)
     note_reached("cases", 0, len(cells), items)

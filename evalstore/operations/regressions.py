@@ -106,7 +106,7 @@ def find_regressions(
     Without a baseline the newest complete run of `GateRuns` that judged a case decides, or outside
     of git the newest in which it passed; where there is none, the newest other one. Files and rows
     are followed from run to run, however old. With a baseline they are the results that broke in
-    the comparison of the two runs. Very many regressions are in a temporary file.
+    the comparison of the two runs. Many regressions are in a temporary file.
     """
     store, folder = project.store, project.settings.paths["tests"]
     if baseline:
@@ -126,7 +126,7 @@ def find_regressions(
 
 
 def keep_regressions(regressions: Iterable[Regression]) -> Sequence[Regression]:
-    """Return regressions as a list, or if there are very many in a temporary file."""
+    """Return regressions as a list, or if there are many in a temporary file."""
     return keep_values(regressions, _pack, _unpack)
 
 
@@ -374,7 +374,7 @@ def _is_before(baseline: Baseline, run: Run) -> bool:
 
 
 def _last_decision(failure: _Failure, was: Result, past: Run) -> _Failure | None:
-    """Return a failure with the run of its last decision; None if that was no pass."""
+    """Return a failure with the run of its last decision; None if that was not a pass."""
     if failure.passed_in or was.verdict == "undecided":
         return failure
     return failure._replace(passed_in=past.id) if was.verdict == "pass" else None

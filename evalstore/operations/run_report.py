@@ -64,7 +64,7 @@ def _list_failures(failures: dict[str, int]) -> list[Json]:
 
 
 def _list_regressions(regressions: Sequence[Regression] | None) -> Json:
-    """Return regressions as JSON, which is made while it is printed if there are very many."""
+    """Return regressions as JSON, which is made while it is printed if there are many."""
     if isinstance(regressions, FiledSequence):
         return map(to_json, regressions)
     return to_json(regressions)

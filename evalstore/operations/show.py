@@ -152,7 +152,7 @@ def _show_in_progress(store: Store, id: str) -> ShownItem:
 
 
 def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -> None:
-    """Mark the results of a run that broke or were fixed in it, unless there are very many."""
+    """Mark the results of a run that broke or were fixed in it, unless there are many."""
     if sum(run.verdicts.values()) > MOST_COMPARED:
         return
     folder = open_workspace(location).settings.paths["tests"]

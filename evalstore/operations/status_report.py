@@ -162,7 +162,7 @@ class Status:
         *("in_progress", "short_limit"),
     )
     items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
-    """The items of the plan; may be missing when only the numbers were requested. Of very many
+    """The items of the plan; may be missing when only the numbers were requested. Of many
     they are in a temporary file, and are read from it whenever they are iterated over."""
     ask: int
     record: int

@@ -1,4 +1,4 @@
-"""Adds up the status of a workspace batch by batch, so that very many rows fit in memory."""
+"""Adds up the status of a workspace batch by batch, so that many rows fit in memory."""
 
 from __future__ import annotations
 

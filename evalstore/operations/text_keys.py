@@ -1,4 +1,4 @@
-"""Finds the texts that an id of a result belongs to, of very many in little memory."""
+"""Finds the texts that an id of a result belongs to, of many in little memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHIFT = 56
 
 
 class TextKeys:
-    """The numbers of texts by the ids that stand for them: a dozen bytes for each of very many."""
+    """The numbers of texts by the ids that stand for them: a dozen bytes for each of many."""
 
     def __init__(self) -> None:
         self._few: dict[str, list[int]] = {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE = 5_000
-"""Texts that are in memory together while very many are placed."""
+"""Texts that are in memory together while many are placed."""
 _OF_CASES = frozenset[Kind](("tests", "instructions"))
 """The kinds of text that results have by their cases."""
 
@@ -89,7 +89,7 @@ def place_documents(
     documents: Sequence[tuple[Kind, str]],
     by_name: Callable[[str], bool] | None = None,
 ) -> PlacedTexts:
-    """Find the places of very many texts, as `find_places` does.
+    """Find the places of many texts, as `find_places` does.
 
     Each result is read once, and few of the texts are in memory. With `by_name`, only those are
     returned whose `file::row` it accepts.
@@ -198,7 +198,7 @@ class _ListedPlaces:
 
 
 class _FiledPlaces:
-    """Notes the places of very many texts in a temporary file, and six bytes of each in memory."""
+    """Notes the places of many texts in a temporary file, and six bytes of each in memory."""
 
     def __init__(self, count: int) -> None:
         self.left = count
@@ -257,7 +257,7 @@ def _sorted_value(text: ListedText) -> list[object]:
 
 
 class PlacedTexts:
-    """Very many texts with their cases in a temporary file, sorted by place."""
+    """Many texts with their cases in a temporary file, sorted by place."""
 
     def __init__(self) -> None:
         self._values = SortedValues()

@@ -1,4 +1,4 @@
-"""Iterates over the cells of a command in batches, so that very many need little memory."""
+"""Iterates over the cells of a command in batches, so that many need little memory."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class CaseCells(NamedTuple):
 
 
 class StreamedCells(Collection[Cell]):
-    """The cells of very many cases; unless they are few, each iteration builds them."""
+    """The cells of many cases; unless they are few, each iteration builds them."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Knows how the cells of very many cases follow each other, in a few bytes for each case."""
+"""Knows how the cells of many cases follow each other, in a few bytes for each case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the cells that did not pass when they last ran, among very many, in little memory."""
+"""Finds the cells that did not pass when they last ran, among many, in little memory."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RowIndex:
-    """Finds rows of a stored test file; of the names of very many rows it keeps digests."""
+    """Finds rows of a stored test file; of the names of many rows it keeps digests."""
 
     def __init__(self, file: CaseFile) -> None:
         self._cases = file.cases

@@ -75,7 +75,7 @@ def unknown_tags(tags: Iterable[str], known: Collection[str]) -> list[str]:
 def suggest_word(expression: str, files: Mapping[str, CaseFile]) -> str | None:
     """Suggest the nearest word for the first of `-k` that no file or row has; None without one.
 
-    Of very many cases only the first are read.
+    Of many cases only the first are read.
     """
     cases = ((path, case.row) for path, file in files.items() for case in file.cases)
     places = [f"{path}::{row}".casefold() for path, row in islice(cases, _MOST_CASES)]

@@ -207,7 +207,7 @@ class CaseSession:
                 self.refused = _with_hint(error)
         now = self._by_place.get(case.place)
         if now is None:
-            pytest.fail("the case is not in the workspace any more", pytrace=False)
+            pytest.fail("the case is no longer in the workspace", pytrace=False)
         return now
 
     # --- reporting

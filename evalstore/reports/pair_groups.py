@@ -1,6 +1,6 @@
 """Pairs the results of two sides by their numbers, and keeps groups of the pairs.
 
-A pair is made when it is read: of very many pairs only the numbers of their results are in memory.
+A pair is made when it is read: of many pairs only the numbers of their results are in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NONE = -1
 _AT_ONCE = 2_000
 """About how many pairs are read together."""
 _KEPT = 5_000
-"""The most pairs of a group that stay in memory: few of very many are costly to read again."""
+"""The most pairs of a group that stay in memory: few of many are costly to read again."""
 Numbers = tuple[int, int]
 """The numbers of the results of both sides of a pair."""
 

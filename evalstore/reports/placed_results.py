@@ -1,6 +1,6 @@
 """Keeps the results of a side of a comparison, with columns of what pairs and counts them.
 
-Of very many results only the columns are in memory, about 60 bytes each; they are in a file.
+Of many results only the columns are in memory, about 60 bytes each; they are in a file.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class CasePart(NamedTuple):
-    """A part of a file with very many cases: about a thousand of them."""
+    """A part of a file with many cases: about a thousand of them."""
 
     first: int
     """The number in the file of its first case."""
@@ -33,7 +33,7 @@ class CasePart(NamedTuple):
 
 
 class StoredCases(Sequence[Case]):
-    """The cases of a file with very many of them; a few thousand are in memory at a time."""
+    """The cases of a file with many of them; a few thousand are in memory at a time."""
 
     def __init__(self, node: str, content: Json, load: Load) -> None:
         """`load` loads nodes of cases by id, and raises `StoreError` when one is missing."""

@@ -1,4 +1,4 @@
-"""The cases of some parts of a file with very many of them."""
+"""The cases of some parts of a file with many of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_ONCE = 32
 
 
 def cases_of_parts(cases: StoredCases, parts: Sequence[CasePart]) -> Sequence[Case]:
-    """Return the cases of those of the smallest parts that are given; very many are read later."""
+    """Return the cases of those of the smallest parts that are given; many are read later."""
     if sum(part.size for part in parts) <= _FEW:
         return tuple(cases.read(parts))
     return _CasesOfParts(cases, parts)

@@ -1,4 +1,4 @@
-"""A set of very many ids in little memory: 16 bytes for each."""
+"""A set of many ids in little memory: 16 bytes for each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FoundIds(Set[str]):
             return False
 
     def isdisjoint(self, ids: Iterable[object]) -> bool:
-        """Return whether none of these is in the set; it is asked for very many cases."""
+        """Return whether none of these is in the set; it is asked for many cases."""
         return not any(id in self for id in ids)
 
     def _has(self, number: int) -> bool:

@@ -55,7 +55,7 @@ def check_store(store: Store) -> tuple[int, list[Damage]]:
 
 
 def repair_store(store: Store) -> Mapping[str, int]:
-    """Remove what cannot be read any more; returns how many rows, by kind of row.
+    """Remove what can no longer be read; returns how many rows, by kind of row.
 
     That are runs that describe too much, and judgements, nodes and runs that refer to a row that
     is missing, or removed. Raises `StoreError` for a store that cannot be read whole: what it

@@ -1,4 +1,4 @@
-"""Finds the results that ids belong to, decoding few of the nodes of very many results.
+"""Finds the results that ids belong to, decoding few of the nodes of many results.
 
 Ids are looked for in the canonical JSON of the nodes, and only nodes that have some are decoded.
 """

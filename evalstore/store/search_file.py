@@ -43,7 +43,7 @@ _BATCH, _LARGE_BATCH = 4_000, 20_000
 """Texts in one transaction, for which other writers, and an interruption, wait.
 
 Their ids are in no order: with fewer texts, the same pages are written more often. That counts
-where very many are missing."""
+where many are missing."""
 _MANY = 1_000_000
 """With more missing texts the batches and the cache are large."""
 _LARGEST_BATCH = 16_000_000

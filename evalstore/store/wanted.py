@@ -36,7 +36,7 @@ class UnwantedError(StoreError):
     """Nobody waits any more for what was read."""
 
     def __init__(self) -> None:
-        super().__init__("this was not read to its end, as nobody waits for it any more")
+        super().__init__("this was not read to its end, as nobody is waiting for it")
 
 
 class _Thread(local):

@@ -68,7 +68,7 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
     """
     if not path.is_file():
         raise EvalstoreError(
-            f"the workspace has no file '{path.name}' any more",
+            f"the workspace no longer has a file '{path.name}'",
             hint="what a run has recorded of it is still shown",
         )
     command = editor_command(os.environ, path, line)

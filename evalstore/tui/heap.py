@@ -2,7 +2,7 @@
 
 A collection of garbage stops the screen while it looks through what was made lately, or through
 everything. So it looks at less at once; what there is when the browser begins, of which hardly
-anything ever becomes garbage, is left out of it; and as long as a page with very many cases is
+anything ever becomes garbage, is left out of it; and as long as a page with many cases is
 open, of which none is garbage, only what was made lately is looked through.
 """
 
@@ -38,7 +38,7 @@ def collect_little_at_once() -> None:
 
 
 class LargePages:
-    """The open pages with very many cases: meanwhile not everything is looked through."""
+    """The open pages with many cases: meanwhile not everything is looked through."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class LargePages:
         self._has_begun = False
 
     def hold(self, page: object, cases: int) -> None:
-        """Look through nothing but what was made lately, if a page has got very many cases."""
+        """Look through nothing but what was made lately, if a page has got many cases."""
         if cases < MANY:
             return
         self._open.add(id(page))
@@ -70,7 +70,7 @@ class LargePages:
                 self._later(_COLLECT_SECONDS, self._collect)
 
     def _collect(self) -> None:
-        """Collect what was left, once nothing is read; not if a page has very many cases by now."""
+        """Collect what was left, once nothing is read; not if a page has many cases by now."""
         if self._open:
             return
         if any(worker.is_running for worker in self._workers):

@@ -1,4 +1,4 @@
-"""Digests of very many values in little memory: about ten bytes for each."""
+"""Digests of many values in little memory: about ten bytes for each."""
 
 from __future__ import annotations
 

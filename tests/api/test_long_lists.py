@@ -1,4 +1,4 @@
-"""Very many results, rows and texts are in a temporary file, and are read as if in a list."""
+"""Many results, rows and texts are in a temporary file, and are read as if in a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Treats files of some dozen rows as if they had very many, so that tests of these are quick."""
+"""Treats files of some dozen rows as if they had many, so that tests of these are quick."""
 
 from __future__ import annotations
 

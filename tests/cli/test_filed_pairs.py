@@ -1,4 +1,4 @@
-"""What `diff` prints of very many pairs, which are in files, is what it prints of few."""
+"""What `diff` prints of many pairs, which are in files, is what it prints of few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `run` prints of very many regressions, which are in files, is what it prints of few."""
+"""What `run` prints of many regressions, which are in files, is what it prints of few."""
 
 from __future__ import annotations
 

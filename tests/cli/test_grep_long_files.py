@@ -1,4 +1,4 @@
-"""Texts of files with very many rows: found where they are, and few of the results are decoded."""
+"""Texts of files with many rows: found where they are, and few of the results are decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with very many rows: what is stored as it is read is what would be stored at once."""
+"""Files with many rows: what is stored as it is read is what would be stored at once."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def test_a_statement_cannot_wait_for_the_answer(talk: Path, evalstore: Any) -> N
     (talk / "tests/talk.md").write_text(text)
     assert evalstore("check").stderr == (
         "error: tests/talk.md:7: 'sample' is known only when there is an answer\n"
-        "hint: in instructions an expression over it stands by itself, "
+        "hint: in instructions write an expression with it, "
         "as in `{{ sample.output_text }}`\n"
     )
 

@@ -54,7 +54,7 @@ _copies = count()
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with a file of hundreds of rows, which is treated as one of very many."""
+    """A workspace with a file of hundreds of rows, which is treated as one of many."""
     return make_place(tmp_path, monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""The status of very many rows without a run, added up in batches, is that of the whole plan."""
+"""The status of many rows without a run, added up in batches, is that of the whole plan."""
 
 from __future__ import annotations
 

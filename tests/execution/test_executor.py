@@ -470,7 +470,7 @@ def test_a_wait_that_is_longer_than_the_timeout_ends_the_model(lab: Lab) -> None
     assert lab.run().failed == 2
     assert len(lab.asked) == 1
     assert lab.warned == [
-        "model 'm' is not asked any more: too many (it asks to wait 10,000 s, "
+        "model 'm' is not asked again in this run: too many (it asks to wait 10,000 s, "
         "and the timeout is 120 s)"
     ]
 
@@ -515,7 +515,7 @@ def test_a_refused_key_stops_that_model_with_one_message(lab: Lab) -> None:
     outcome = lab.run()
     assert outcome.asked == 10
     assert outcome.failures == {"locked: no such key": 10}
-    assert lab.warned == ["model 'locked' is not asked any more: no such key"]
+    assert lab.warned == ["model 'locked' is not asked again in this run: no such key"]
     assert sum(1 for request in lab.asked if request.code == "locked") <= 2
     assert len(lab.stored("failures")) <= 2
 

@@ -1,4 +1,4 @@
-"""Texts by the ids that stand for them, also of very many."""
+"""Texts by the ids that stand for them, also of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary of very many cells is the same whether their cases are read one by one or not."""
+"""The summary of many cells is the same whether their cases are read one by one or not."""
 
 from __future__ import annotations
 

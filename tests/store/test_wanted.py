@@ -1,4 +1,4 @@
-"""What a thread reads ends when nobody waits for it any more, in both databases."""
+"""What a thread reads ends when nobody is waiting for it, in both databases."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def as_number(value: Json, *, commas: bool = False) -> int | float | str | None:
 
 
 def plain_number(number: Decimal) -> int | float | str:
-    """Return an integer if it is whole, else a float, or a text if a float has less digits."""
+    """Return an integer if it is whole, else a float, or a text if a float has fewer digits."""
     if _is_whole(number):
         return int(number)
     near = float(number)

@@ -55,11 +55,11 @@ def bundle(
 ) -> None:
     """Share results as one file.
 
-    For machines that no folder connects: 'create' writes all results to a file, or with --since
-    only what is new since a run. 'unbundle' copies from it what the store does not have, and
-    checks every row. A bundle that was made with --since presumes the earlier runs, and is refused
-    by a store that does not have them. 'verify' checks every byte and every row of a bundle; it
-    needs neither a workspace nor a store.
+    For machines without a shared folder: 'create' writes all results to a file, or with --since
+    only what is new since a run. 'unbundle' copies from it what the store does not have, and checks
+    every row. A bundle that was made with --since presumes the earlier runs, and is refused by a
+    store that does not have them. 'verify' checks every byte and every row of a bundle; it needs
+    neither a workspace nor a store.
 
     Exit code 1: 'verify' found a problem. 6: the file is not a bundle, is damaged, or presumes
     runs that the store does not have.
@@ -173,7 +173,7 @@ def merge(
 ) -> None:
     """Copy the results of another store.
 
-    What the store has already is left out, and every row is checked before it is stored. The other
+    What the store already has is left out, and every row is checked before it is stored. The other
     store is never changed: if it is a file of an older version, a copy of it is migrated.
 
     Exit code 6: one of the stores is damaged or cannot be used.

@@ -34,7 +34,7 @@ def export(
     """Write the results of a run for other programs.
 
     A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
-    replaced in one step when all of it is written. '.xml' is JUnit XML. inspect, langbite and
+    replaced in one step once all of it is written. '.xml' is JUnit XML. inspect, langbite and
     every-eval-ever write a new folder.
     """
     from evalstore.operations.export import write_export, write_exports

@@ -27,18 +27,19 @@ def fsck(
     ] = False,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Remove from the store what cannot be read any more."),
+        typer.Option("--repair", help="Remove from the store what can no longer be read."),
     ] = False,
     json: options.Json = False,
 ) -> None:
     """Verify every id and reference of the store or a remote.
 
     With --repair, judgements whose answers are missing, and runs that lack a part or describe more
-    than can be read, are removed from the store before. Pull or merge first what others have.
+    than can be read, are removed from the store first. Pull or merge what others have before that.
 
     Of a remote, every index, every pack and every row in them is read and checked, and nothing is
     changed. What is damaged is listed with the files to remove, so that a push writes their rows
-    again. A pack that no index lists is of an interrupted push, which uses it when it is repeated.
+    again. A pack that no index lists comes from an interrupted push, which uses it when it is
+    repeated.
     """
     if remote:
         if repair:

@@ -75,11 +75,11 @@ def diff(
 ) -> None:
     """Show what broke, was fixed or changed between two runs.
 
-    Without B, run A is compared with the workspace; without A, the last run is.
-    Cases that were asked anew and have the same verdict and, word for word, the same answer are
-    counted apart; -v lists them.
-    With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
-    With --prompt X --vs Y the same of two system prompts, with each candidate.
+    Without B, run A is compared with the workspace; without A, the last run is. Cases that were
+    asked again and have the same verdict and, word for word, the same answer are counted
+    separately; -v lists them. With --model X --vs Y: what Y does worse and better than X in one
+    run, by default the last. With --prompt X --vs Y: the same for two system prompts, with each
+    candidate.
     """
     from evalstore.cli.render.history import print_diff
     from evalstore.operations import diff as operations
@@ -237,9 +237,9 @@ def log(
     A run says which tests, system prompts, candidates and evaluators changed since the runs before
     it, and how many results broke and were fixed (in at most the newest 10). With FILE: the runs
     that first judged an edit of it, with the edits, and those in which only its verdicts changed;
-    the verdicts are those of the file. With FILE::ROW: the same of a row.
-    With --failures: failed calls and how to fix them; with FILE, those of its cases. With --graph:
-    the runs that others pushed to a remote have lanes of their own.
+    the verdicts are those of the file. With FILE::ROW: the same for a row. With --failures: failed
+    calls and how to fix them; with FILE, those of its cases. With --graph: the runs that others
+    pushed to a remote have lanes of their own.
     """
     from evalstore.cli.render.history import print_log
 

@@ -64,9 +64,9 @@ def label(
 ) -> None:
     """Label an answer pass or fail, overriding the judges.
 
-    A label overrides checks, too, and counts until the instructions or the checks of the case are
+    A label also overrides checks, and counts until the instructions or the checks of the case are
     edited. A new label by the same person replaces the old one. With --remove the label no longer
-    counts, and the other verdicts do again; the store keeps both.
+    counts and the other verdicts count again; the store keeps both.
     """
     from evalstore.operations.label import label as operation
 

@@ -72,7 +72,7 @@ def remote(
         str | None,
         typer.Option(
             metavar="AGE",
-            help="With gc: delete what has been unneeded for so long (default: 14d).",
+            help="With gc: delete what has not been needed for this long (default: 14d).",
         ),
     ] = None,
     output_format: options.Output = "table",
@@ -82,9 +82,9 @@ def remote(
 
     An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path,
     sftp://user@host/path or postgresql://user@host/database. 'add' writes it into evalstore.yaml
-    and allows this workspace to use it, and 'remove' removes it from there; what the remote has
-    stays. 'show' compares the remote with the store. The lists for -o are the remotes, and with
-    'show' the pushes.
+    and allows this workspace to use it, and 'remove' removes it from there; what the remote
+    contains stays there. 'show' compares the remote with the store. The lists for -o are the
+    remotes, and with 'show' the pushes.
 
     A database is for push, pull, fetch and 'show'; it has no files for 'gc'.
 

@@ -74,9 +74,9 @@ def report(
 ) -> None:
     """Write results as one HTML file, or a run as Markdown.
 
-    The HTML file needs no network and opens in any browser. A file that ends with .md is Markdown,
-    also without --markdown. A file that exists is replaced only if it is a report. In Markdown the
-    texts of models are code: they mention nobody and load nothing.
+    The HTML file needs no network and opens in any browser. A file whose name ends with .md is
+    Markdown, even without --markdown. An existing file is replaced only if it is a report. In
+    Markdown, text from models is shown as code, so it mentions nobody and loads nothing.
     """
     from evalstore.html_report.report import STDOUT, stream_report, write_report
 

@@ -156,7 +156,7 @@ MODE_OF_RUN: options.Table = {
     "join": option(
         "--join",
         help.EXECUTION,
-        "Take part in the run RUN of the store that is in progress ('@': the newest). Needs the "
+        "Take part in the run RUN of the store, which is in progress ('@': the newest). Needs the "
         "keys and --store, but no workspace.",
         metavar="RUN",
         autocompletion=completions.joinable_runs,

@@ -22,7 +22,7 @@ def serve(
     """Show the results in a web browser, and follow a run.
 
     The pages are those of 'report', at /run/REV, /case/FILE::ROW and /work (the workspace as it is
-    now), on this machine only, below a random address. Ctrl-C stops it.
+    now), on this machine only, at a random address. Ctrl-C stops it.
     """
     from evalstore.web import results_site
 

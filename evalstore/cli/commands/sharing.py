@@ -75,20 +75,21 @@ def push(
         bool, typer.Option("--with-failures", help="Also push failed calls, with their messages.")
     ] = False,
     allow_keys: Annotated[
-        bool, typer.Option("--allow-keys", help="Push also what seems to contain a key.")
+        bool, typer.Option("--allow-keys", help="Also push what seems to contain a key.")
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Copy results to a remote that it does not have.
+    """Copy results to a remote that lacks them.
 
     Any number of people and machines may push at once: nothing is replaced, and nobody sees a run
-    before all that belongs to it. An interrupted push is completed by the next one. A folder that
-    is empty, or does not exist yet, becomes a remote, and a database without tables gets them.
-    Rows with an API key are refused.
+    before everything that belongs to it is there. An interrupted push is completed by the next one.
+    A folder that is empty, or does not exist yet, becomes a remote, and a database without tables
+    gets them. Rows with an API key are refused.
 
     With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
     and of other tests only what belongs to their present versions: a private test may have been a
-    part of an earlier one. Runs with any of these stay here, and runs that were selected by a name.
+    part of an earlier one. Runs with any of these stay here, and so do runs that were selected by
+    name.
 
     Exit code 6: the remote or the store cannot be used.
     """
@@ -134,7 +135,7 @@ def pull(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Copy results from a remote that the store lacks.
+    """Copy results that the store lacks from a remote.
 
     Every row is checked before it is stored: its id is computed again from its content. An
     interrupted pull is completed by the next one. With --for-plan, all runs but the newest and the

@@ -58,8 +58,8 @@ def stats(
 ) -> None:
     """Show pass rates, costs and latencies.
 
-    Costs are those of the answers and judgements that count, whichever run has paid for them.
-    Intervals count the results of one test file as related, so few files make a wide interval.
+    Costs are those of the answers and judgements that count, whichever run paid for them. Intervals
+    count the results of one test file as related, so few files make a wide interval.
     """
     from evalstore.operations.stats import stats as operation
 

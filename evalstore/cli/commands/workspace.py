@@ -63,7 +63,7 @@ def init(
 ) -> None:
     """Create a workspace and its store.
 
-    Existing files are left unchanged, also those of an adopted project.
+    Existing files are left unchanged, including those of an adopted project.
     """
     from evalstore.operations.init import init as operation
 

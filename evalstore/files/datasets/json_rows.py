@@ -234,7 +234,7 @@ class JsonDocument:
         yield from self._records
 
     def _text(self) -> str:
-        """Read the whole document; joined in parts, as there may be very many short lines."""
+        """Read the whole document; joined in parts, as there may be many short lines."""
         parts: list[str] = []
         length = 0
         with self._source.open() as lines:

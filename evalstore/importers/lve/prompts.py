@@ -90,7 +90,7 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
     problems: list[NotTakenError] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
-            reason = "the line is blank, but a message must stand on each line"
+            reason = "the line is blank, but each line must be a message"
             problems.append(NotTakenError(reason, line=number))
             continue
         try:

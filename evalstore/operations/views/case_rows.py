@@ -1,4 +1,4 @@
-"""The cases of the browser with their results, packed, because there may be very many.
+"""The cases of the browser with their results, packed, because there may be many.
 
 Ids are held as bytes, and what the results of many cases have in common is there once: a case with
 one result takes a third of what it takes as a `Result`. These are made when they are looked at.
@@ -131,7 +131,7 @@ def _unpack(file: str, row: str, form: ResultForm, ids: bytes) -> Result:
 class CaseRow:
     """A case with one system prompt, and the results of all candidates.
 
-    Rows are compared by identity, because there may be very many; results by their values.
+    Rows are compared by identity, because there may be many; results by their values.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""The part of very many cases that the browser keeps in memory: the first that it wants."""
+"""The part of many cases that the browser keeps in memory: the first that it wants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 4_096
 
 @dataclass(frozen=True, slots=True)
 class CaseWindow:
-    """Says which cases of very many are wanted; where there are fewer, all are kept."""
+    """Says which cases of many are wanted; where there are fewer, all are kept."""
 
     wants: Callable[[Any], Sequence[Any]] | None = None
     """Returns those rows of some `Cases` that are wanted, in their order; None: all are."""

@@ -1,6 +1,6 @@
 """Builds the tables of the browser: runs, and their cases with results.
 
-Everything is read at once and kept in memory while it is shown, but of very many cases only a part.
+Everything is read at once and kept in memory while it is shown, but of many cases only a part.
 No model is called.
 """
 
@@ -196,7 +196,7 @@ def _line(run: Run, push: FirstPush | None, edits: tuple[str, ...]) -> RunLine:
 def cases(location: Location, revision: str | None, window: CaseWindow | None = None) -> Cases:
     """Return the cases of a run; without a revision, those of the workspace.
 
-    With a window, only the first of very many that it wants.
+    With a window, only the first of many that it wants.
     """
     if revision is None:
         from evalstore.planning.planner import require_sound

@@ -134,7 +134,7 @@ def again(location: Location, results: Sequence[Result]) -> RunRequest:
     here = [place for place in places if place in rows]
     if not here:
         raise NothingSelectedError(
-            "the workspace has none of these cases any more",
+            "the workspace no longer has any of these cases",
             hint="what a run has recorded stays as it is; only the workspace is judged again",
         )
     models = tuple(dict.fromkeys(result.model for result in results))

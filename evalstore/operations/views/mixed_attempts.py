@@ -1,4 +1,4 @@
-"""Finds the results of very many whose attempts differ, some thousands at once."""
+"""Finds the results of many whose attempts differ, some thousands at once."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class ResultList:
     """The listed results of a run, and how many are not listed."""
 
     entries: Sequence[ListedResult]
-    """Very many are in a temporary file."""
+    """Many are in a temporary file."""
     more: int = 0
     """The number of results that are left out because the list is too long."""
     pending: int = 0

@@ -37,7 +37,7 @@ class LineTexts:
     ) -> None:
         """`prompts` has for test files with several system prompts what to call each.
 
-        Of very many items, so many at each end decide how wide the columns are.
+        Of many items, so many at each end decide how wide the columns are.
         """
         names = ["", *lines.models]
         self._models = dict(zip(names, short_names(names), strict=True))

@@ -44,7 +44,7 @@ _Part: TypeAlias = "list[PendingLine] | SummedItems"
 
 
 class PendingLines(Sequence[PendingLine]):
-    """Lines one below the other; those of very many items are read when they are needed."""
+    """Lines one below the other; those of many items are read when they are needed."""
 
     def __init__(self, *parts: _Part) -> None:
         self._parts = [part for part in parts if part]

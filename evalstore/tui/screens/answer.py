@@ -331,7 +331,7 @@ def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
 
 
 def _read_listed(page: AnswerPage, run: str | None) -> Cases:
-    """Return the cases of a run; of very many only those that the reader can go to."""
+    """Return the cases of a run; of many only those that the reader can go to."""
     return page.source.cases_at(run, {(row.file, row.row) for row in page.navigator.listed})
 
 

@@ -49,7 +49,7 @@ class BrowserApp(Protocol):
     unsaved_labels: list[str]
     """Labels that could not be stored, until the user was told."""
     large_pages: LargePages
-    """The open pages with very many cases."""
+    """The open pages with many cases."""
 
     @property
     def source(self) -> WorkspaceSource:

@@ -356,7 +356,7 @@ def _show_panels(page: ComparePage, diff: Diff, edits: Mapping[str, Sequence[Dif
 
 
 def _read_side(page: ComparePage, run: str | None) -> Cases:
-    """Return the cases of a side; of very many only those that are compared."""
+    """Return the cases of a side; of many only those that are compared."""
     return page.source.cases_at(run, {listed.place[:2] for listed in page._pairs})
 
 

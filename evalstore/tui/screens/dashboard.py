@@ -128,7 +128,7 @@ class DashboardReader:
     def _is_seen(self) -> bool:
         """Return whether the page is shown; below a run, or a plan in the making, it can wait.
 
-        With very many cases, two readings at once would take twice the memory.
+        With many cases, two readings at once would take twice the memory.
         """
         screen, browser = self._page.app.screen, self._page.browser
         if screen is self._page:

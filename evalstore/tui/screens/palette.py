@@ -110,7 +110,7 @@ class _ListedCommands(Provider):
 
 
 async def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
-    """Filter very many commands by the words in their names: only few can be rated at once.
+    """Filter many commands by the words in their names: only few can be rated at once.
 
     Those whose names begin with what is typed come first.
     """

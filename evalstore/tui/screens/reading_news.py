@@ -26,7 +26,7 @@ def news_to(
     The first news comes when the reading has taken more than `after` seconds.
 
     `make` is called in that thread, not too often; `show` is called where the screen is drawn.
-    What there is while very many cases are read is left out of collections of garbage, which would
+    What there is while many cases are read is left out of collections of garbage, which would
     stop the screen; the page releases it when all is read, and when it is left.
     """
     worker, last = get_current_worker(), time.monotonic() + after - _SECONDS

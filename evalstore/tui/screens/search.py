@@ -252,7 +252,7 @@ its system prompt where its case has several.
     def _show_answer(self, found: FoundText, cases: Cases) -> None:
         case = next(_rows_of(found, cases), None)
         if case is None:
-            self.notify("the run does not have this case any more", markup=False)
+            self.notify("the run no longer has this case", markup=False)
             return
         results = zip(cases.models, case.results, strict=True)
         models = [model for model, result in results if result]

@@ -30,7 +30,7 @@ LookUp = Callable[["Query", StoreLookup], LookedUp]
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
 _LONG_PAUSE_SECONDS = 0.4
-"""The same, where very many cases are looked at."""
+"""The same, where many cases are looked at."""
 _LOOKING = "looking at all cases …"
 _INDEXING = "searching … {}% of the index is made"
 _SINCE = "\nA case broke if its last verdict before, also in a partial run, was a pass."
@@ -87,7 +87,7 @@ class TextFilter:
         """A text while texts are searched."""
         self._pause: Timer | None = None
         self.read_wanted: Callable[[], None] | None = None
-        """Reads the cases that match, where only some of very many are there."""
+        """Reads the cases that match, where only some of many are there."""
 
     @staticmethod
     def input_line() -> Input:
@@ -178,7 +178,7 @@ class TextFilter:
     # --- searching
 
     def read(self, query: Query) -> ReadCases:
-        """Read the cases, of very many those that a query wants, in this thread."""
+        """Read the cases, of many those that a query wants, in this thread."""
         store = looked_up_once(self._store(self._reporter(query, _INDEXING)))
         window = wanted_by(query, store, self._reporter(query, f"{_LOOKING} {{}}%"))
         cases = self._page.source.cases(self.run, window)
@@ -221,7 +221,7 @@ class TextFilter:
         words: FoundWords,
         read: Callable[[], None],
     ) -> None:
-        """Take cases that were read; of very many, `read` reads those that match."""
+        """Take cases that were read; of many, `read` reads those that match."""
         self.read_wanted = read if listing.is_limited else None
         self.renew(filtered.look_up, words)
         if typed := listing.filter_for_start():

@@ -1,4 +1,4 @@
-"""Cases in an order, filtered: quick enough to be done at every key for very many cases.
+"""Cases in an order, filtered: quick enough to be done at every key for many cases.
 
 What many cases have in common is looked at once: their file, their tags, and the
 combination of verdicts on the candidates. Orders are made once. Rows are named by their numbers.

@@ -92,7 +92,7 @@ class CaseListing:
 
     @property
     def is_limited(self) -> bool:
-        """Return whether only some of very many cases were read."""
+        """Return whether only some of many cases were read."""
         return self.cases is not None and self.cases.total is not None
 
     def filter_for_start(self) -> str:

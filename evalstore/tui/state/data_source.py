@@ -101,7 +101,7 @@ class WorkspaceSource(StoredTextSource):
         return cases.list_runs(self.location)
 
     def cases(self, revision: str | None, window: CaseWindow | None = None) -> Cases:
-        """Return the cases of a run, or of the workspace now; of very many, those of a window."""
+        """Return the cases of a run, or of the workspace now; of many, those of a window."""
         from evalstore.operations.views import cases
 
         if revision is not None:
@@ -110,7 +110,7 @@ class WorkspaceSource(StoredTextSource):
             return cases.cases(self.location, None, window)
 
     def cases_at(self, revision: str | None, places: Collection[tuple[str, str]]) -> Cases:
-        """Return the same; of very many, only those at these places: files with their rows."""
+        """Return the same; of many, only those at these places: files with their rows."""
         from evalstore.operations.views.case_window import place_window
 
         return self.cases(revision, place_window(places))

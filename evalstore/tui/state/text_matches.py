@@ -1,6 +1,6 @@
 """Filters cases by what is looked up in the store: words in texts, and which results broke.
 
-Quick enough to be done at every key for very many cases: the name of each is looked at once for
+Quick enough to be done at every key for many cases: the name of each is looked at once for
 each word, and what was found is kept for each set of it.
 """
 
@@ -120,7 +120,7 @@ class TextMatches:
     def _lacking(self, words: Words) -> Sequence[int]:
         """Return for each row which of the words its name lacks: a bit for each.
 
-        The marks of the last words are kept: with very many rows, the screen does not wait for them
+        The marks of the last words are kept: with many rows, the screen does not wait for them
         once a search has made them in its thread.
         """
         known, marks = self._last_marks

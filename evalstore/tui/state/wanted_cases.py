@@ -1,4 +1,4 @@
-"""Says which of very many cases a filter wants, so that only these are kept in memory."""
+"""Says which of many cases a filter wants, so that only these are kept in memory."""
 
 from __future__ import annotations
 

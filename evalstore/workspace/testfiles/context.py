@@ -68,7 +68,7 @@ class ExpandedFile:
 
     file: CaseFile | None = None
     node: str | None = None
-    """Set instead of `file` for very many cases, whose nodes are among the contents."""
+    """Set instead of `file` for many cases, whose nodes are among the contents."""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and canonical content of every version that the cases name."""
     files: dict[str, FileVersion] = field(default_factory=dict)

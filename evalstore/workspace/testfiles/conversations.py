@@ -183,7 +183,7 @@ def split_turns(lines: list[SourceLine]) -> tuple[Turn, ...]:
         before = started or any(line.text.strip(SPACE) for line in collected)
         if system and before:
             raise FileProblem(
-                "a system text ('# ⚙️') can only stand once, before all other turns", line.number
+                "there can be only one system text ('# ⚙️'), before all other turns", line.number
             )
         if before:
             finish()

@@ -49,7 +49,7 @@ def expand_test(
     """Expand a test file to its cases, or its problems.
 
     With `sink`, large numbers of contents and files are passed to it, and the result lacks them.
-    With `in_nodes` so are very many cases, and the result has their node instead.
+    With `in_nodes` so are many cases, and the result has their node instead.
     """
     result = ExpandedFile(sink=sink)
     if not test.readable:
@@ -112,7 +112,7 @@ def _build_tree(
     prompts: tuple[str | None, ...],
     project: FillContext,
 ) -> None:
-    """Store the cases of very many rows in nodes; the rows are read twice."""
+    """Store the cases of many rows in nodes; the rows are read twice."""
     result = project.result
     columns = RowDifferences(test.row_id)
     count = 0

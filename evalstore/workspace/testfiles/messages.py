@@ -129,8 +129,7 @@ def fill_instructions(
             raise FileProblem(
                 f"'{name}' is known only when there is an answer",
                 used[name],
-                hint="in instructions an expression over it stands by itself, as in "
-                "`{{ sample.output_text }}`"
+                hint="in instructions write an expression with it, as in `{{ sample.output_text }}`"
                 if name == SAMPLE
                 else f"in instructions write `{{{{{name}}}}}` where it belongs",
             )

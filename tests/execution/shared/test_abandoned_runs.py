@@ -168,7 +168,7 @@ def test_who_joins_the_newest_run_does_not_get_it_but_by_its_id_it_goes_on(
     joined = team.start("run", "--join", shared[:8], "--json")
     out, err = joined.communicate(timeout=SECONDS)
     assert (joined.returncode, json.loads(out)["status"]) == (0, "complete"), err
-    assert f"no other program works on run {shared[:8]} any more: this one continues it" in err
+    assert f"no other program is working on run {shared[:8]}: this one continues it" in err
     (run,) = team.read("log")["runs"]
     assert (run["status"], run["asked"], run["reused"]) == ("complete", ROWS, 0)
     assert run["cost"] == pytest.approx(ROWS * PRICE)

@@ -1,4 +1,4 @@
-"""The table of very many cases: the first that are wanted, the count of all, and a filter."""
+"""The table of many cases: the first that are wanted, the count of all, and a filter."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MODEL = (
 
 @pytest.fixture(autouse=True)
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Be in a workspace with a run of cases that are treated as very many."""
+    """Be in a workspace with a run of cases that are treated as many."""
     rows = "".join(json.dumps({"country": f"country {n}"}) + "\n" for n in range(ROWS))
     root = tree(
         tmp_path / "ws",

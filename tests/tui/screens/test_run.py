@@ -336,7 +336,7 @@ def test_a_case_that_is_gone_cannot_be_judged_again(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "J")
-        assert "error: the workspace has none of these cases any more" in screen(pilot)
+        assert "error: the workspace no longer has any of these cases" in screen(pilot)
         await press(pilot, "enter", "escape")
         assert isinstance(pilot.app.screen, CasesPage)
 

@@ -426,7 +426,7 @@ def test_the_file_of_an_old_run_may_be_gone(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "e")
-        assert "the workspace has no file 'greeting.md' any more" in notified(pilot)
+        assert "the workspace no longer has a file 'greeting.md'" in notified(pilot)
 
     drive(scenario, revision="@")
 

@@ -127,7 +127,7 @@ def test_an_empty_evaluation_is_not_an_evaluation() -> None:
         ("# 👤\nA\n# 🤖\nB\n# 🤖\nC\n# 👤\nD\n---\nE", "two assistant messages", 5),
         ("# 👤\nA\n# 🤖\n\n# 👤\nB\n---\nE", "assistant turn is empty", 3),
         ("# 👤\nA\n# 🤖\nB\n---\nE", "ends with a fixed answer", 3),
-        ("# 👤\nA\n# ⚙️\nS\n---\nE", "can only stand once", 3),
+        ("# 👤\nA\n# ⚙️\nS\n---\nE", "can be only one system text", 3),
         ("# 👤\nA\n", "nothing says how to evaluate", 1),
         ("# 👤\n```\nA\n---\nE\n", "never closed", 2),
     ],
