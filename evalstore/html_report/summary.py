@@ -236,12 +236,9 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
     missing = counts["pending"] + counts["no reply"]
     if missing:
         yield f"{plural(missing, 'result')} pending: an answer or a judgement is missing."
-    unclear = counts["undecided"] + counts["error"]
-    if unclear:
-        yield (
-            f"{plural(unclear, 'result')} undecided or with an error: "
-            "the pass rate is given as a range."
-        )
+    unclear = [f"{counts[word]:,} {word}" for word in ("undecided", "error") if counts[word]]
+    if unclear and not is_partial(run):
+        yield f"{' and '.join(unclear)}: the pass rate is given as a range."
     if table.undiffed:
         yield f"The differences of {table.undiffed:,} changed answers are left out."
     if table.unexplained:
@@ -274,7 +271,9 @@ def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -
 
 def _changes(diff: Diff, table: CaseTable, regressions: Sequence[Regression]) -> Changes:
     broke, fixed = len(diff.broke), len(diff.fixed)
-    parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
+    undecided = diff.comparison.undecided
+    counts = ((broke, "broke"), (fixed, "fixed"), (undecided, "now undecided"))
+    parts = [f"{count:,} {word}" for count, word in counts if count]
     if regressions:
         parts.append(regressions_text(regressions, is_rest=bool(broke)))
     before = [_regressed(diff, each, table) for each in regressions[:MOST_CHANGES]]
@@ -286,7 +285,7 @@ def _changes(diff: Diff, table: CaseTable, regressions: Sequence[Regression]) ->
             (title, tuple(cases), count - len(cases))
             for title, cases, count in (
                 ("Broke", _changed(diff, diff.broke, table), broke),
-                ("Broke before", before, len(regressions)),
+                ("Passed before", before, len(regressions)),
                 ("Fixed", _changed(diff, diff.fixed, table), fixed),
             )
             if cases

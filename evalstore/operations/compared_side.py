@@ -38,6 +38,8 @@ class Side:
     """The candidates; None when the run was restricted to some of them."""
     selection: str = ""
     """The selection of a run of some of the cases; else empty."""
+    by_verdict: bool = False
+    """Whether a run has chosen its cases by their verdicts."""
     rule: str = ""
     """The rule by which several votes make a verdict."""
     left_out: frozenset[str] = frozenset()

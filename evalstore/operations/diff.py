@@ -105,7 +105,7 @@ def diff(
         details = PairDetails(store, attempts)
         sorter = PairSorter(project, details)
         comparison = sorter.sort(pairing, real_path)
-        comparison.equal = as_equal(equal)
+        comparison.equal, comparison.by_verdict = as_equal(equal), now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.
         gone = PairGroup(pairing.sides, comparison.gone.numbers())
         causes = (

@@ -58,12 +58,12 @@ def describe(
         *(f"{len(listed[change]):,} {change}{causes_text(change)}" for change in changes),
         *([same_answer_text(same)] if same else []),
     ]
-    was, now = comparison.rates()
-    p = comparison.change().p
+    rates = comparison.rates_text.replace("->", "→")
+    p = "" if comparison.by_verdict else f", p = {comparison.change().p:.2g}"
     return block(
         line(strong(f"{names[0]} → {names[1]}"), *notes),
         line(", ".join([*counts, f"{comparison.unchanged_count:,} unchanged"])),
-        line(f"pass rate {was.text} → {now.text}, p = {p:.2g}" if was.judged else ""),
+        line(f"{rates}{p}" if comparison.rates()[0].judged else ""),
         pairs_table(
             names, [*islice(pairs, MOST_ROWS)], sum(map(len, listed.values())), reason, feedback
         ),

@@ -17,7 +17,12 @@ from evalstore.operations.filled_side import fill_older_side
 from evalstore.operations.participant_edits import find_named_candidates
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.planning.open_project import open_catalogue, open_project
-from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
+from evalstore.planning.options import (
+    SelectionOptions,
+    describe_selection,
+    is_chosen_by_verdict,
+    is_partial,
+)
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.renames import known_ids, same_leaf
 from evalstore.planning.settled_parts import SettledParts
@@ -65,7 +70,9 @@ def run_side(
     selection = describe_selection(run.selection) if is_partial(run) else ""
     rule, named = run.verdict_rule, find_named_candidates(store, run, current)
     return Side(
-        *(run.id, results, nodes, files, models, selection, rule),
+        *(run.id, results, nodes, files, models, selection),
+        by_verdict=is_chosen_by_verdict(run.selection),
+        rule=rule,
         named=named,
         equal=equal,
         sources=SourcesReader(store).find(run),
@@ -98,7 +105,7 @@ def workspace_side(
     named = {each.name or each.id for each in project.settings.candidates}
     left_out = frozenset(named - models) if models is not None else frozenset()
     return Side(
-        *(WORKSPACE, results, nodes, files, models, "", rule, left_out),
+        *(WORKSPACE, results, nodes, files, models, "", False, rule, left_out),
         equal=scope.settled,
         sources=read_sources(project.workspace, project.reading),
     )

@@ -147,6 +147,7 @@ def _within(project: Project, side: Side, comparison: Comparison, names: tuple[s
     attempts = SideAttempts(project.store, side, CaseFinder(project.store))
     details = PairDetails(project.store, (attempts, attempts))
     details.read_all(comparison.differing_pairs)
+    comparison.by_verdict = side.by_verdict
     return Diff(
         side.name,
         side.name,

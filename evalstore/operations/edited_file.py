@@ -135,9 +135,10 @@ class EditedFile:
             self._counts[name] += len(numbers)
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
-        self._counts["failing"] += sum(
-            count for number, count in rows.failing.items() if self._bits[number] & _EDITED
-        )
+        for name, counts in (("failing", rows.failing), ("undecided", rows.undecided)):
+            self._counts[name] += sum(
+                count for number, count in counts.items() if self._bits[number] & _EDITED
+            )
         self._shared = self._shared or rows.shared
         self._note_reasons(items, judged)
 
@@ -179,6 +180,7 @@ class EditedFile:
             waiting=count["waiting"],
             used_again=min(count["used again"], settled),
             failing=count["failing"],
+            undecided=count["undecided"],
             reverted=not settled or self._were_run(was_run),
         )
 

@@ -69,6 +69,8 @@ def annotate(report: RunReport, workspace: WorkspaceFolder) -> Iterator[Annotati
     rest = verdicts["fail"] + verdicts["error"] - len(shown)
     if rest > 0:
         yield Annotation("notice", "evalstore", f"{plural(rest, 'more failure')} in the log")
+    if undecided := verdicts["undecided"]:
+        yield Annotation("notice", "evalstore", f"{plural(undecided, 'result')} undecided")
     for message, count in islice(report.failures.items(), MOST):
         yield Annotation("warning", f"evalstore: {plural(count, 'call')} failed", message)
 

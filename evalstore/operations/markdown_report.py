@@ -173,6 +173,7 @@ def _headline(
         counts = (
             (len(compared.broke), "broke"),
             (len(compared.fixed), "fixed"),
+            (compared.comparison.undecided, "now undecided"),
             (len(compared.new), f"new ({failing})" if failing else "new"),
             (len(compared.gone), "gone"),
         )
@@ -255,7 +256,7 @@ def _regressions(
     """Yield the regressions that broke in an earlier run, each with its feedback."""
     if not regressions:
         return
-    yield "#### What broke before and still fails"
+    yield "#### What passed before and does not pass"
     yield ""
     for result, passed_in in regressions[:_MOST_PAIRS]:
         prompt = compared.prompts.get(result.file, {}).get(result.prompt)

@@ -174,6 +174,7 @@ def _add_up(
             edits=sums.edits,
             broke=outcomes.broke.total(),
             fixed=outcomes.fixed.total(),
+            undecided=outcomes.undecided,
             other_reasons=sums.reasons(),
             last_run=last.id if last else None,
             last_started=last.started if last else None,

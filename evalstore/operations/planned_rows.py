@@ -28,6 +28,8 @@ class PlannedRows:
     """Rows that need judgements alone."""
     failing: Counter[int] = field(default_factory=Counter)
     """How many results fail, by what is stored, of each row that needs nothing."""
+    undecided: Counter[int] = field(default_factory=Counter)
+    """How many are undecided."""
     waiting: set[int] = field(default_factory=set)
     """Rows that lack an answer or a judgement which the plan leaves out, such as until a file is
     trusted."""
@@ -65,11 +67,13 @@ def plan_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Planne
     for result in compute_results(Plan(settled, sessions=plan.sessions, votes=plan.votes), rule):
         if result.verdict == "fail":
             rows[result.cell.file].failing[result.cell.number] += 1
+        if result.verdict == "undecided":
+            rows[result.cell.file].undecided[result.cell.number] += 1
         if result.pending:
             rows[result.cell.file].waiting.add(result.cell.number)
     for each in rows.values():
         each.judged.difference_update(each.asked)
         each.waiting.difference_update(each.asked, each.judged)
         for number in each.asked | each.judged | each.waiting:
-            del each.failing[number]
+            del each.failing[number], each.undecided[number]
     return rows

@@ -42,7 +42,7 @@ from evalstore.operations.threshold_gates import find_gates
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.operations.work_reasons import WorkReasons
 from evalstore.planning.open_project import open_project, open_store
-from evalstore.planning.options import GO_ON, ApprovedPlan
+from evalstore.planning.options import GO_ON, ApprovedPlan, is_chosen_by_verdict
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.settled_parts import SettledParts, find_settled
@@ -296,7 +296,7 @@ def _make_report(
         stopped_at_failure=outcome.stopped_at_failure,
         time_is_up=outcome.time_is_up,
         is_refresh=finished.selection.refresh,
-        is_last_failed=finished.selection.last_failed,
+        is_by_verdict=is_chosen_by_verdict(recorded.selection),
         judge_only=options.judge_only,
         gate="undetermined",
         exit_code=OK,

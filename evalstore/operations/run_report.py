@@ -104,7 +104,8 @@ class RunReport:
     stopped_at_failure: bool
     time_is_up: bool
     is_refresh: bool
-    is_last_failed: bool
+    is_by_verdict: bool
+    """Whether its cases were chosen by their verdicts."""
     judge_only: bool
     gate: str
     """`passed`, `failed`, `undetermined` (missing verdicts may decide it) or `off`."""
@@ -144,9 +145,9 @@ class RunReport:
 
     @property
     def rate(self) -> Rate:
-        """Return the pass rate, with its 95 % interval unless `--lf` has chosen the cases."""
+        """Return the pass rate, with its 95 % interval unless verdicts have chosen the cases."""
         rate = self.totals.rate
-        return rate.without_interval() if self.is_last_failed else rate
+        return rate.without_interval() if self.is_by_verdict else rate
 
     @property
     def pass_rate(self) -> float | None:

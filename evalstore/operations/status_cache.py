@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
 
-_FORMAT = [22, __version__]
+_FORMAT = [23, __version__]
 """Increase the number when the inputs or the computation of the status change."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -56,7 +56,16 @@ _REMEMBERED = (
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
     *("may_judge_less", "by_checks", "known_cost", "unpriced", "is_simulated"),
     *("pending_models", "is_recorded_pending"),
-    *("broke", "fixed", "labels", "has_recorded", "lost_labels", "remotes", "unread_remotes"),
+    *(
+        "broke",
+        "fixed",
+        "undecided",
+        "labels",
+        "has_recorded",
+        "lost_labels",
+        "remotes",
+        "unread_remotes",
+    ),
     "remote_judgements",
 )
 """Fields of a status that are stored as they are."""

@@ -50,10 +50,12 @@ class FileChange:
     """The number of edited cases whose answers and judgements are all stored."""
     failing: int = 0
     """How many results of these cases fail: one for each candidate and system prompt."""
+    undecided: int = 0
+    """How many of them are undecided."""
     broke: int = 0
-    """How many results passed in the newest run that judged them, and do not now."""
+    """How many results passed in the newest run that judged them, and fail now."""
     fixed: int = 0
-    """How many did not pass then, and do now."""
+    """How many failed then, and pass now."""
     waiting: int = 0
     """The number of new and edited cases for which this plan does nothing yet."""
     used_again: int = 0
@@ -157,7 +159,7 @@ class Status:
 
     JSON_FIELDS = (
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
-        *("cost", "last_run", "changes", "edits", "broke", "fixed"),
+        *("cost", "last_run", "changes", "edits", "broke", "fixed", "undecided"),
         *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
         *("in_progress", "short_limit"),
     )
@@ -197,9 +199,11 @@ class Status:
     edits: list[Difference] = field(default_factory=list)
     """How candidates and evaluators differ from the last run, where no item's reason says so."""
     broke: int = 0
-    """How many results passed in the newest run that judged them and, by what is stored, do not."""
+    """How many results passed in the newest run that judged them and, by what is stored, fail."""
     fixed: int = 0
-    """How many did not pass then and, by what is stored, do."""
+    """How many failed then and, by what is stored, pass."""
+    undecided: int = 0
+    """How many were decided then and, by what is stored, are undecided."""
     other_reasons: list[OtherReason] = field(default_factory=list)
     """Reasons for items of files that are not among the changes, the most frequent first."""
     last_run: str | None = field(default=None, metadata={"json_name": "run"})

@@ -32,9 +32,11 @@ class StoredOutcomes:
     """The results that have a verdict now, and another one in the newest run that judged them."""
 
     broke: Counter[str] = field(default_factory=Counter)
-    """How many results of each file passed then, and do not now."""
+    """How many results of each file passed then, and fail now."""
     fixed: Counter[str] = field(default_factory=Counter)
-    """How many did not pass then, and do now."""
+    """How many failed then, and pass now."""
+    undecided: int = 0
+    """How many results were decided then, and are undecided now."""
 
 
 _Index = ResultIndex | FiledVerdicts
@@ -146,7 +148,9 @@ def _compare(results: list[_Judged], before: _Index, found: StoredOutcomes) -> l
             continue
         file = judged.result.file
         then = judged.result._replace(verdict=was.verdict)
-        change = sort_pair(Pair(then, judged.result), answers=False)
+        pair = Pair(then, judged.result)
+        change = sort_pair(pair, answers=False)
+        found.undecided += pair.is_now_undecided
         if change == "broke":
             found.broke[file] += 1
         elif change == "fixed":

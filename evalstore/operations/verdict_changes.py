@@ -57,7 +57,7 @@ class VerdictChanges:
     new: GrowingResults = field(default_factory=GrowingResults)
     """Results that fail, in cases without an earlier verdict."""
     undecided: GrowingResults = field(default_factory=GrowingResults)
-    """Undecided results that were not undecided before, or have another answer or judgement."""
+    """Undecided results of cases that were decided before, or had no verdict."""
     failed_again: GrowingResults = field(default_factory=GrowingResults)
     """Results that did not pass before either, with another answer or judgement; these may be
     among the changed, too."""
@@ -86,7 +86,7 @@ class VerdictChanges:
         return self.broke, self.new, self.undecided, self.failed_again
 
     def marks(self) -> CellMarks:
-        """Return the kind of each change: `broke`, `fixed`, `new` or `undecided`."""
+        """Return the kind of each change: `broke`, `fixed`, `new` or `now undecided`."""
         return CellMarks(
             [
                 *(("broke", self.broke), ("fixed", self.fixed), ("new", self.new)),

@@ -137,8 +137,8 @@ def is_partial(run: Run) -> bool:
 
 
 def is_chosen_by_verdict(selection: Mapping[str, Json]) -> bool:
-    """Return whether a run has chosen its cases by their verdicts."""
-    return bool(selection.get("lastFailed"))
+    """Return whether a run has chosen its cases by their verdicts: undecided ones, too."""
+    return bool(selection.get("lastFailed") or selection.get("retryErrors"))
 
 
 def leaves_out_cases(run: Run) -> bool:

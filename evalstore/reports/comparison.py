@@ -61,6 +61,8 @@ class Comparison:
     unchanged: PairGroup
     equal: list[EqualPart] = field(default_factory=list, kw_only=True)
     """Other results that are unchanged, in sums."""
+    by_verdict: bool = field(default=False, kw_only=True)
+    """Whether verdicts have chosen the cases, so that nothing follows about others."""
 
     @cached_property
     def flips(self) -> PairGroup:
@@ -137,16 +139,31 @@ class Comparison:
         """Return the pass rates of both sides over the pairs that are judged on both."""
         return self._rates
 
+    @property
+    def rates_text(self) -> str:
+        """Return the pass rates of both sides, or counts if verdicts have chosen the cases."""
+        was, now = self.rates()
+        if self.by_verdict:
+            counts = (f"{rate.passed:,} of {rate.judged:,}" for rate in (was, now))
+            return f"passed {' -> '.join(counts)}"
+        return f"pass rate {was.text} -> {now.text}"
+
     @cached_property
     def _rates(self) -> tuple[Rate, Rate]:
         was, now = self.sides.was, self.sides.now
-        return (
+        rates = (
             _rate(was, (old for old, _ in self._judged()), self.equal),
             _rate(now, (new for _, new in self._judged()), self.equal),
+        )
+        return (
+            (rates[0].without_interval(), rates[1].without_interval()) if self.by_verdict else rates
         )
 
     def change(self) -> RateChange:
         """Return the change of the pass rate over the pairs, with its p-value and interval.
+
+        There is neither if verdicts have chosen the cases: those that failed pass more often when
+        they are asked again.
 
         Files are compared; of a single file its rows.
         """
@@ -170,8 +187,10 @@ class Comparison:
             for listed in files.values()
         ]
         if len(by_file) == 1 and sum(by_file[0].values()) > 1:
-            return change_of(by_file[0], "row")
-        return change_of(map(sum_of, by_file))
+            change = change_of(by_file[0], "row")
+        else:
+            change = change_of(map(sum_of, by_file))
+        return change.without_test() if self.by_verdict else change
 
     def swapped(self) -> Comparison:
         """Return the same pairs with the sides exchanged."""
@@ -190,6 +209,7 @@ class Comparison:
                 )
             ),
             equal=self.equal,
+            by_verdict=self.by_verdict,
         )
 
     def _join(self, *groups: PairGroup) -> PairGroup:

@@ -85,6 +85,8 @@ class ResultGroup:
     """Those of `attempted` whose attempts disagree."""
     flip: float | None
     """The probability that two attempts at a case differ in passing; None without attempts."""
+    undecided: int = 0
+    """Results that are undecided; the others that are unresolved are errors."""
     names: tuple[str, ...] = ()
     """The parts of the key for display."""
 
@@ -132,6 +134,7 @@ class ResultGroup:
         return {
             "name": self.name,
             **self.rate.document(),
+            "undecided": self.undecided,
             "results": self.results,
             "coverage": self.coverage,
             "tests": self.tests,
@@ -183,7 +186,7 @@ class GroupTotals:
     """Adds up the results of one group."""
 
     def __init__(self) -> None:
-        self._results = self._attempted = self._flaky = 0
+        self._results = self._attempted = self._flaky = self._undecided = 0
         self._flips = 0.0
         self._files: set[str] = set()
         self._cases: dict[str, dict[Hashable, Counts]] = {}
@@ -204,6 +207,7 @@ class GroupTotals:
         The others are the fields of `MeasuredResult`.
         """
         self._results += 1
+        self._undecided += verdict == "undecided"
         file, row = case
         rows = self._cases.get(file)
         if rows is None:
@@ -240,6 +244,7 @@ class GroupTotals:
             attempted=self._attempted,
             flaky=self._flaky,
             flip=self._flips / self._attempted if self._attempted else None,
+            undecided=self._undecided,
             names=names,
         )
 

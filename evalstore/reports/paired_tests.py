@@ -11,7 +11,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, Literal
 
@@ -86,6 +86,10 @@ class RateChange:
             "p": self.p,
             "unit": self.unit,
         }
+
+    def without_test(self) -> RateChange:
+        """Return the change of cases that were chosen by their verdict, without a conclusion."""
+        return replace(self, low=None, high=None, method=None, p=1.0)
 
     @property
     def is_significant(self) -> bool:
@@ -172,7 +176,7 @@ def change_of(clusters: Clusters, unit: Unit = "file") -> RateChange:
     if not pairs:
         return RateChange(0, 0, 0, None, None, None, None, p)
     difference = sum(totals) / pairs
-    method, low, high = _interval(counted, pairs, moved)
+    method, low, high = _interval(counted, pairs)
     files = number if unit == "file" else 1
     return RateChange(pairs, files, moved, difference, low, high, method, p, unit, number)
 
@@ -182,7 +186,7 @@ def _pairs_of(counted: Mapping[ClusterSum, int]) -> int:
 
 
 def _interval(
-    counted: Mapping[ClusterSum, int], pairs: int, moved: int
+    counted: Mapping[ClusterSum, int], pairs: int
 ) -> tuple[Method | None, float | None, float | None]:
     number = sum(counted.values())
     if number == 1:
@@ -191,9 +195,6 @@ def _interval(
         gained = sum(times for cluster, times in counted.items() if cluster.total > 0)
         lost = sum(times for cluster, times in counted.items() if cluster.total < 0)
         return "tango", *tango(gained, lost, pairs)
-    if not moved:
-        # Without a variance: the interval of as many pairs as clusters, none of which differs.
-        return "tango", *tango(0, 0, number)
     interval = clustered_difference(counted)
     return ("cluster-t", *interval) if interval else (None, None, None)
 

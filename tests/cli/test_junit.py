@@ -80,7 +80,9 @@ def test_a_case_has_its_place_its_feedback_and_its_ids(
     assert output.startswith("session: ")
     assert output.endswith("cost: $0.0300\njudging: $0\n\nCold.")
     assert rome.find("failure") is None
-    assert {entry.get("name") for entry in suite.iter("property")} == {"run", "status"}
+    assert {entry.get("name") for entry in suite.iter("property")} == {
+        *("run", "status", "undecided")
+    }
 
 
 def test_the_line_of_a_case_without_a_row_is_that_of_its_message(

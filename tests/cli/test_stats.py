@@ -233,9 +233,10 @@ def test_undecided_verdicts_stay_in_the_rate_and_the_table_shows_its_bounds(
     assert "1 undecided" in shown
     assert "(83.3 to 100.0%, 95% interval 31.0% to 100.0%)" in shown
     lines = evalstore("stats", "@").stdout.splitlines()
-    assert lines[1].split()[5] == "UNRESOLVED"
+    assert lines[1].split()[5] == "UNDECIDED"
     total = documents("stats", "@")["total"]
     assert (total["passed"], total["judged"], total["unresolved"]) == (5, 6, 1)
+    assert total["undecided"] == 1
     assert total["best"]["rate"] == 1
 
 

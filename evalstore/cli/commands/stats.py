@@ -25,7 +25,7 @@ INTERVAL_BAR = ""
 """The name of the column with the drawing of the interval."""
 OPTIONAL = (
     *("files", "sessions", "judgements", "per 100", "cases", "judging"),
-    *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "unresolved"),
+    *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "undecided", "errors"),
 )
 """The columns that a narrow terminal leaves out, in this order."""
 
@@ -147,7 +147,8 @@ def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str,
         "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
         INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
         "judged": f"{rate.judged:,}/{group.results:,}",
-        "unresolved": f"{rate.unresolved:,}" if rate.unresolved else "",
+        "undecided": f"{group.undecided:,}" if group.undecided else "",
+        "errors": f"{errors:,}" if (errors := rate.unresolved - group.undecided) else "",
         "files": f"{group.tests:,}",
         "cases": f"{group.cases:,}",
         "sessions": f"{group.sessions:,}",

@@ -20,6 +20,7 @@ from evalstore.operations.exports.eval_models import UNKNOWN, describe_eval_mode
 from evalstore.operations.exports.eval_samples import SCHEMA_VERSION, describe_sample
 from evalstore.operations.exports.folder_names import FileNames
 from evalstore.operations.exports.writers import make_encoder
+from evalstore.planning.options import is_chosen_by_verdict
 from evalstore.reports.statistics import wilson
 
 if TYPE_CHECKING:
@@ -137,6 +138,13 @@ class _ModelFiles:
     def _describe_file(self, name: str, passed: int, judged: int) -> dict[str, Json]:
         """Return the pass rate of a test file, with its 95 % Wilson score interval."""
         rate = wilson(passed, judged)
+        interval: Json = {
+            "lower": rate.low,
+            "upper": rate.high,
+            "confidence_level": 0.95,
+            "method": "wilson",
+        }
+        is_chosen = is_chosen_by_verdict(self._run.selection)
         temperatures = self._temperatures[name]
         same = next(iter(temperatures)) if len(temperatures) == 1 else None
         options: dict[str, Json] = {} if same is None else {"temperature": same}
@@ -158,12 +166,7 @@ class _ModelFiles:
                 "score": rate.rate,
                 "details": {"passed": str(passed), "judged": str(judged)},
                 "uncertainty": {
-                    "confidence_interval": {
-                        "lower": rate.low,
-                        "upper": rate.high,
-                        "confidence_level": 0.95,
-                        "method": "wilson",
-                    },
+                    **({} if is_chosen else {"confidence_interval": interval}),
                     "num_samples": judged,
                 },
             },

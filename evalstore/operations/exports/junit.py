@@ -43,7 +43,7 @@ _ELEMENTS = {
 """By verdict: the count of the suite that it adds to, and the element of the test case."""
 _REASONS = {
     "error": "a check could not be carried out",
-    "undecided": "the judges do not agree",
+    "undecided": "the judges tied, or a reply could not be read",
     "no reply": "a call failed; 'evalstore log --failures' shows why",
     "pending": "not judged yet",
     None: "nothing says how to evaluate the answer",
@@ -71,11 +71,12 @@ def _write_cases(
 ) -> str:
     """Write the test cases of a suite, and return what stands before them."""
     counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
-    seconds = 0.0
+    undecided, seconds = 0, 0.0
     for row in rows:
         counts["tests"] += 1
         if row["verdict"] in _ELEMENTS:
             counts[_ELEMENTS[row["verdict"]][0]] += 1
+        undecided += row["verdict"] == "undecided"
         seconds += _seconds(row)
         out.write("".join(_case(row, lines.find(path, row["row"]))).encode())
     attributes = {
@@ -85,7 +86,7 @@ def _write_cases(
         "timestamp": iso(export.run.started).removesuffix("Z"),
         "file": path,
     }
-    run = {"run": export.run.id, "status": export.run.status}
+    run = {"run": export.run.id, "status": export.run.status, "undecided": undecided}
     return "".join(
         [
             f"<testsuite{_attributes(attributes)}>\n<properties>\n",

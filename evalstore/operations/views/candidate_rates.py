@@ -25,9 +25,8 @@ def candidate_rates(cases: Cases, rows: Sequence[CaseRow] | None = None) -> tupl
     Without `rows`, which may have any order, they are those of all cases, as in `stats`.
     """
     by_file = cases.rows if rows is None else sorted(rows, key=attrgetter("file"))
-    return tuple(
-        rate_of_files(_count_by_file(by_file, number)) for number in range(len(cases.models))
-    )
+    rates = (rate_of_files(_count_by_file(by_file, number)) for number in range(len(cases.models)))
+    return tuple(rate.without_interval() if cases.by_verdict else rate for rate in rates)
 
 
 def _count_by_file(rows: Sequence[CaseRow], number: int) -> Iterator[Counter[Counts]]:

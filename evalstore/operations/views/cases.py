@@ -41,7 +41,12 @@ from evalstore.planning.open_project import (
     open_workspace,
     require_store,
 )
-from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
+from evalstore.planning.options import (
+    SelectionOptions,
+    describe_selection,
+    is_chosen_by_verdict,
+    is_partial,
+)
 from evalstore.planning.results import as_result
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
@@ -138,6 +143,8 @@ class Cases:
     """How many cases there are, where only some are listed; None: all are."""
     is_cut: bool = False
     """Whether some are left out that were wanted."""
+    by_verdict: bool = False
+    """Whether the run has chosen its cases by their verdicts."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """How many results of all cases have each verdict, where only some are listed."""
 
@@ -212,6 +219,7 @@ def cases(location: Location, revision: str | None, window: CaseWindow | None = 
         leaves = iterate_leaves(project.store, run)
         arranged = _arranged(project, run.id, run.verdict_rule, leaves, kept)
         arranged = _limited(arranged, kept, counts)
+        arranged = replace(arranged, by_verdict=is_chosen_by_verdict(run.selection))
         if run.failed:
             missing = [
                 result

@@ -116,17 +116,23 @@ def settled_text(change: FileChange) -> str:
 
 
 def _outcome_text(change: FileChange) -> str:
-    """Return `2 results fixed, 1 broke, 3 still fail`, or of a single one `now fails`.
+    """Return `2 results fixed, 1 broke, 3 fail, 1 undecided`, or of a single one `now fails`.
 
     A case has a result for each candidate and system prompt.
     """
     failing = max(0, change.failing - change.broke)
-    fails = f"{'still ' * change.reverted}fail{'s' * (failing == 1)}"
-    if change.settled == 1 and change.broke + change.fixed + failing == 1:
+    fails = f"fail{'s' * (failing == 1)}"
+    count = change.broke + change.fixed + failing + change.undecided
+    if change.settled == 1 and count == 1:
+        if change.undecided:
+            return "undecided"
         if change.broke:
             return "now fails"
         return fails if failing else "now passes" if change.fixed else ""
-    return results_text((change.fixed, "fixed"), (change.broke, "broke"), (failing, fails))
+    return results_text(
+        (change.fixed, "fixed"),
+        *((change.broke, "broke"), (failing, fails), (change.undecided, "undecided")),
+    )
 
 
 def results_text(*counts: tuple[int, str]) -> str:

@@ -78,6 +78,10 @@ def find_broken_results(
     return {cell_of(it): version_of(it) for it in changes.broke} if changes else {}
 
 
+_UNDECIDED = " (undecided now)"
+"""Behind the name of a case that broke, and neither fails nor is fixed now."""
+
+
 class BrokenCase(NamedTuple):
     """A case that broke in a run, and has not been fixed in a later run."""
 
@@ -128,7 +132,11 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
             dashboard = replace(dashboard, status=pending)
         if go_on():
             now = _read_workspace(location, broken, go_on)
-            left = tuple(case for cell, case in broken.items() if cell not in now.fixed)
+            left = tuple(
+                case._replace(name=f"{case.name}{_UNDECIDED * (cell in now.undecided)}")
+                for cell, case in broken.items()
+                if cell not in now.fixed
+            )
             verdicts = order_counts(now.verdicts)
             files = list_files(now.words)
             dashboard = replace(
@@ -162,7 +170,7 @@ def _find_broken(
             changes = find_verdict_changes(store, folder, run, known)
             if changes is None:
                 continue
-            for result in chain(changes.broke, changes.failed_again):
+            for result in chain(changes.broke, changes.undecided, changes.failed_again):
                 newest.setdefault(_newest_cell(history, result), result)
             labels = labels or (read_labels(store) if changes.broke else None)
             for result in changes.broke:
@@ -206,6 +214,8 @@ class _Workspace(NamedTuple):
 
     A pass on an older answer to what broke is none of these: it broke when it was asked again.
     """
+    undecided: frozenset[CellKey]
+    """Of the cells that broke, those that are undecided."""
 
 
 def _read_workspace(
@@ -221,6 +231,7 @@ def _read_workspace(
     by_file: dict[str, Counter[Counts]] = {}
     words: dict[str, Counter[str]] = {}
     fixed: set[CellKey] = set()
+    undecided: set[CellKey] = set()
     passed_by: dict[CellKey, list[str]] = {}
     files = {file for file, *_ in broken}
     with open_project(location) as project:
@@ -239,6 +250,8 @@ def _read_workspace(
                 questions[question] = add_verdict(counts, result.verdict)
                 if result.word:
                     words.setdefault(result.cell.file, Counter())[result.word] += 1
+                if result.verdict == "undecided" and result.cell.file in files:
+                    undecided.add(cell_of(as_result(result)))
                 if result.verdict == "pass" and result.cell.file in files:
                     passing = as_result(result)
                     case = broken.get(cell := cell_of(passing))
@@ -263,7 +276,8 @@ def _read_workspace(
         if any(at[id] > broken[cell].started for id in ids):
             fixed.add(cell)
     verdicts: Counter[str] = sum(words.values(), Counter())
-    return _Workspace(rate_of_files(by_file.values()), verdicts, words, frozenset(fixed))
+    rate = rate_of_files(by_file.values())
+    return _Workspace(rate, verdicts, words, frozenset(fixed), frozenset(undecided))
 
 
 def _add_clusters(by_file: dict[str, Counter[Counts]], questions: Questions) -> None:

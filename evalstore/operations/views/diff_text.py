@@ -96,8 +96,7 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         yield from text_lines(
             f"{plural(pending, 'result')} {verb} pending for both candidates", "pending"
         )
-    before, after = comparison.rates()
-    if not before.judged:
+    if not comparison.rates()[0].judged:
         yield from text_lines("no result is judged on both sides", "pending")
         return
     change = comparison.change()
@@ -113,10 +112,9 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
         return
     yield from _pending_candidates(diff)
     results = f"{plural(change.pairs, 'result')} in {plural(change.files, 'file')}"
-    yield from text_lines(
-        f"pass rate {before.text} -> {after.text} ({results}, judged on both sides)"
-    )
-    is_known = not now_pending or change.moved
+    chosen = ", chosen by their verdicts" * comparison.by_verdict
+    yield from text_lines(f"{comparison.rates_text} ({results}{chosen}, judged on both sides)")
+    is_known = not comparison.by_verdict and (not now_pending or change.moved)
     if comparison.flips and is_known:
         was, now = map(safe, names or diff.models or ("", ""))
         whose_points = f"{now} against {was}: " if now else ""

@@ -209,15 +209,16 @@ def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator
     history = explanation.history
     if history is None:
         return
+    failed, failing = (
+        ("failed", "failing") if history.has_failed else ("did not pass", "not passing")
+    )
     if history.is_pending:
         word = explanation.result.word or "answered"
-        verdict = StyledSpan("passed" if history.passes else "failed")
+        verdict = StyledSpan("passed" if history.passes else failed)
         last = StyledSpan(f" last in {_run_text(history.last, now)}")
         yield StyledLine((StyledSpan(f"{word}; ", "pending"), verdict, last), _INDENT)
         return
-    outcome, opposite = ("passing", "failed") if history.passes else ("failing", "passed")
-    if not history.passes and explanation.result.verdict not in ("fail", None):
-        outcome = "not passing"  # undecided, or an error
+    outcome, opposite = ("passing", failed) if history.passes else (failing, "passed")
     is_new = history.since.id == WORKSPACE
     colour = "pass" if history.passes else "fail"
     since = StyledSpan("in the workspace" if is_new else _run_text(history.since, now))

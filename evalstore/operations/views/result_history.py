@@ -15,6 +15,7 @@ from evalstore.operations.views.result_changes import (
     find_result_changes,
 )
 from evalstore.planning.path_history import follow_file
+from evalstore.planning.plan import UNSETTLED
 from evalstore.reports.comparison import CellIndex
 from evalstore.store.path_trees import find_entry
 from evalstore.store.row_results import RowResults
@@ -82,6 +83,8 @@ class ResultHistory:
     """Whether older runs were not searched."""
     attempts: tuple[Attempt, ...] = ()
     """The attempts of the newest judged result, if there are several."""
+    has_failed: bool = True
+    """Whether all of those that did not pass failed: before a pass, else up to the newest."""
     is_pending: bool = False
     """Whether the result itself has no verdict, so that the newest one is that of an older run."""
 
@@ -124,6 +127,8 @@ def find_history(
     if not records:
         return None
     since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
+    until = records.index(since) + 1
+    unlike = records[until : until + bool(before)] if _passes(records[0]) else records[:until]
     alike = _alike(records)
     later = _find_later(records, since)
     attempts = find_attempts(store, records[:1])
@@ -138,6 +143,7 @@ def find_history(
         counts=VerdictCounts(tuple(sample.verdict for sample in _samples(store, alike))[:_SAMPLES]),
         searched=search.count,
         is_cut=is_ended or search.is_cut or len(earlier) == RUNS_SEARCHED,
+        has_failed=not any(record.result.verdict in UNSETTLED for record in unlike),
         is_pending=current.verdict is None,
         attempts=attempts.get(records[0].result.evaluations, ()),
     )

@@ -188,14 +188,13 @@ def _list_news(report: RunReport) -> ResultList:
         listed = [*failures.first, *fixed, *others, *waiting]
         count = failures.count + len(changes.fixed) + len(others) + len(waiting)
         failures.add(*(result for result in others if result.word not in _NOT_FAILING))
-        undecided_now = sum(result.word == "undecided" for result in others)
-        undecided_before = totals.verdicts["undecided"] - len(changes.undecided) - undecided_now
+        undecided_before = totals.verdicts["undecided"] - failures.undecided
         failed_before = failing - failures.count - undecided_before
     shown = [
         (result, join_feedback(result.evaluations, totals.feedback))
         for result in listed[:MOST_SHOWN]
     ]
-    before = [result for result in notable if result.word not in _NOT_FAILING]
+    before = [result for result in notable if result.word not in (*_NOT_FAILING, "undecided")]
     return ResultList(
         _arrange(report, shown),
         count - len(shown),
@@ -216,6 +215,8 @@ class _FailuresNow:
         self._changes = changes
         self._cells = DigestSet()
         self.count = 0
+        self.undecided = len(changes.undecided)
+        """How many of these are undecided."""
         self.first: list[Result] = []
         """At most as many as are shown."""
         for results in changes.failures:
@@ -232,8 +233,9 @@ class _FailuresNow:
     def add(self, *results: Result) -> None:
         """Add results of other cells."""
         for result in results:
-            if self._note(digest_of_value(cell_of(result))) and len(self.first) < MOST_SHOWN:
-                self.first.append(result)
+            if self._note(digest_of_value(cell_of(result))):
+                self.undecided += result.verdict == "undecided"
+                self.first += [result] * (len(self.first) < MOST_SHOWN)
 
     def also_changed(self) -> list[Result]:
         """Return the changed results that are not among the failures, if they are few."""

@@ -240,18 +240,20 @@ def outcome_text(status: Status) -> str:
 
     It is empty if there are none, and if the changed files say it all.
     """
-    in_files = [
-        sum(getattr(change, word) for change in status.changes) for word in ("broke", "fixed")
-    ]
     causes = status.edits or status.labels
-    if not causes and status.broke <= in_files[0] and status.fixed <= in_files[1]:
+    if not causes and all(
+        getattr(status, word) <= sum(getattr(change, word) for change in status.changes)
+        for word in ("broke", "fixed", "undecided")
+    ):
         return ""
     return unrecorded_changes(status)
 
 
 def unrecorded_changes(status: Status) -> str:
-    """Return how many results broke and were fixed without a call; empty if there are none."""
-    listed = results_text((status.broke, "broke"), (status.fixed, "fixed"))
+    """Return how many results broke, were fixed or became undecided without a call, if any."""
+    listed = results_text(
+        *((status.broke, "broke"), (status.fixed, "fixed"), (status.undecided, "now undecided"))
+    )
     return f"Since the last run, by what is stored: {listed}" if listed else ""
 
 

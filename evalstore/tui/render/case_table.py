@@ -218,8 +218,10 @@ def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str]:
     That of a candidate with fewer verdicts than another has their number, in short a `~`. Both are
     empty without a verdict.
     """
-    if rate.rate is None or rate.interval is None:
+    if rate.rate is None:
         return "", ""
+    if rate.interval is None:
+        return (f"{rate.passed:,}/{rate.judged:,}",) * 2
     low, high = rate.interval
     share, interval = f"{100 * rate.rate:.0f}%", f"{100 * low:.0f}-{100 * high:.0f}"
     if is_partial:

@@ -111,7 +111,9 @@ def records_labels(request: RunRequest, status: Status) -> bool:
 
 def records_only(request: RunRequest, status: Status) -> bool:
     """Return whether a run without calls would record labels, or other verdicts than the last."""
-    return not request.before and bool(status.labels or status.broke or status.fixed)
+    return not request.before and bool(
+        status.labels or status.broke or status.fixed or status.undecided
+    )
 
 
 _ABOUT_REPEATS = (

@@ -94,7 +94,7 @@ def group_cells(group: ResultGroup, currency: str) -> tuple[StyledCell, ...]:
     colour = "faint" if rate.rate is None else ""
     return (
         StyledCell(group.name, "faint" if None in group.key else ""),
-        StyledCell(percent(rate.rate), colour),
+        StyledCell(rate.text, colour),
         StyledCell(interval_bar(rate.interval, rate.rate, _BAR), colour),
         StyledCell(f"{rate.passed:,}/{rate.judged:,}"),
         StyledCell(f"{group.cases:,}"),
@@ -161,7 +161,8 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     yield heading(group.name)
     judged, results = group.rate.judged, plural(group.results, "result")
     covered = f"{judged:,} of {results} judged" if judged < group.results else ""
-    yield from text_lines("; ".join(text for text in (rate_text(group.rate), covered) if text))
+    undecided = f"{group.undecided:,} undecided" if group.undecided else ""
+    yield from text_lines("; ".join(filter(None, (rate_text(group.rate), undecided, covered))))
     yield from text_lines(
         f"{plural(group.tests, 'test file')}, {plural(group.cases, 'case')}, "
         f"{plural(group.sessions, 'session')}, {plural(group.evaluations, 'judgement')}"

@@ -39,9 +39,9 @@ def result_cell(result: Result, labels: LabelIndex, text: str = "") -> StyledCel
 
 
 def rate_text(rate: Rate) -> str:
-    """Return `94.1% of 55 (95% interval 90.1 to 96.6%)`."""
+    """Return `94.1% of 55 (95% interval 90.1 to 96.6%)`; without an interval the counts."""
     if rate.interval is None:
-        return "nothing judged"
+        return f"{rate.passed:,} of {rate.judged:,} passed" if rate.judged else "nothing judged"
     low, high = rate.interval
     return f"{rate.text} of {rate.judged:,} (95% interval {100 * low:.1f} to {100 * high:.1f}%)"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.tui.state.case_listing import PromptPair
+from evalstore.tui.state.case_query import read_query
 
 if TYPE_CHECKING:
     from evalstore.operations.diff_result import Diff
@@ -49,5 +50,9 @@ def compare_within(
     from evalstore.operations.diff_within import diff_models, diff_prompts
 
     if isinstance(models, PromptPair):
-        return diff_prompts(location, run, models, only=among.has_case if among else None)
-    return diff_models(location, run, models, only=among.has if among else None)
+        found = diff_prompts(location, run, models, only=among.has_case if among else None)
+    else:
+        found = diff_models(location, run, models, only=among.has if among else None)
+    if among and read_query(among.typed).is_about_verdicts:
+        found.comparison.by_verdict = True
+    return found
