@@ -45,8 +45,9 @@ _LIKE_A_NAME = re.compile("KEY|TOKEN|PASS")
 _ORDINARY = re.compile(r"[A-Za-z][a-z]*|[A-Z]+|[0-9.,]+")
 _BETWEEN = re.compile(r"[/:.,_@+~-]+")
 _PLAIN = re.compile(
-    r"[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}\d{0,2}|[A-Z]{1,14}\d{0,2}|\d{1,10}"
-    r"|[a-zA-Z]?\d{1,3}[a-zA-Z]{0,2}|v\d+(?:alpha|beta|rc|p)\d*|\d+x\d+b"
+    r"[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}|[A-Z]{1,14}|\d{1,10}"
+    r"|(?:[A-Z]?[a-z]{0,14}|[A-Z]{1,14})\d{1,3}[a-zA-Z]{0,2}"
+    r"|v\d+(?:alpha|beta|rc|p)\d*|\d+x\d+b"
 )
 """A word, a number or a version, as in the names of models, hosts and files."""
 _URL = re.compile(r"[A-Za-z][\w+.-]*://(?:(?![,;][\w+.-]+://)\S)+")

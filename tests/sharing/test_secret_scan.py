@@ -131,6 +131,7 @@ def test_what_does_not_look_like_words_in_the_env_file_is_secret(value: str) -> 
     [
         *("gpt-5.4-mini-2026", "claude-sonnet-4-5-20250929", "qwen3-coder:30b-a3b-q4_K_M"),
         *("meta-llama/Llama-3.3-70B-Instruct", "mixtral-8x7b-instruct-v0.1", "us-east-1"),
+        *("my-gpt4o-deployment", "DeepSeek-V3.2-Exp", "accounts/f/models/llama-v3p1-8b-instruct"),
         *(
             "http://here-1a2b3c4d5e.example:8000/v1beta2",
             "/srv/data/files",
