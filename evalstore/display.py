@@ -382,3 +382,10 @@ def first_difference(first: str, second: str) -> int:
     """Return the index at which two texts differ first."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def storable(text: str) -> str:
+    """Return a text that can be stored as UTF-8: a lone surrogate becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

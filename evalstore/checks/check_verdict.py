@@ -11,6 +11,7 @@ from evalstore.checks.base import BLOCK, CheckInput, CheckOutcome
 from evalstore.checks.bounds import reaches
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.runner import run_check
+from evalstore.display import storable
 from evalstore.errors import NotRunError
 from evalstore.values import Json, Reply, Verdict
 
@@ -178,10 +179,10 @@ def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) 
     except NotRunError:
         raise
     except Exception as error:  # noqa: BLE001 - an answer may cause any exception
-        return CheckOutcome(
-            "error", _text(f"the check failed: {str(error) or type(error).__name__}")
-        )
-    return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome
+        outcome = CheckOutcome("error", f"the check failed: {str(error) or type(error).__name__}")
+    if not outcome.feedback:
+        return outcome
+    return outcome._replace(feedback=storable(outcome.feedback.strip()[:_LONGEST]))
 
 
 def _with(
@@ -190,11 +191,3 @@ def _with(
     if run_code is None:
         return None
     return lambda check, actual: run_code(check, actual, sessions)
-
-
-def _text(value: str) -> str:
-    """Return a text without lone surrogates, which escapes in JSON can contain."""
-    text = value.strip()[:_LONGEST]
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

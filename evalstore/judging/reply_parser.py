@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from evalstore.display import shorten
+from evalstore.display import shorten, storable
 from evalstore.files.json_document import parse_json
 from evalstore.values import Evaluator, Json, Reply, Text
 
@@ -55,11 +55,6 @@ def finished_text(reply: Reply) -> str:
     if match := _UNFINISHED.fullmatch(reply.finish_reason or ""):
         raise Unreadable(f"the judge's reply was cut off: its finish reason is '{match[0]}'")
     return reply.text or ""
-
-
-def storable(text: str) -> str:
-    """Replace half surrogate pairs, which escapes in JSON can be."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def without_thinking(text: str) -> str:

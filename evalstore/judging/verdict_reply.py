@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from evalstore.judging.reply_parser import Unreadable, finished_text, read_object, storable
+from evalstore.display import storable
+from evalstore.judging.reply_parser import Unreadable, finished_text, read_object
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, Verdict
 
 _ASKED: Mapping[str, Json] = {

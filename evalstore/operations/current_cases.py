@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.rendering import answer_text
+from evalstore.operations.run_totals import cell_key
 from evalstore.planning.cell_batches import take_out
 from evalstore.planning.failed_work import busy_cells, failed_judgements, failed_questions
 from evalstore.planning.open_project import open_project
@@ -22,10 +23,10 @@ from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
     from evalstore.errors import Problem
+    from evalstore.operations.growing_results import CellKey
     from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.test_lines import TestLines
-    from evalstore.operations.views.failed_results import Place
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 class CurrentCase:
     """A case with a system prompt and a candidate, and its verdict now."""
 
-    place: Place
+    place: CellKey
     prompt: str
     """The name of its system prompt if the case has several; else empty."""
     tags: tuple[str, ...]
@@ -112,7 +113,7 @@ def read_current(location: Location, selection: SelectionOptions) -> CurrentCase
 def run_current(
     location: Location,
     selection: SelectionOptions,
-    places: Collection[Place],
+    places: Collection[CellKey],
     options: RunOptions,
     listener: ProgressListener,
 ) -> RunReport:
@@ -125,7 +126,7 @@ def run_current(
         replace(selection, keep_going=True),
         options,
         listener,
-        only=lambda cell: _place_of(cell) in kept,
+        only=lambda cell: cell_key(cell) in kept,
     )
 
 
@@ -149,7 +150,7 @@ class _Describer:
         }
         self._judgements = self._read_judgements()
         busy = busy_cells(plan) if plan.asks or plan.judgements else []
-        self._busy = set(map(_place_of, busy))
+        self._busy = set(map(cell_key, busy))
         self._prompts: dict[str | None, str] = {}
 
     def _read_judgements(self) -> Mapping[str, str]:
@@ -178,7 +179,7 @@ class _Describer:
         session = result.sessions[0] if result.sessions else ""
         answer = self._answers.get(session)
         return CurrentCase(
-            place=_place_of(cell),
+            place=cell_key(cell),
             prompt=self._name_prompt(cell.prompt) if len(cell.case.prompts) > 1 else "",
             tags=cell.case.tags,
             word=word,
@@ -186,7 +187,7 @@ class _Describer:
             answer="" if answer is None else answer_text(answer),
             session=session,
             reason=reason,
-            can_run=_place_of(cell) in self._busy,
+            can_run=cell_key(cell) in self._busy,
         )
 
     def _name_prompt(self, prompt: str | None) -> str:
@@ -219,7 +220,3 @@ class _Describer:
             return "no evaluator judges it"
         todo = "judged" if len(result.sessions) == cell.required_answers else "asked"
         return f"it was not {todo}{', as no call was allowed' if self._is_offline else ''}"
-
-
-def _place_of(cell: Cell) -> Place:
-    return cell.file, cell.case.row, cell.prompt_number, cell.candidate.id

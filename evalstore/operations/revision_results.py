@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evalstore.operations.views.failed_results import (
-    Place,
     failed_now,
     find_failed,
     mark_failed,
@@ -21,6 +20,7 @@ from evalstore.store.revisions import WORK, resolve_run
 from evalstore.values import Case
 
 if TYPE_CHECKING:
+    from evalstore.operations.growing_results import CellKey
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.runs import Run
@@ -64,7 +64,7 @@ def find_marked_results(
 
 
 def _mark(
-    batches: Iterator[list[tuple[Result, Case]]], failed: Collection[Place]
+    batches: Iterator[list[tuple[Result, Case]]], failed: Collection[CellKey]
 ) -> Iterator[list[tuple[Result, Case]]]:
     for batch in batches:
         yield [(mark_failed(result, failed), case) for result, case in batch]

@@ -51,7 +51,8 @@ _Place = tuple[str, int, int]
 """A file, the number of a case, and the number among what has both."""
 
 
-def _cell_key(cell: Cell) -> CellKey:
+def cell_key(cell: Cell) -> CellKey:
+    """Return the place of a cell within its run."""
     return cell.file, cell.case.row, cell.prompt_number, cell.candidate.id
 
 
@@ -122,7 +123,7 @@ class RunTotals:
         self._count_words(cells, words)
         for result in cells:
             if result.attempts and any(verdict != "pass" for verdict in result.attempts):
-                self.attempts[_cell_key(result.cell)] = result.attempts
+                self.attempts[cell_key(result.cell)] = result.attempts
         self._count_questions(cells)
         self._parts.add(cells, costs)
         if self._recorder:

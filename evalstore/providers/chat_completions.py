@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from evalstore.display import storable
 from evalstore.files.media_types import ADDRESS
 from evalstore.providers.base import FILTERED, ProviderError
 from evalstore.providers.errors import WITHHELD, clean, require_finished
@@ -345,12 +346,8 @@ def _is_deeper(value: Json, levels: int) -> bool:
 
 
 def _text(value: Json) -> str | None:
-    """Return a text that can be stored as UTF-8: a lone surrogate becomes U+FFFD."""
-    if not isinstance(value, str):
-        return None
-    if value.isascii():
-        return value
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """Return a text as it can be stored; None for any other value."""
+    return storable(value) if isinstance(value, str) else None
 
 
 def malformed(message: str) -> ProviderError:

@@ -133,7 +133,7 @@ def _check_entry(response: Json) -> Iterator[str]:
     when = response.get("when")
     if isinstance(when, str) and (problem := pattern_problem(when, _WHEN_FLAGS)):
         yield f"'when' is not a regular expression: {problem}"
-    for call in response["toolCalls"] if _is_list_of_mappings(response.get("toolCalls")) else ():
+    for call in response["toolCalls"] if is_list_of_mappings(response.get("toolCalls")) else ():
         yield from _check_fields(call, TOOL_CALL_FIELDS)
         if "name" not in call:
             yield "a tool call has a 'name'"
@@ -155,7 +155,8 @@ def _is_text(value: Json) -> bool:
     return isinstance(value, str)
 
 
-def _is_list_of_mappings(value: Json) -> bool:
+def is_list_of_mappings(value: Json) -> bool:
+    """Return whether a value is a list whose items are mappings."""
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
@@ -172,7 +173,7 @@ SECONDS: Kind = (_is_number, "a number of seconds")
 FIELDS: dict[str, Kind] = {
     "when": TEXT,
     "answer": ANYTHING,
-    "toolCalls": (_is_list_of_mappings, "a list of mappings"),
+    "toolCalls": (is_list_of_mappings, "a list of mappings"),
     "error": (
         lambda value: _is_status(value) or isinstance(value, str | Mapping),
         "a status from 400 to 599, a message or a mapping",

@@ -24,7 +24,7 @@ from evalstore.workspace.settings import find_root
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.operations.views.failed_results import Place
+    from evalstore.operations.growing_results import CellKey
 
 _INPUT = "evalstore"
 """The name under which the controller of pytest-xdist passes a worker its input."""
@@ -43,7 +43,7 @@ class CaseSession:
         """What the run did, or that nothing was missing; empty if no run could be made."""
         self._collected: set[str] = set()
         self._current: CurrentCases | None = None
-        self._by_place: dict[Place, CurrentCase] = {}
+        self._by_place: dict[CellKey, CurrentCase] = {}
         self._may_run = not config.option.collectonly
         self._is_settled = False
         self._input: dict[str, Any] | None = getattr(config, "workerinput", {}).get(_INPUT)
@@ -168,7 +168,7 @@ class CaseSession:
         }
         self._settle([known[id] for id in ids if id in known])
 
-    def _settle(self, places: Collection[Place]) -> None:
+    def _settle(self, places: Collection[CellKey]) -> None:
         """Ask and judge what the cases at these places lack."""
         self._is_settled = True
         if not any(self._by_place[place].can_run for place in places):

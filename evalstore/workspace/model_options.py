@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import FileProblem
 from evalstore.files.fields import is_json
 from evalstore.providers.base_urls import is_secret_option
+from evalstore.providers.script import is_list_of_mappings
 
 if TYPE_CHECKING:
     from evalstore.files.fields import Fields
@@ -24,7 +25,7 @@ def check_options(fields: Fields) -> None:
     """Raise `FileProblem` for options of a wrong type, and for secrets in them."""
     fields.flag("keepThoughts", default=False)
     tools = fields.value("providerTools")
-    if tools is not None and not _is_mappings(tools):
+    if tools is not None and not is_list_of_mappings(tools):
         raise FileProblem(
             "'providerTools' must be a list of mappings",
             fields.line("providerTools"),
@@ -65,7 +66,3 @@ def check_unique_properties(fields: Fields, model: Fields) -> None:
                 fields.line("uniqueProperties", number),
                 hint="name a setting of this file, such as 'thinking.effort'",
             )
-
-
-def _is_mappings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)

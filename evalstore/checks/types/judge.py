@@ -125,10 +125,10 @@ def _read_scores(written: Json, arguments: CheckArguments) -> dict[str, Json]:
     low, high = scale_of({"scores": scores})
     if low == high or (len(scores) > 1 and len(set(scores.values())) == 1):
         raise arguments.problem("all scores are the same")
-    return {name: _plain(value) for name, value in scores.items()}
+    return {name: plain(value) for name, value in scores.items()}
 
 
-def _plain(value: float) -> float:
+def plain(value: float) -> float:
     """Return a whole number as an integer, so that `1.0` and `1` have one form."""
     return int(value) if value == int(value) else value
 
@@ -220,9 +220,9 @@ def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
     if high is None or not is_finite(low) or not is_finite(high) or low >= high:
         raise arguments.problem("'min' must be below 'max'")
     if low != 0:
-        parser["min"] = _plain(low)
+        parser["min"] = plain(low)
     if high != 1:
-        parser["max"] = _plain(high)
+        parser["max"] = plain(high)
     inner.finish(JUDGE)
     settings["pass"] = bound = canonical_bound(_required_pass(arguments), arguments)
     least = min(max(float(bound.split()[1]), low), high)

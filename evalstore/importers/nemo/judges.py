@@ -43,7 +43,7 @@ def read_judges(
     if (
         not isinstance(prompt_messages, list)
         or not prompt_messages
-        or not all(map(_is_message, prompt_messages))
+        or not all(map(is_message, prompt_messages))
     ):
         raise MetricNotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
@@ -72,7 +72,8 @@ def _require_answer(pieces: list[PromptPiece]) -> None:
         )
 
 
-def _is_message(message: Any) -> bool:
+def is_message(message: Any) -> bool:
+    """Return whether a value is a message of a conversation."""
     return (
         isinstance(message, dict)
         and message.get("role") in ("system", "user", "assistant")

@@ -15,7 +15,7 @@ from evalstore.importers.base import Imported, SkippedItem
 from evalstore.importers.coerce import as_list, as_mapping
 from evalstore.importers.nemo import templates
 from evalstore.importers.nemo.datasets import TaskData, find_data
-from evalstore.importers.nemo.judges import NemoJudge, read_judges
+from evalstore.importers.nemo.judges import NemoJudge, is_message, read_judges
 from evalstore.importers.nemo.metrics import GRADED, METRICS, MetricNotTakenError, tool_call
 from evalstore.importers.nemo.numbers import with_numbers
 from evalstore.importers.nemo.tools import evaluate_rows, parse_if_text, read_tools, write_tools
@@ -161,7 +161,7 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
         parts.turns = [("user", templates.convert_template(str(prompt)))]
     elif isinstance(messages, str):
         parts.front["messages"] = templates.value(messages)
-    elif isinstance(messages, list) and messages and all(map(_is_message, messages)):
+    elif isinstance(messages, list) and messages and all(map(is_message, messages)):
         parts.turns = [
             (message["role"], templates.convert_template(message["content"]))
             for message in messages
@@ -181,14 +181,6 @@ def _is_option(name: str, value: Json) -> bool:
     document = read_yaml(f"options: {flow({name: value})}")
     Fields(document, ("options",), collector=collector).options()
     return not collector.problems
-
-
-def _is_message(message: Any) -> bool:
-    return (
-        isinstance(message, dict)
-        and message.get("role") in ("system", "user", "assistant")
-        and isinstance(message.get("content"), str)
-    )
 
 
 def _breaks_order(roles: list[str]) -> bool:

@@ -6,6 +6,7 @@ import string
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from evalstore.checks.types.judge import plain
 from evalstore.importers.base import SkippedItem
 from evalstore.importers.chat_messages import BadMessagesError, read_messages
 from evalstore.importers.coerce import as_mapping
@@ -207,7 +208,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
         written.warnings.append(eval_spec.warning(reason))
     check: dict[str, Json] = {
         "choices": choices,
-        "scores": {choice: _plain_number(scores.get(choice, lowest)) for choice in choices},
+        "scores": {choice: plain(scores.get(choice, lowest)) for choice in choices},
         **reading,
     }
     if not set(scores.values()) <= {0, 1}:
@@ -238,8 +239,3 @@ def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
             f"its 'choice_scores' are of none of its choices {', '.join(choices)}"
         )
     return known
-
-
-def _plain_number(value: float) -> float:
-    """Return the number as an int if it is whole."""
-    return int(value) if value == int(value) else value

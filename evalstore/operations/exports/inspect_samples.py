@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
+from evalstore.planning.pricing import sum_usage
 
 if TYPE_CHECKING:
     from evalstore.operations.exports.answers import AnsweredAttempt, AnsweredResult
@@ -161,21 +161,15 @@ def _describe_scores(answer: AnsweredAttempt) -> dict[str, Json]:
 
 def _usage(replies: tuple[Reply, ...] | list[Reply], session: Session | None = None) -> Json:
     """Return the tokens of calls, with the cost of their session if it is known."""
-    usages = [reply.usage for reply in replies]
-    total_input = sum(usage.input_tokens or 0 for usage in usages)
-    total_output = sum(usage.output_tokens or 0 for usage in usages)
+    usage = sum_usage(replies)
+    sent, answered = usage.input_tokens or 0, usage.output_tokens or 0
     described: dict[str, Json] = {
-        "input_tokens": total_input,
-        "output_tokens": total_output,
-        "total_tokens": total_input + total_output,
-        "input_tokens_cache_read": _sum(usage.cached_tokens for usage in usages),
-        "reasoning_tokens": _sum(usage.reasoning_tokens for usage in usages),
+        "input_tokens": sent,
+        "output_tokens": answered,
+        "total_tokens": sent + answered,
+        "input_tokens_cache_read": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
     }
     if session is not None:
         described["total_cost"] = session.cost.usd if session.cost else None
     return described
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None

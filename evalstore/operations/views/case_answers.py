@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.operations.growing_results import cell_of
 from evalstore.operations.prompt_names import reference_names
 from evalstore.operations.rendering import answer_text, references_of
 from evalstore.operations.views.answer import (
@@ -19,12 +20,7 @@ from evalstore.operations.views.answer import (
 )
 from evalstore.operations.views.attempts import find_attempts
 from evalstore.operations.views.call_failures import MOST_FAILURES, failure_text
-from evalstore.operations.views.failed_results import (
-    Place,
-    judged_subjects,
-    place_of,
-    questions_in_run,
-)
+from evalstore.operations.views.failed_results import judged_subjects, questions_in_run
 from evalstore.operations.views.judgements import JudgementView, evaluator_names, judgement_view
 from evalstore.operations.views.request_lines import describe_request
 from evalstore.operations.views.result_changes import JudgedResult
@@ -35,6 +31,7 @@ from evalstore.store.costs import JudgingCost
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import Attempt
+    from evalstore.operations.growing_results import CellKey
     from evalstore.planning.project import Project
     from evalstore.results import Evaluation, Result
     from evalstore.runs import Run
@@ -162,7 +159,7 @@ class AnswerReader:
                     for key in result.evaluations
                     if (judgement := judgements.get(key))
                 ),
-                failures.get(place_of(result), ()),
+                failures.get(cell_of(result), ()),
                 attempts.get(result.evaluations, ()),
             )
 
@@ -193,7 +190,7 @@ class AnswerReader:
         stored = self._store.find_sessions(sessions)
         return {key: answer_text(session.answer) for key, session in stored.items()}
 
-    def _failures(self, missing: Sequence[Result]) -> Mapping[Place, tuple[str, ...]]:
+    def _failures(self, missing: Sequence[Result]) -> Mapping[CellKey, tuple[str, ...]]:
         """Return the messages of the failed calls for results that lack something, by place."""
         if not missing or not self.run.snapshot:
             return {}
@@ -209,12 +206,12 @@ class AnswerReader:
             key = failure.question or failure.subject or ""
             messages.setdefault(key, {})[failure_text(failure)] = None
         return {
-            place_of(result): tuple(
+            cell_of(result): tuple(
                 dict.fromkeys(
                     text
                     for key in (
-                        *asked.get(place_of(result), ()),
-                        *subjects.get(place_of(result), ()),
+                        *asked.get(cell_of(result), ()),
+                        *subjects.get(cell_of(result), ()),
                     )
                     for text in messages.get(key, ())
                 )

@@ -56,7 +56,7 @@ from evalstore.values import order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import MixedAttempts
-    from evalstore.operations.views.failed_results import Place
+    from evalstore.operations.growing_results import CellKey
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results import Result
@@ -343,7 +343,7 @@ def _arranged(
     )
 
 
-def _with_failed(arranged: Cases, failed: Collection[Place]) -> Cases:
+def _with_failed(arranged: Cases, failed: Collection[CellKey]) -> Cases:
     """Return the cases with a mark on the results for which a call failed."""
     packer = ResultPacker()
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, pairwise
 
-from evalstore.display import clip, columns_of, safe
+from evalstore.display import clip, columns_of, first_difference, safe
 
 _SHARE = 4
 """One column of so many is for the start that labels share."""
@@ -110,7 +110,7 @@ def shared_starts(labels: Iterable[str]) -> dict[str, int]:
     ordered = sorted(set(labels))
     starts = dict.fromkeys(ordered, 0)
     for before, after in pairwise(ordered):
-        count = shared_start(before, after)
+        count = first_difference(before, after)
         starts[before] = max(starts[before], count)
         starts[after] = max(starts[after], count)
     return starts
@@ -139,12 +139,6 @@ def shorten_label(label: str, columns: int, shared: int = 0) -> str:
 def one_line(label: str) -> str:
     """Return a label in one line, without characters that a terminal obeys."""
     return safe(" ".join(label.split()))
-
-
-def shared_start(left: str, right: str) -> int:
-    """Return how many characters two texts share at their start."""
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
 def _end(text: str, columns: int) -> str:

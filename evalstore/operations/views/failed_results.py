@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.operations.growing_results import cell_of
 from evalstore.planning.failed_work import failed_judgements, failed_questions
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_results
 from evalstore.values import Question
 
 if TYPE_CHECKING:
+    from evalstore.operations.growing_results import CellKey
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
@@ -19,16 +21,8 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
 
-Place = tuple[str, str, int, str]
-"""The file, the row, the number of the system prompt, the candidate."""
 
-
-def place_of(result: Result) -> Place:
-    """Return the place of a result."""
-    return result.file, result.row, result.prompt_number, result.model
-
-
-def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[Place]:
+def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[CellKey]:
     """Return the places of the workspace's results whose last call failed."""
     questions = failed_questions(project, plan)
     judgements = {
@@ -52,12 +46,12 @@ def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> s
     }
 
 
-def mark_failed(result: Result, failed: Collection[Place]) -> Result:
+def mark_failed(result: Result, failed: Collection[CellKey]) -> Result:
     """Return the result, with a mark if a call for it failed."""
-    return result._replace(has_failed=True) if failed and place_of(result) in failed else result
+    return result._replace(has_failed=True) if failed and cell_of(result) in failed else result
 
 
-def find_failed(store: Store, run: Run) -> set[Place]:
+def find_failed(store: Store, run: Run) -> set[CellKey]:
     """Return the places of all results of a run that are missing because a call failed."""
     if not run.failed or not run.snapshot:
         return set()
@@ -66,7 +60,7 @@ def find_failed(store: Store, run: Run) -> set[Place]:
     return failed_in_run(store, run, missing) if missing else set()
 
 
-def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Place]:
+def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[CellKey]:
     """Return the places of these results of a run for which one of its calls failed."""
     questions_of = questions_in_run(store, run, missing)
     subjects = judged_subjects(missing)
@@ -87,10 +81,10 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
     }
 
 
-def judged_subjects(results: Iterable[Result]) -> Mapping[Place, set[str]]:
+def judged_subjects(results: Iterable[Result]) -> Mapping[CellKey, set[str]]:
     """Return the ids of what judges see of these results: each answer, and all together."""
     return {
-        place_of(result): {
+        cell_of(result): {
             hashing.subject_of(sessions) for sessions in (result.sessions, *zip(result.sessions))
         }
         for result in results
@@ -100,7 +94,7 @@ def judged_subjects(results: Iterable[Result]) -> Mapping[Place, set[str]]:
 
 def questions_in_run(
     store: Store, run: Run, results: Collection[Result]
-) -> Mapping[Place, tuple[str, ...]]:
+) -> Mapping[CellKey, tuple[str, ...]]:
     """Return the ids of the questions that a run asked for these results, by place."""
     nodes = read_tree(run.snapshot, store.load_nodes)
     files = store.load_case_files(
@@ -108,14 +102,14 @@ def questions_in_run(
     )
     cases = {id: {case.row: case for case in file.cases} for id, file in files.items()}
     candidates = {candidate.id: candidate for candidate in run.candidates}
-    questions_of: dict[Place, tuple[str, ...]] = {}
+    questions_of: dict[CellKey, tuple[str, ...]] = {}
     for result in results:
         case = cases.get(nodes.get(result.file, ""), {}).get(result.row)
         candidate = candidates.get(result.model)
         if case and candidate:
             default = candidate.temperature
             temperature = default if case.temperature is None else case.temperature
-            questions_of[place_of(result)] = tuple(
+            questions_of[cell_of(result)] = tuple(
                 hashing.question_id(
                     Question(test, result.prompt, candidate.model, temperature, case.seed)
                 )

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, groupby, islice
 from operator import itemgetter
 
-from evalstore.display import columns_of
+from evalstore.display import columns_of, first_difference
 from evalstore.files.temporary_list import SortedValues, TemporaryList
 from evalstore.operations.views.distinct_labels import (
     SharedWords,
     file_of,
     one_line,
-    shared_start,
     shorten_between,
     shorten_label,
     shorten_labels,
@@ -60,7 +59,7 @@ def _compare(ordered: SortedValues, count: int) -> tuple[array[int], array[int]]
     before, shared_before = "", 0
     numbers = array("L")
     for rank, (label, same) in enumerate(groupby(ordered, itemgetter(0))):
-        shared = shared_start(before, label) if rank else 0
+        shared = first_difference(before, label) if rank else 0
         for number in numbers:
             starts[number] = max(shared_before, shared)
         numbers = array("L", (number for _, number in same))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.pricing import sum_usage
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
@@ -73,22 +74,14 @@ def session_facts(
     cost = session.cost.usd if session.cost else 0.0 if is_scripted else None
     price = prices.get(session.question.model) if cost is None else None
     later = price.cost_of(session.turns) if price and session.origin != RECORDED else None
-    usages = [turn.usage for turn in session.turns]
-
-    def total(name: str) -> int | None:
-        if len(usages) == 1:
-            only: int | None = getattr(usages[0], name)
-            return only
-        counted = [getattr(usage, name) for usage in usages if getattr(usage, name) is not None]
-        return sum(counted) if counted else None
-
+    usage = sum_usage(session.turns)
     return SessionFacts(
         started=session.started,
         origin=session.origin,
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
-        cached_tokens=total("cached_tokens"),
-        reasoning_tokens=total("reasoning_tokens"),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
         cost=cost if later is None else later,
         latency=sum(turn.latency for turn in session.turns),
         temperature=session.question.temperature,
