@@ -212,7 +212,7 @@ def _hint(checkup: Checkup, error: ProviderError) -> str | None:
     if error.status == 401 and checkup.key_variable:
         if not checkup.key_set:
             return hint_to_set(checkup.key_variable)
-        return f"check the value of {checkup.key_variable}: the server does not take it"
+        return f"check the value of {checkup.key_variable}: the server rejects it"
     if error.status == 401:
         return NO_VARIABLE
     if error.kind == "timeout":

@@ -35,6 +35,8 @@ def no_such_model(
     """
     models = {*_models_for(part, reading, settings)} - {id} if reading.models else ()
     hint = suggest_model(id, models, reading.providers)
+    if any(problem.file not in reading.tests for problem in reading.errors):
+        hint = "its file may have errors: 'evalstore check' lists them"
     if part == "candidates" and (" " in id or hint.endswith(NO_FILE)):
         hint += "; the message of a run is '--message'"
     return EvalstoreError(f"there is no model '{id}' ({part})", hint=hint)

@@ -57,6 +57,7 @@ def read_catalogue(
     programs = Programs(os.path.realpath(workspace.root), references.read_program)
     providers = catalogue.providers
     seen: dict[str, str] = {}
+    before = len(problems)
     for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
         try:
             provider = model_files.read_provider(text)
@@ -64,6 +65,7 @@ def read_catalogue(
             providers[provider.code] = provider
         except FileProblem as problem:
             problems += problem.all_at(path, text.split("\n"))
+    all_read = len(problems) == before
     seen = {}
     folder = workspace.settings.paths["models"]
     for path, text in read_texts(workspace, "models", problems, ".yaml", ".yml"):
@@ -77,7 +79,8 @@ def read_catalogue(
             if check_scripts and model.provider.type == "scripted":
                 problems += _script_problems(path, text, model.responses)
         except FileProblem as problem:
-            problems += problem.all_at(path, text.split("\n"))
+            if all_read or not isinstance(problem, model_files.UnknownProviderProblem):
+                problems += problem.all_at(path, text.split("\n"))  # else it may be unreadable
     seen = {}
     for path, text in read_texts(workspace, "currencies", problems, ".yaml", ".yml"):
         try:

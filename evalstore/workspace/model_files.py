@@ -324,6 +324,10 @@ def read_model(
     )
 
 
+class UnknownProviderProblem(FileProblem):
+    """A model file names a provider that no file describes."""
+
+
 def bare_model(id: str, known_kinds: Any) -> Model | None:
     """Return the model of a litellm name such as `openai/gpt-5.4-mini`; None for another name."""
     kind, slash, code = id.partition("/")
@@ -339,7 +343,7 @@ def _provider_of_kind(
     if kind == RECORDED:
         return ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
     if not known_kinds(kind):
-        raise FileProblem(
+        raise UnknownProviderProblem(
             f"there is no provider '{kind}'",
             fields.line("provider"),
             hint=suggest(kind, providers, "providers"),

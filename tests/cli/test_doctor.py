@@ -154,7 +154,7 @@ def test_a_wrong_key_is_never_shown(
     assert ran.exit_code == 3
     assert lines(ran.stdout)[-4:-2] == [
         "fail  model one  the server answered 401: wrong key: Bearer ***",
-        "  hint: check the value of DESK_KEY: the server does not take it",
+        "  hint: check the value of DESK_KEY: the server rejects it",
     ]
     json = evalstore("doctor", "--json")
     assert json.exit_code == 3

@@ -408,3 +408,25 @@ def test_a_wrong_value_beside_a_variable_names_the_option(
 ) -> None:
     monkeypatch.setenv("EVALSTORE_RUN_CONCURRENCY", "2")
     assert evalstore("run", "-j", "x").stderr == "error: --concurrency: must be a whole number\n"
+
+
+def test_a_provider_file_with_an_error_is_not_also_reported_as_missing(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    files = {
+        "providers/desk.yaml": "code: desk\ntype: openai\nbaseUrl: http://127.0.0.1:1\n",
+        "models/mine.yaml": "id: mine\nprovider: desk\ncode: big\n",
+    }
+    tree(workspace, files)
+    lines = evalstore("check").stderr.splitlines()
+    assert [line.partition(" ")[2] for line in lines if line.startswith("error: ")] == [
+        "providers/desk.yaml:3: unknown field 'baseUrl'"
+    ]
+    assert evalstore("doctor", "-m", "mine").stderr == (
+        "error: there is no model 'mine' (-m)\n"
+        "hint: its file may have errors: 'evalstore check' lists them\n"
+    )
+    tree(workspace, {"providers/desk.yaml": "code: dest\ntype: openai\n"})
+    assert evalstore("check").stderr == (
+        "error: models/mine.yaml:2: there is no provider 'desk'\nhint: did you mean 'dest'?\n"
+    )

@@ -244,7 +244,7 @@ def _label_cells(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "prompt": row["promptName"] or "", "judged": row["judged"] or "pending"}
 
 
-_UNKNOWN = "(?: neither the model file declares it, under 'capabilities', nor litellm knows it)"
+_UNKNOWN = "(?: the model file does not declare it, under 'capabilities', nor does litellm know it)"
 
 
 def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
