@@ -36,8 +36,8 @@ FILTERED = "filtered"
 """The kind of error of a prompt that the provider's filter refuses."""
 
 
-PERMANENT_KINDS = frozenset({"application", "context", "format", "unsupported"})
-"""Kinds of errors that the same call meets again."""
+PERMANENT_KINDS = frozenset({"application", "context", "format", "malformed", "unsupported"})
+"""Kinds of errors that the same call meets again, where no other try may help."""
 
 
 class ProviderError(Exception):

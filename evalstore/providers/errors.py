@@ -80,8 +80,13 @@ FORMAT_WORDS = re.compile(
 )
 """Words with which servers refuse the requested format of the answer."""
 
-SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-"""Variables whose values never appear in a message; libraries read keys by themselves."""
+_SECRET_NAME = re.compile(
+    r"(?:\A|_)(?:KEY|TOKEN|PASS)S?(?:\Z|_)|SECRET|PASSW|PASSPHRASE|PWD|JWT|CREDENTIAL|WEBHOOK"
+)
+_LIKE_A_NAME = re.compile("KEY|TOKEN|PASS")
+"""Parts of names such as `OPENAI_APIKEY`, but also `MONKEY`; `_ORDINARY` values do not count."""
+_ORDINARY = re.compile(r"[A-Za-z][a-z]*|[A-Z]+|[0-9.,]+")
+_FOLDERS = ("PWD", "OLDPWD")
 
 
 def status_error(
@@ -248,12 +253,19 @@ def _as_text(body: Json) -> str:
         return "an error that is nested too deeply to be shown"
 
 
+def names_secret(name: str, value: str) -> bool:
+    """Return whether a variable of this name has a secret as its value."""
+    name = name.upper()
+    like_a_name = _LIKE_A_NAME.search(name) and not _ORDINARY.fullmatch(value)
+    return name not in _FOLDERS and bool(_SECRET_NAME.search(name) or like_a_name)
+
+
 def find_secrets(api_key: str | None, *more: str) -> tuple[str, ...]:
     """Return the key, `more` secrets, and every value of the environment that looks like one.
 
     They are sorted by length, the longest first.
     """
-    hidden = {value for name, value in os.environ.items() if SECRET_NAME.search(name)}
+    hidden = {value for name, value in os.environ.items() if names_secret(name, value)}
     secrets = {value for value in (*hidden, *more) if len(value) >= _SHORTEST_SECRET}
     if api_key is not None and len(api_key) >= 4:
         secrets.add(api_key)

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from evalstore.canonical_json import canonical_json
 from evalstore.providers.base_urls import is_secret_parameter
+from evalstore.providers.errors import names_secret
 
 if TYPE_CHECKING:
     from evalstore.store.records import StoredRecord
@@ -37,12 +38,6 @@ _START = r"(?:(?<=\\[bfnrt])|\b)"
 _PATTERNS = tuple(
     (name, text, re.compile(pattern.replace(r"\b", _START, 1))) for name, text, pattern in _SHAPES
 )
-_NAME = re.compile(
-    r"(?:\A|_)(?:KEY|TOKEN|PASS)S?(?:\Z|_)|SECRET|PASSW|PASSPHRASE|PWD|JWT|CREDENTIAL|WEBHOOK"
-)
-_LIKE_A_NAME = re.compile("KEY|TOKEN|PASS")
-"""Parts of names such as `OPENAI_APIKEY`, but also `MONKEY`; `_ORDINARY` values do not count."""
-_ORDINARY = re.compile(r"[A-Za-z][a-z]*|[A-Z]+|[0-9.,]+")
 _BETWEEN = re.compile(r"[/:.,_@+~-]+")
 _PLAIN = re.compile(
     r"[A-Z]?[a-z]{0,14}(?:[A-Z][a-z]{2,14}){0,2}|[A-Z]{1,14}|\d{1,10}"
@@ -52,7 +47,6 @@ _PLAIN = re.compile(
 """A word, a number or a version, as in the names of models, hosts and files."""
 _URL = re.compile(r"[A-Za-z][\w+.-]*://(?:(?![,;][\w+.-]+://)\S)+")
 _PAIR = re.compile(r"([\w.-]+)=(\"[^\"]*\"|[^\s;&#,\"]+)")
-_FOLDERS = ("PWD", "OLDPWD")
 _SHORTEST = 8
 """Characters of a value that is looked for; shorter ones may be words."""
 
@@ -102,7 +96,7 @@ def _of(name: str, value: str, *, is_own: bool = False) -> Iterator[str]:
     """
     urls = _URL.findall(value)
     is_plain = not is_own or _is_plain(value) or urls == [value]
-    if _names_secret(name, value) or not is_plain:
+    if names_secret(name, value) or not is_plain:
         yield value
     for url in urls:
         try:
@@ -114,14 +108,8 @@ def _of(name: str, value: str, *, is_own: bool = False) -> Iterator[str]:
         secrets = [secret for secret in (*users, *steps) if secret]
         yield from [url, *secrets] if secrets else []
     for member, text in _PAIR.findall(value):
-        if is_secret_parameter(member) or _names_secret(member.replace("-", "_"), text):
+        if is_secret_parameter(member) or names_secret(member.replace("-", "_"), text):
             yield text.strip('"')
-
-
-def _names_secret(name: str, value: str) -> bool:
-    name = name.upper()
-    like_a_name = _LIKE_A_NAME.search(name) and not _ORDINARY.fullmatch(value)
-    return name not in _FOLDERS and bool(_NAME.search(name) or like_a_name)
 
 
 def _is_plain(text: str) -> bool:

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean, status_error
+from evalstore.providers.errors import clean, find_secrets, status_error, unreadable
 from evalstore.providers.rate_limits import find_retry_after
 from evalstore.values import Json
 
@@ -133,3 +133,16 @@ def test_a_process_that_slept_reads_what_came_in_the_meantime() -> None:
             return await answer
 
     assert asyncio.run(sleep_and_read()) == "answer"
+
+
+@pytest.mark.parametrize(("text", "lasts"), [("data: {}\n", True), ("<html>", False)])
+def test_a_stream_comes_again_until_the_user_changes_something(text: str, lasts: bool) -> None:
+    assert unreadable(text, ()).is_permanent == lasts
+
+
+@pytest.mark.parametrize("name", ["MYSQL_PWD", "DB_PASS", "CI_JOB_JWT", "OPENAI_APIKEY"])
+def test_what_push_takes_for_a_secret_is_in_no_message(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "s3cret-8")
+    assert "s3cret-8" in find_secrets(None)
