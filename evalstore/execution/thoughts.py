@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterator
+from itertools import chain
 
 _NAMES = "(?:think|thinking|thoughts?|seed:think)"
 _OPEN = re.compile(
@@ -22,7 +23,7 @@ _FINAL = re.compile(
     re.DOTALL,
 )
 """The answer in the format of gpt-oss."""
-_WITHOUT_MARKS = re.compile(r"\s*analysis\S.*?assistantfinal", re.DOTALL)
+_WITHOUT_MARKS = re.compile(r"\s*analysis\w.*?assistantfinal(?=\S)", re.DOTALL)
 """The thoughts in that format when a server drops its marks."""
 _MOST_BLOCKS = 100
 _QUOTES = frozenset("`'\"“”‘’„«»()*")
@@ -47,7 +48,8 @@ def without_thoughts(text: str) -> str:
         text = shown if opened or text is not answer else text
         if opened:
             end, start = _end_of(opened[0]), opened.end()
-            closed = _find_end(end, text, start) or next(_find(end, text, start), None)
+            ends = chain(_find(end, text, start), _find(end, text, start, in_code=True))
+            closed = _find_end(end, text, start) or next(ends, None)
             if closed is None:
                 return ""
             unopened = sum(1 for _ in _find(_OPEN, text[start : closed.start()]))
@@ -72,9 +74,11 @@ def _end_of(opened: str) -> re.Pattern[str]:
     return re.compile(re.escape(end))
 
 
-def _find(mark: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """Yield the marks that are neither quoted nor in a block of code."""
-    fences = [fence.start() for fence in _CODE.finditer(text, start)]
+def _find(
+    mark: re.Pattern[str], text: str, start: int = 0, *, in_code: bool = False
+) -> Iterator[re.Match[str]]:
+    """Yield the marks that are not quoted, nor, unless they may be, in a block of code."""
+    fences = [] if in_code else [fence.start() for fence in _CODE.finditer(text, start)]
     for each in mark.finditer(text, start):
         around = text[max(each.start() - 1, 0) : each.start()], text[each.end() : each.end() + 1]
         is_quoted = all(char in _QUOTES and char for char in around)

@@ -177,6 +177,10 @@ THOUGHTS = {
     "with the mark quoted": ("<think>They ask for `</think>`.</think>Paris", "Paris"),
     "with the mark in prose": ("<think>The tag </think> ends it.\n</think>\n\nParis", "Paris"),
     "with the mark in code": ("<think>\n```\n</think>\n```\n</think>\nParis", "Paris"),
+    "with code that has no end": (
+        "<think>\n```\na\n</think>\n\n```\nParis\n```",
+        "```\nParis\n```",
+    ),
     "with another end": ("<think>a</thinking>b</think>Paris", "Paris"),
     "before a mark in the answer": ("<think>a</think>Like\n</think>\nthis", "Like\n</think>\nthis"),
     "unfinished": ("<think>\nParis, perhaps", ""),
@@ -202,6 +206,7 @@ NO_THOUGHTS = [
     "The template ends so:\n```\n</think>\n```\nand goes on.",
     "No <think>why</think>",
     "analysis of the poem: fine",
+    "analysis: the assistantfinal report",
 ]
 KINDS = ["openai-compatible", "lm_studio", "hosted_vllm", "openrouter", "openai", "ollama_chat"]
 
