@@ -123,10 +123,10 @@ def refuse_migrated(version: str | None, opened: str | None, path: str) -> None:
 
 
 def refuse_replaced(path: str) -> None:
-    """Raise `StoreError` for a store that has lost a row which this program has stored."""
+    """Raise `StoreError` for a store that has lost rows since it was opened."""
     raise StoreError(
-        f"the store '{path}' has another history than before: what this program has stored is "
-        "gone, as if an earlier copy had taken its place",
+        f"the store '{path}' has another history than before: what was stored last is gone, as if "
+        "an earlier copy had taken its place",
         hint="run again: what is missing is asked again; 'evalstore fsck --repair' removes "
         "judgements whose answers are gone",
     )

@@ -122,6 +122,8 @@ EVENTS: dict[str, TableColumns] = {
     "run": RUNS,
 }
 """The table of each kind of fact that is appended."""
+RESULTS = (SESSIONS.name, EVALUATIONS.name)
+"""The tables that grow with every call."""
 
 TABLES: dict[str, TableColumns] = {
     table.name: table for table in (*VERSIONS.values(), *EVENTS.values())

@@ -15,7 +15,7 @@ from evalstore.store.location import read_address
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_test, fill
 
-GONE = "has another history than before: what this program has stored is gone"
+GONE = "has another history than before: what was stored last is gone"
 
 
 def test_a_file_that_is_overwritten_with_an_earlier_copy_gets_no_more_rows(tmp_path: Path) -> None:
@@ -40,14 +40,35 @@ def test_a_file_that_is_overwritten_with_an_earlier_copy_gets_no_more_rows(tmp_p
         store.ensure_versions(a_test("2"))
 
 
+def test_a_file_that_goes_back_before_the_first_write_gets_no_rows(
+    tmp_path: Path,
+) -> None:
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    with closing(Store.open(copy, create=True)) as store:
+        store.ensure_versions(a_test("1"))
+    with closing(Store.open(path, create=True)) as store:
+        fill(store)
+    with closing(Store.open(path)) as store:
+        with (
+            closing(sqlite3.connect(copy)) as source,
+            closing(sqlite3.connect(path)) as target,
+        ):
+            source.backup(target)
+        with pytest.raises(StoreError, match=GONE):
+            store.ensure_versions(a_test("2"))
+
+
+@pytest.mark.parametrize("has_written", [True, False])
 def test_a_database_that_lacks_what_was_stored_gets_no_more_rows(
-    postgresql_server: PostgreSQLServer,
+    has_written: bool, postgresql_server: PostgreSQLServer
 ) -> None:
     """As after a failover to an earlier copy, the connections are lost and a row is gone."""
     url = postgresql_server.url()
     with closing(Store.open(read_address(url), create=True)) as store:
         fill(store)
-        store.ensure_versions(a_test("1"))
+    with closing(Store.open(read_address(url))) as store:
+        if has_written:
+            store.ensure_versions(a_test("1"))
         with closing(Store.open(read_address(url))) as other, other.writing() as connection:
             for table in ("sessions", "evaluations", "tests", "evaluation_versions", "prompts"):
                 connection.execute(f"DELETE FROM {table}")

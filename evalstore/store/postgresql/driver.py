@@ -8,7 +8,7 @@ that is written is named by its content, so nothing is stored twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from threading import Event, Lock
@@ -19,7 +19,7 @@ from evalstore.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store import migrations
 from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
-from evalstore.store.table_columns import TABLES
+from evalstore.store.table_columns import RESULTS, TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
 
 try:
@@ -52,6 +52,7 @@ from evalstore.store.postgresql.creation import (
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
 from evalstore.store.postgresql.foreign_code import find_foreign_code
 from evalstore.store.postgresql.outage import Outage
+from evalstore.store.postgresql.schema import TRANSACTION
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
@@ -68,18 +69,24 @@ _TRIES_FOR_LOCK = 3
 _AT_ONCE = "SET LOCAL lock_timeout TO '20ms'"
 _VERSION = "SELECT version_num FROM alembic_version"
 """Locks the table until the transaction ends, so that nobody migrates the store meanwhile."""
+_LAST_ROWS = " UNION ALL ".join(
+    f"(SELECT '{table}', encode(id, 'hex') FROM {table} ORDER BY {TRANSACTION} DESC LIMIT 1)"
+    for table in RESULTS
+)
+"""A query for the tables and ids of the newest results."""
 _KEPT = 5
 """The number of idle connections that stay open."""
 
 
-def _statements(address: DatabaseAddress, stored: tuple[str, str] | None, *, wait: bool) -> str:
+def _statements(address: DatabaseAddress, stored: Iterable[tuple[str, str]], *, wait: bool) -> str:
     """Return the statements that begin a transaction; the last finds the version of the store.
 
-    It finds none where the row that was stored last, with its table and id, is gone.
+    It finds none where a row that was stored, with its table and id, is gone.
     """
-    is_there = "WHERE EXISTS (SELECT FROM {} WHERE id = '\\x{}')".format(*stored) if stored else ""
+    rows = (f"EXISTS (SELECT FROM {table} WHERE id = '\\x{id}')" for table, id in stored)
     at_once = () if wait else (_AT_ONCE,)
-    return "; ".join((_BEGIN, search_path(address), *at_once, f"{_VERSION} {is_there}"))
+    version = " AND ".join((f"{_VERSION} WHERE true", *rows))
+    return "; ".join((_BEGIN, search_path(address), *at_once, version))
 
 
 def _would_wait(path: str) -> StoreLockedError:
@@ -101,8 +108,8 @@ class PostgreSQLDriver:
         """The migration of the tables, once it is open."""
         self.file: tuple[int, int] | None = None
         self.foreign: list[UnexpectedObject] = []
-        self._stored: tuple[str, str] | None = None
-        """The table and the id of a row that this program has stored: it must stay there."""
+        self._stored: Sequence[tuple[str, str]] = ()
+        """The tables and ids of the rows that were stored last: they must stay there."""
         self._idle: list[PostgreSQLConnection] = []
         self._lock = Lock()
         self._closed = Event()
@@ -144,6 +151,8 @@ class PostgreSQLDriver:
                 if not inspect:
                     blocking = [extra for extra in driver.foreign if extra.blocks_reading]
                     refuse_foreign(driver.name, blocking)
+                    with suppress(psycopg.ProgrammingError):  # this user may not read them
+                        driver._stored = connection.execute(_LAST_ROWS).fetchall()
             driver._version = version
         except BaseException:
             driver.close()
@@ -220,7 +229,7 @@ class PostgreSQLDriver:
             migrations.refuse_migrated(version, self._version, self.name)
             yield connection
             connection.execute("COMMIT")
-            self._stored = connection.inserted or self._stored
+            self._stored = [connection.inserted] if connection.inserted else self._stored
 
     @contextmanager
     def _connection(self) -> Iterator[PostgreSQLConnection]:

@@ -17,7 +17,7 @@ import re
 
 from evalstore.store.driver import Connection, Extent
 from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION
-from evalstore.store.table_columns import EVALUATIONS, FAILURES, RUNS, SESSIONS
+from evalstore.store.table_columns import FAILURES, RESULTS, RUNS
 
 _KEPT_MICROSECONDS = 180 * 24 * 3600 * 10**6
 """How long marks are kept. Each program that settles parts of files uses the newest of its own."""
@@ -27,10 +27,8 @@ _RIGHTS = " AND ".join(
     f"has_table_privilege('{GROWTH_MARKS.name}', '{right}')"
     for right in ("SELECT", "INSERT", "DELETE")
 )
-_BY_SNAPSHOT = (SESSIONS.name, EVALUATIONS.name)
-"""The tables whose rows have the numbers of their transactions."""
 _BY_NUMBER = (FAILURES.name, RUNS.name)
-"""The tables of few rows without these; no row is ever deleted."""
+"""Tables of few rows without the numbers of their transactions; no row is ever deleted."""
 _MAY_READ = f"SELECT has_table_privilege('{GROWTH_MARKS.name}', 'SELECT')::int"
 
 
@@ -76,7 +74,7 @@ class Snapshots:
     def _has_grown(self, before: Extent) -> tuple[str, tuple[int | str, ...]]:
         """Return that a row can be seen that the snapshot of `newest` could not see."""
         condition, parameters = self.condition("", ("", before[0]))
-        rows = [f"EXISTS (SELECT 1 FROM {table} WHERE {condition})" for table in _BY_SNAPSHOT]
+        rows = [f"EXISTS (SELECT 1 FROM {table} WHERE {condition})" for table in RESULTS]
         return " OR ".join(rows), parameters * len(rows)
 
     def has_had(self, connection: Connection, extent: Extent) -> bool:

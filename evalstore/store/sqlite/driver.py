@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -21,7 +21,7 @@ from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
-from evalstore.store.table_columns import MIGRATION, TABLES
+from evalstore.store.table_columns import MIGRATION, RESULTS, TABLES
 from evalstore.store.wanted import (
     UnwantedError,
     is_unwanted,
@@ -51,8 +51,8 @@ class SQLiteDriver:
         self.foreign: list[UnexpectedObject] = []
         self.file: tuple[int, int] | None = None
         """Identifies the open file, because its path may be replaced."""
-        self._stored: tuple[str, bytes] | None = None
-        """The table and the id of a row that this program has stored: it must stay there."""
+        self._stored: Sequence[tuple[str, bytes]] = ()
+        """The tables and ids of the rows that were stored last: they must stay there."""
         self._opened_as: str | None = None
         """The migration of the tables, once it is open."""
 
@@ -132,6 +132,8 @@ class SQLiteDriver:
                 self._migrate(connection, copy=keep_copy and not is_new)
             self.foreign = _foreign_in(connection)
             self._opened_as = migrations.HEAD
+            with suppress(sqlite3.Error):  # what cannot be read is said where it is needed
+                self._stored = [*_last_rows(connection)]
 
     def _keep_log(self, connection: sqlite3.Connection) -> None:
         """Turn on the write-ahead log, so that readers do not block a writer.
@@ -225,7 +227,7 @@ class SQLiteDriver:
                 _refuse_replaced(connection, self._stored, self.name)
                 connection.forget_inserted()
                 yield connection
-            self._stored = connection.inserted or self._stored
+            self._stored = [connection.inserted] if connection.inserted else self._stored
 
     def write(self, work: Callable[[SQLiteConnection], T], *, wait: bool = True) -> T:
         """Do work in a transaction that writes; SQLite never rolls it back by itself."""
@@ -299,13 +301,18 @@ def _ended(connection: SQLiteConnection) -> Iterator[None]:
             connection.set_progress_handler(None, STEPS)
 
 
+def _last_rows(connection: sqlite3.Connection) -> Iterator[tuple[str, bytes]]:
+    for table in RESULTS:
+        query = f"SELECT '{table}', id FROM {table} ORDER BY rowid DESC LIMIT 1"
+        yield from connection.execute(query)
+
+
 def _refuse_replaced(
-    connection: sqlite3.Connection, stored: tuple[str, bytes] | None, path: str
+    connection: sqlite3.Connection, stored: Iterable[tuple[str, bytes]], path: str
 ) -> None:
     """Raise `StoreError` if an earlier copy, without a row that was stored, is now in the file."""
-    if stored is not None:
-        query = f"SELECT 1 FROM {stored[0]} WHERE id = ?"
-        if not connection.execute(query, stored[1:]).fetchone():
+    for table, id in stored:
+        if not connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone():
             migrations.refuse_replaced(path)
 
 

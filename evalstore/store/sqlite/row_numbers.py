@@ -11,20 +11,18 @@ from typing import cast
 
 from evalstore.store.driver import Connection, Extent
 from evalstore.store.ids import as_digits
-from evalstore.store.table_columns import EVALUATIONS, FAILURES, RUNS, SESSIONS
+from evalstore.store.table_columns import FAILURES, RESULTS, RUNS
 
-_GROWING = (SESSIONS.name, EVALUATIONS.name)
-"""The tables in the order in which an extent has them: the number and the id of the last row."""
-_RECORDED = (*_GROWING, FAILURES.name, RUNS.name)
+_RECORDED = (*RESULTS, FAILURES.name, RUNS.name)
 """The tables of what is recorded of runs."""
 
 
 class RowNumbers:
-    """The extents of SQLite files: the last rows, which must still have their numbers."""
+    """The extents of SQLite files: numbers and ids of last rows, which must still be theirs."""
 
     def measure(self, connection: Connection) -> Extent:
         """Return the number and the id of the last rows; 0 and an empty id without rows."""
-        return _last_rows(connection, _GROWING)
+        return _last_rows(connection, RESULTS)
 
     def newest(self, connection: Connection, before: Extent | None) -> Extent:
         """Return the same of what is recorded of runs."""
@@ -33,9 +31,9 @@ class RowNumbers:
 
     def has_had(self, connection: Connection, extent: Extent) -> bool:
         """Return whether the last rows of an extent still have their numbers."""
-        if list(map(type, extent)) != [int, str] * len(_GROWING):
+        if list(map(type, extent)) != [int, str] * len(RESULTS):
             return False
-        for table in _GROWING:
+        for table in RESULTS:
             number, id = _last(table, extent)
             query = f"SELECT id FROM {table} WHERE rowid = ?"
             row = connection.execute(query, (number,)).fetchone()
@@ -63,5 +61,5 @@ def _last_rows(connection: Connection, tables: Iterable[str]) -> Extent:
 
 def _last(table: str, extent: Extent) -> tuple[int, str]:
     """Return the number and the id of the last row of a table."""
-    at = 2 * _GROWING.index(table)
+    at = 2 * RESULTS.index(table)
     return cast("tuple[int, str]", extent[at : at + 2])

@@ -1,16 +1,19 @@
-"""Attack: stores that are damaged, or made by somebody who means harm."""
+"""Attack: stores that are damaged, go back in time, find no room, or are made to do harm."""
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
 from contextlib import closing, suppress
+from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.builders import tree
 from tests.hostile.campaign import stores
+from tests.hostile.campaign.judge_model import verdict
 from tests.hostile.campaign.trial import Attack, Trial
-from tests.hostile.campaign.workspaces import write_example
+from tests.hostile.campaign.workspaces import example_files, loopback, numbered, write_example
 from tests.hostile.excessive_runs import FORMS, add_run
 
 COMMANDS = (
@@ -77,6 +80,10 @@ EXCESSIVE = tuple(f"excessive-{form}" for form in FORMS)
 def attempt(trial: Trial) -> None:
     """Damage a store, and use it."""
     chance = trial.chance
+    other = trial.name if trial.name in OTHERS else chance.choice((*OTHERS, *["random"] * 8))
+    if other in OTHERS:
+        OTHERS[other](trial)
+        return
     write_example(trial)
     trial.run("run", "--fail-on", "none")
     before = _dump(trial)
@@ -117,6 +124,73 @@ def _describe_too_much(trial: Trial, form: str) -> None:
     trial.run("fsck", "--repair", allowed={0})
     trial.figures["damages"] += 1
     trial.figures["damages found"] += 1
+
+
+def _go_back(trial: Trial) -> None:
+    """Put an earlier copy into the file of a store while a program uses it."""
+
+    def reply(body: dict[str, Any]) -> str:
+        trial.server.closing.wait(0.02)
+        return verdict(body, True) if body["model"] == "judge" else "Fine."
+
+    trial.server.reply = reply
+    tree(trial.workspace, {**loopback(trial), **numbered(4)})
+    trial.run("run", allowed={0})
+    path, copy = stores.path_of(trial), trial.workspace / "copy.db"
+    _put(path, copy)
+    tree(trial.workspace, numbered(16))
+    calls = len(trial.server.received)
+    if trial.chance.random() < 0.5:  # the next one begins with answers that will be gone
+        running = trial.start("run")
+        while len(trial.server.received) < calls + 16 and not running.has_ended(0.005):
+            pass
+        running.kill()
+        trial.finish(running, allowed={0, -9})
+        calls = len(trial.server.received)
+    running = trial.start("run")
+    while len(trial.server.received) <= calls and not running.has_ended(0.005):
+        pass
+    running.has_ended(trial.chance.uniform(0, 0.3))
+    _put(copy, path)
+    trial.commands.append("# an earlier copy takes the place of the store")
+    trial.figures["earlier copies noticed"] += trial.finish(running, allowed={0, 6}).code == 6
+    for _ in range(2):
+        if (ended := trial.run("fsck")).code:
+            trial.note("a store that went back in time is damaged", ended.stdout[:300])
+        trial.run("run", allowed={0})
+
+
+def _put(path: Path, place: Path) -> None:
+    """Put a copy of a store into the file of another one."""
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(place)) as target:
+        source.backup(target)
+
+
+def _fill_up(trial: Trial) -> None:
+    """Let commands find no more room for the store."""
+    chance = trial.chance
+    other = tree(trial.workspace / "other", example_files())
+    trial.run("run", "--fail-on", "none", folder=other)
+    trial.run("bundle", "create", "../all.bundle", folder=other, allowed={0})
+    room = (other / ".evalstore/store.db").stat().st_size
+    write_example(trial)
+    trial.run("run", "--fail-on", "none", "--limit", str(chance.randint(1, 20)))
+    for _ in range(4):
+        limits = {"FSIZE": chance.randrange(room // 2, 2 * room)}
+        trial.figures["full disks"] += trial.run(*chance.choice(WRITING), limits=limits).code == 6
+        if (ended := trial.run("fsck")).code:
+            trial.note("a full disk damages a store", ended.stdout[:300])
+    trial.run("run", "--fail-on", "none", allowed={0})
+    if (ended := trial.run("fsck")).code:
+        trial.note("what was written on a full disk is not completed", ended.stdout[:300])
+
+
+WRITING = (
+    *(("run", "--fail-on", "none"), ("run", "--fail-on", "none"), ("run", "--refresh", "-q")),
+    *(("merge", "other/.evalstore/store.db"), ("bundle", "unbundle", "all.bundle")),
+)
+OTHERS = {"earlier-copy": _go_back, "full-disk": _fill_up}
+"""What does not damage a store, but what it is on."""
 
 
 def _spoil(trial: Trial, table: str, column: str, value: str) -> None:
@@ -170,7 +244,7 @@ def _dump(trial: Trial) -> object:
 
 ATTACK = Attack(
     "stores",
-    "damaged stores: bits, pages, columns, foreign triggers",
+    "damaged stores: bits, pages, columns, foreign triggers; earlier copies, full disks",
     attempt,
-    names=(*FOREIGN, *COLUMNS, *EXCESSIVE),
+    names=(*FOREIGN, *COLUMNS, *EXCESSIVE, *OTHERS),
 )
