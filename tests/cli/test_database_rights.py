@@ -86,9 +86,9 @@ def as_role(url: str) -> Iterator[As]:
 
 
 def steady(ran: Ran) -> Ran:
-    """What was printed, without ages and the names of roles."""
+    """What was printed, without times and the names of roles."""
     out, err = (
-        re.sub(r"some_\d+@|postgres@|\b\d+ (?:seconds?|minutes?) ago\b", "", text)
+        re.sub(r"some_\d+@|postgres@|\b\d+ (?:seconds?|minutes?) ago\b|\b[\d-]+T[\d:]+Z", "", text)
         for text in (ran.stdout, ran.stderr)
     )
     return Ran(ran.exit_code, out, err)

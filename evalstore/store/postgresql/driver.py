@@ -69,11 +69,6 @@ _TRIES_FOR_LOCK = 3
 _AT_ONCE = "SET LOCAL lock_timeout TO '20ms'"
 _VERSION = "SELECT version_num FROM alembic_version"
 """Locks the table until the transaction ends, so that nobody migrates the store meanwhile."""
-_LAST_ROWS = " UNION ALL ".join(
-    f"(SELECT '{table}', encode(id, 'hex') FROM {table} ORDER BY {TRANSACTION} DESC LIMIT 1)"
-    for table in RESULTS
-)
-"""A query for the tables and ids of the newest results."""
 _KEPT = 5
 """The number of idle connections that stay open."""
 
@@ -87,6 +82,17 @@ def _statements(address: DatabaseAddress, stored: Iterable[tuple[str, str]], *, 
     at_once = () if wait else (_AT_ONCE,)
     version = " AND ".join((f"{_VERSION} WHERE true", *rows))
     return "; ".join((_BEGIN, search_path(address), *at_once, version))
+
+
+def _find_last_rows(connection: PostgreSQLConnection) -> list[tuple[str, str]]:
+    """Return the tables and ids of the results that were stored last."""
+    rows = (
+        f"(SELECT '{table}', encode(id, 'hex') FROM {table} ORDER BY {TRANSACTION} DESC LIMIT 1)"
+        for table in RESULTS
+    )
+    with suppress(psycopg.ProgrammingError):  # this user may not read them
+        return connection.execute(" UNION ALL ".join(rows)).fetchall()
+    return []
 
 
 def _would_wait(path: str) -> StoreLockedError:
@@ -108,8 +114,7 @@ class PostgreSQLDriver:
         """The migration of the tables, once it is open."""
         self.file: tuple[int, int] | None = None
         self.foreign: list[UnexpectedObject] = []
-        self._stored: Sequence[tuple[str, str]] = ()
-        """The tables and ids of the rows that were stored last: they must stay there."""
+        self._stored: Sequence[tuple[str, str]] = ()  # must stay there
         self._idle: list[PostgreSQLConnection] = []
         self._lock = Lock()
         self._closed = Event()
@@ -151,8 +156,7 @@ class PostgreSQLDriver:
                 if not inspect:
                     blocking = [extra for extra in driver.foreign if extra.blocks_reading]
                     refuse_foreign(driver.name, blocking)
-                    with suppress(psycopg.ProgrammingError):  # this user may not read them
-                        driver._stored = connection.execute(_LAST_ROWS).fetchall()
+                    driver._stored = _find_last_rows(connection)
             driver._version = version
         except BaseException:
             driver.close()
