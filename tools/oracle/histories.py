@@ -87,7 +87,7 @@ def votes(b: Builder) -> None:
         | scripted(
             "strict",
             {"when": "(?s)response.*A museum", "answer": verdict(False, "no harbour")},
-            {"when": "(?s)town 4.*old", "answer": "Hm."},
+            {"when": "(?s)response.*old", "answer": "Hm."},
             {"answer": verdict(True)},
         )
         | scripted("lenient", {"answer": verdict(True, "good enough")})
@@ -111,7 +111,7 @@ def votes(b: Builder) -> None:
     b.call("label", "tests/t2.md", "fail", "--model", "careful", "--all", "--as", "Ada")
     b.edit("evalstore.yaml", '"attempts": 3', '"attempts": 2,\n "verdict": "all"')
     b.run()
-    b.edit("evalstore.yaml", '"all"', '">= 0.5"')
+    b.edit("evalstore.yaml", '"all"', '">= 0.7"')
     b.rename("prompts/polite.md", "prompts/kind.md")
     for n in (0, 3, 6):
         b.edit(f"tests/t{n}.md", '"polite"', '"kind"')

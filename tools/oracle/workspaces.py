@@ -24,7 +24,7 @@ from tools.oracle.histories import HISTORIES, rows, scripted
 if TYPE_CHECKING:
     from tools.oracle.builder import Build, Builder
 
-_ROUNDS = 40
+_ROUNDS = 100
 """How often something is drawn for a random workspace."""
 _EDITS = st.one_of(
     st.tuples(
@@ -48,12 +48,12 @@ def laws(number: int) -> Build:
     """Edits that the generator of the laws draws, with runs between them."""
 
     def build(b: Builder) -> None:
-        desk = Desk()
+        desk = Desk({name: File(question=n % 3) for n, name in enumerate(NAMES)})
         for turn, (name, (field, value)) in enumerate(_drawn(number)):
-            setattr(desk.files.setdefault(name, File()) if name else desk, field, value)
-            if turn % 4 == 3:
+            setattr(desk.files[name] if name else desk, field, value)
+            if turn % 10 == 9:
                 _write(b, desk)
-                b.run("--keep-going", *_RUNS[turn // 4 % len(_RUNS)])
+                b.run("--keep-going", *_RUNS[turn // 10 % len(_RUNS)])
         desk.files.pop("d", None)
         _write(b, desk)
 
@@ -179,7 +179,7 @@ def _copy(path: Path, made: Path, version: str) -> None:
 
 WORKSPACES: dict[str, Build] = {
     **HISTORIES,
-    **{f"laws-{number}": laws(number) for number in (1, 2, 3)},
+    **{f"laws-{number}": laws(number) for number in (3, 4, 11)},
     "imports": imports,
     **{f"old-{version}": partial(old_store, version) for version in migrations.KNOWN[:6]},
     "rows-10000": rows(10_000),
