@@ -25,6 +25,7 @@ from evalstore.operations.diff_sides import (
     run_side,
     workspace_side,
 )
+from evalstore.operations.edit_kinds import keep_differences
 from evalstore.operations.edited_sources import EditedSources, Versions
 from evalstore.operations.equal_parts import as_equal, find_equal_parts, without_rows_of
 from evalstore.operations.file_edits import find_edits
@@ -42,6 +43,7 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.pair_groups import PairGroup
+from evalstore.reports.version_diff import Difference
 from evalstore.store.case_finder import CaseFinder
 from evalstore.store.revisions import WORK, resolve_run
 
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 
     from evalstore.operations.compared_side import Side
     from evalstore.planning.project import Project
-    from evalstore.reports.version_diff import Difference
     from evalstore.runs import Run
 
 
@@ -130,6 +131,13 @@ def diff(
             if differences
         }
         sources = EditedSources(finder, project.versions, names)
+        listed = sources.find(
+            {path: Versions(path, *edited[path], changes[path]) for path in edits}
+        )
+        for path, old in filled.former.items():
+            if path in now.nodes and path != old and selected.covers_file(path):
+                renamed = Difference("renamed", old, path)
+                edits[path] = keep_differences(chain([renamed], edits.get(path, ())))
         found = Diff(
             was.name,
             now.name,
@@ -152,9 +160,7 @@ def diff(
             labels=details.labels,
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
-            sources=sources.find(
-                {path: Versions(path, *edited[path], changes[path]) for path in edits}
-            ),
+            sources=listed,
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
         )

@@ -98,6 +98,8 @@ class Log:
     file: str | None = None
     row: str | None = None
     """The row of the file, as it was named."""
+    others: int = 0
+    """With a file, how many runs changed neither it nor its verdicts, and are left out."""
     compared: int | None = None
     """How many of the newest entries are compared with the runs before; None: all of them."""
 
@@ -150,7 +152,8 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
             problem = no_run_has(workspace, name, files)
             raise _explain_run(store, name, problem)
-        return Log(entries[:limit], len(entries), name, row)
+        others = store.count_runs() - len(entries)
+        return Log(entries[:limit], len(entries), name, row, others)
 
 
 def _explain_run(store: Store, name: str, problem: EvalstoreError) -> EvalstoreError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -64,7 +65,8 @@ class ShownItem:
     outcome: tuple[int, int] | None = None
     """Of a run: how many results broke and were fixed; None if that is not computed."""
     marks: Mapping[tuple[str, str, str | None, str], str] = field(default_factory=dict)
-    """`broke` or `fixed`, by the file, row, system prompt and candidate of a result of a run."""
+    """`broke` or `fixed`, by the file, row, system prompt and candidate of a result of a run, and
+    whether a label is the cause."""
     push: FirstPush | None = None
     """Who pushed it; None if it is of this machine."""
     left_out: int = 0
@@ -158,8 +160,10 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
     folder = open_workspace(location).settings.paths["tests"]
     if changes := find_verdict_changes(store, folder, run):
         item.outcome = len(changes.broke), len(changes.fixed)
+        place = attrgetter("file", "row", "prompt", "model")
+        labelled = set(map(place, changes.labelled))
         item.marks = {
-            (result.file, result.row, result.prompt, result.model): word
+            place(result): f"{word}{', by a label' * (place(result) in labelled)}"
             for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
             for result in results
         }

@@ -73,6 +73,8 @@ class VerdictChanges:
     """How many that broke, were fixed or changed count answers older than those before."""
     judged_otherwise: GrowingResults = field(default_factory=GrowingResults)
     """Those that broke or were fixed by another judgement of the same answers, without an edit."""
+    labelled: GrowingResults = field(default_factory=GrowingResults)
+    """Those that broke or were fixed because a label was given or removed."""
 
     @property
     def is_any(self) -> bool:
@@ -289,8 +291,11 @@ class _Comparer:
         for pair in repeated:
             assert pair.was
             assert pair.now
-            if not differences.get((pair.was.evaluations, pair.now.evaluations)):
+            words = differences.get((pair.was.evaluations, pair.now.evaluations))
+            if not words:
                 self._changes.judged_otherwise.append(pair.now)
+            elif words[0].startswith("label"):
+                self._changes.labelled.append(pair.now)
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool

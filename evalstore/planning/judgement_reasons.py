@@ -239,11 +239,8 @@ def _with_carried(reason: Reason, judgement: PlannedJudgement, votes: Sequence[V
         return reason
     *first, last = names
     listed = f"{', '.join(first)} and {last}" if first else last
-    if first or len(votes) > 1:
-        remark = f"the judgements by {listed} are used again: only checks were edited"
-    else:
-        remark = f"the judgement by {listed} is used again: only checks were edited"
-    return reason.followed_by(remark)
+    used = "judgements by {} are" if first or len(votes) > 1 else "judgement by {} is"
+    return reason.followed_by(f"if the checks pass, the {used.format(listed)} used again")
 
 
 def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = None) -> str:

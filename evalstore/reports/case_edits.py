@@ -21,7 +21,7 @@ from evalstore.reports.version_diff import (
     in_place,
     recorded_text,
 )
-from evalstore.values import Case, CaseFile, Json
+from evalstore.values import SPECIAL_TAGS, Case, CaseFile, Json
 
 if TYPE_CHECKING:
     from evalstore.results import Result
@@ -84,6 +84,9 @@ def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator
         yield Difference(f"{_row_name(now)} is new")
     elif was != now:
         yield from differ_cases(was, now, find, name)
+        old, new = (", ".join(sorted({*case.tags} - {*SPECIAL_TAGS})) for case in (was, now))
+        if old != new:
+            yield Difference("tags", old or None, new or None)
 
 
 def _row_name(case: Case) -> str:

@@ -278,3 +278,21 @@ def test_other_evaluators_are_named_also_where_no_verdict_differs(
         assert "2 unchanged" in said
     (edited,) = documents("diff", "@")["participants"]
     assert "evaluator prompt changed" in str(edited)
+
+
+def test_a_renamed_file_and_its_tags_are_among_the_edits(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    path = workspace / "tests/weather.md"
+    text = path.read_text()
+    path.unlink()
+    tree(workspace, {"tests/sub/sky.md": text.replace("tags: [", "tags: [urgent, ", 1)})
+    edited = (
+        "Edited:\n    tests/sub/sky.md\n"
+        "        renamed: tests/weather.md -> tests/sub/sky.md\n"
+        "        tags: weather -> urgent, weather\n"
+    )
+    assert evalstore("diff").stdout.startswith(edited)
+    evalstore("run", "-q")
+    assert evalstore("diff", "@~1", "@").stdout.startswith(edited)

@@ -240,7 +240,9 @@ def test_a_failure_that_a_later_call_has_mended_says_so(
         "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]"
         "  status 401, 1 try  (answered since)",
     ]
-    assert ran.stderr == ""
+    assert ran.stderr == (
+        '(failed calls stay in this list; "since" marks those that succeeded later)\n'
+    )
     assert [entry["resolved"] for entry in documents("log", "--failures")["failures"]] == [True] * 2
 
 

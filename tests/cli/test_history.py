@@ -683,3 +683,13 @@ def test_a_pending_result_is_not_called_failed(workspace: Path, evalstore: Evals
     shown = evalstore("show", "@work:tests/weather.md")
     assert "pending" in shown.stdout
     assert "failed" not in shown.stderr
+
+
+def test_the_log_of_a_file_says_how_many_runs_it_leaves_out(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    for _ in range(3):
+        evalstore("run", "-q")
+    log = evalstore("log", "tests/weather.md")
+    assert log.stdout.count("run <id>") == 1
+    assert log.stderr == "(2 other runs changed neither it nor its verdicts)\n"

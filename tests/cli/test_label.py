@@ -372,3 +372,11 @@ def test_diff_says_that_the_earlier_feedback_is_of_a_label_that_no_longer_counts
     assert "        now: It is cold there.\n" in shown
     first = evalstore("diff", "@~2", "@~1").stdout
     assert "no longer counts" not in first
+
+
+def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evalstore) -> None:
+    evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Mo")
+    shown = evalstore("run", "-q").stdout
+    assert shown.startswith("since the last run: 1 fixed (1 by a label)\n")
+    assert "(fixed, by a label)\n" in shown
+    assert "(fixed, by a label)\n" in evalstore("show", "@").stdout

@@ -118,7 +118,8 @@ def test_an_edit_of_a_check_of_a_turn_is_shown_as_written(
     evalstore("run")
     write(written, TURNS.replace("contains: Cold", "contains: Cool"))
     assert (
-        "check 1 changed: contains: Cold -> Cool; the judgement by " in evalstore("status").stdout
+        "check 1 changed: contains: Cold -> Cool; if the checks pass, "
+        in evalstore("status").stdout
     )
 
 

@@ -376,7 +376,7 @@ def test_the_reason_is_that_of_the_checks_and_names_the_judge(bench: Bench) -> N
         (
             "checks",
             "check 1 changed: contains: Gree -> Green; "
-            "the judgement by judge is used again: only checks were edited",
+            "if the checks pass, the judgement by judge is used again",
         )
     }
 

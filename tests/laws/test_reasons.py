@@ -63,7 +63,7 @@ EDITS = (
 AGAIN = re.compile(
     r"(.*) is again that of run (\w{8}), whose answers are judged by the present (.*)"
 )
-USED_AGAIN = "; the judgement by scripted/judge is used again: only checks were edited"
+USED_AGAIN = "; if the checks pass, the judgement by scripted/judge is used again"
 """How the reason of checks ends when the judge is not asked."""
 
 

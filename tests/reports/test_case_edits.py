@@ -94,8 +94,11 @@ def test_an_edit_of_a_setting_is_named(field: str) -> None:
     assert differences_of(FILE, replace(FILE, **{field: value})) == [expected]
 
 
-def test_labels_and_plain_tags_are_not_an_edit() -> None:
-    assert differences_of(FILE, CaseFile((CASE._replace(row="b", tags=("other",)),))) == []
+def test_labels_are_not_an_edit_and_tags_are_named() -> None:
+    assert differences_of(FILE, CaseFile((CASE._replace(row="b"),))) == []
+    assert differences_of(FILE, CaseFile((CASE._replace(tags=("other",)),))) == [
+        "tags: tag -> other"
+    ]
 
 
 def test_rows_that_are_new_or_gone_are_named() -> None:

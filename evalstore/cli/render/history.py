@@ -177,6 +177,8 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         output.talk(f"hint: {kind}{hint}")
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
+    if any(entry.is_resolved for entry in log.entries):
+        output.talk('(failed calls stay in this list; "since" marks those that succeeded later)')
 
 
 def _resolution(entry: FailureEntry) -> str:
@@ -210,6 +212,9 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
             print_lines(lines, output.table_width(), prefix=prefix.other)
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")
+    if log.others:
+        runs = output.plural(log.others, "other run")
+        output.talk(f"({runs} changed neither it nor its verdicts)")
     if log.compared is not None:
         newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
         output.talk(

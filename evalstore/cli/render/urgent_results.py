@@ -56,7 +56,7 @@ def _list_by_urgency(item: ShownItem) -> list[Json]:
         item.related.get("results", ()),
         key=lambda result: (
             URGENCY.index(word_of(result)),
-            item.marks.get(cell_of(result)) != "broke",
+            not item.marks.get(cell_of(result), "").startswith("broke"),
         ),
     )
 

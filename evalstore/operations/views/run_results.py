@@ -48,7 +48,7 @@ class ListedResult(NamedTuple):
     attempts: str = ""
     """How many attempts fail, if there are several and one does."""
     cause: str = ""
-    """`another judgement` if only the judgement of the same answer changed; else empty."""
+    """`another judgement` or `by a label` if only that changed, of the same answer; else empty."""
 
     @property
     def mark(self) -> str:
@@ -115,7 +115,10 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> Ranked
     """Return the results with their changes, the new failures first."""
     changes = report.changes
     again = CellMarks([(STILL_FAILS, changes.failed_again)] if changes else ())
-    causes = CellMarks([(OTHER_JUDGEMENT, changes.judged_otherwise)] if changes else ())
+    causes = CellMarks()
+    if changes:
+        by = ((OTHER_JUDGEMENT, changes.judged_otherwise), ("by a label", changes.labelled))
+        causes = CellMarks(by)
     flips = changes.marks() if changes else CellMarks()
     others = CellMarks([("changed", changes.changed)] if changes else ())
     passed_in = CellMarks()

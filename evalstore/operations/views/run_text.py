@@ -205,6 +205,8 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         from evalstore.reports.comparison import OTHER_JUDGEMENT
 
         spans.append(StyledSpan(f" ({len(changes.judged_otherwise):,} by {OTHER_JUDGEMENT})"))
+    if changes.labelled:
+        spans.append(StyledSpan(f" ({len(changes.labelled):,} by a label)"))
     return StyledLine(tuple(spans))
 
 
