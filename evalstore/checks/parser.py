@@ -191,7 +191,7 @@ def is_place_of_settings(place: Place) -> bool:
 
 
 def places_as_written(definition: Json) -> Iterator[tuple[Place, str]]:
-    """Yield the places of expected values that keep their form in YAML, each with its kind."""
+    """Yield the places of expected values and choices that keep their form in YAML, with a kind."""
     for outer in _PLACES_OF_CHECKS:
         check = definition
         for name in outer:
@@ -200,6 +200,11 @@ def places_as_written(definition: Json) -> Iterator[tuple[Place, str]]:
             continue
         for name in (*_types_in(check), *(("type",) if "type" in check else ())):
             kind = find_kind(check["type"] if name == "type" else name)
+            inside = check[name] if isinstance(check[name], dict) else check
+            if kind is not None and kind.by_models:
+                own = (*outer, name) if inside is check[name] else outer
+                lists = [each for each in ("choices", "pass") if isinstance(inside.get(each), list)]
+                yield from (((*own, each), "texts") for each in lists)
             if kind is None or kind.as_written is None:
                 continue
             own = (name, "expected") if isinstance(check[name], dict) else (name,)

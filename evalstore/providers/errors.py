@@ -239,7 +239,8 @@ def _is_filtered(
     """Return whether an error says that a filter has refused the prompt."""
     if any(FILTERS.fullmatch(str(code)) for code in codes):
         return True
-    flagged = any("flagged_input" in part for part in parts)  # OpenRouter, with 403
+    # OpenRouter and xAI, with 403
+    flagged = any("flagged_input" in part for part in parts) or "violates usage guide" in message
     return flagged or (status != 403 and FILTER_WORDS.search(message) is not None)
 
 

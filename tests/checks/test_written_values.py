@@ -120,6 +120,14 @@ def test_values_of_json_keep_their_type() -> None:
     assert written("length: {max: 10}") == {"length": {"max": 10}}
 
 
+@pytest.mark.parametrize("form", ["{judge: {SETTINGS}}", "{type: judge, SETTINGS}"])
+def test_a_choice_of_a_judge_is_as_it_is_written(form: str) -> None:
+    settings = "choices: [1.10, 0x1F, TRUE], pass: [1.10, TRUE]"
+    check = read_check(written(form.replace("SETTINGS", settings)))
+    assert check["choices"] == ["1.10", "0x1F", "TRUE"]
+    assert check["pass"] == ["1.10", "TRUE"]
+
+
 @pytest.mark.parametrize(
     ("check", "passing", "failing"),
     [

@@ -115,6 +115,9 @@ PROMPTS = {
         400,
         {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"},
     ),
+    "xai": endpoint.Answer(
+        403, {"code": "denied", "error": "Content violates usage guidelines. Failed check: A"}
+    ),
     "alibaba": endpoint.Answer(400, {"code": "DataInspectionFailed", "message": "no"}),
     "in a 200": refused(200, {"code": "content_filter", "message": "no"}),
 }
