@@ -153,6 +153,23 @@ class _ByCheck:
             reasoning=storable_text(reasoning),
         )
 
+    def _scored(self, value: Json, reasoning: Json) -> JudgeReply:
+        """Return the result for the value that a judge gives; raises `Unreadable`."""
+        if "scores" in self.check:
+            label = as_text(value).strip()
+            if label not in self.check["scores"]:
+                raise Unreadable(f"the judge's {shorten(label)} has no score")
+            return self._result(label, self.check["scores"][label], reasoning)
+        score = _as_score(value)
+        low, high = scale_of(self.check)
+        if score is None or not low <= score <= high:
+            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {self._scale()}")
+        return self._result(None, score, reasoning)
+
+    def _scale(self) -> str:
+        low, high = scale_of(self.check)
+        return f"a number from {low:g} to {high:g}"
+
     def _share(self, score: float) -> float:
         low, high = scale_of(self.check)
         return min(max((score - low) / (high - low), 0.0), 1.0)
@@ -198,29 +215,7 @@ class Choices(_ByCheck):
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored(_ByCheck):
-    """A score, or the label of one."""
-
-    def _scored(self, value: Json, reasoning: Json) -> JudgeReply:
-        """Return the result for the value that a judge gives; raises `Unreadable`."""
-        if "scores" in self.check:
-            label = as_text(value).strip()
-            if label not in self.check["scores"]:
-                raise Unreadable(f"the judge's {shorten(label)} has no score")
-            return self._result(label, self.check["scores"][label], reasoning)
-        score = _as_score(value)
-        low, high = scale_of(self.check)
-        if score is None or not low <= score <= high:
-            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {self._scale()}")
-        return self._result(None, score, reasoning)
-
-    def _scale(self) -> str:
-        low, high = scale_of(self.check)
-        return f"a number from {low:g} to {high:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class Scores(_Scored):
+class Scores(_ByCheck):
     """A score, or a label, that is all of a member or what a pattern captures in all of it."""
 
     def _fields(self) -> dict[str, tuple[Json, str]]:
@@ -257,7 +252,7 @@ class Scores(_Scored):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnObjects(_Scored):
+class OwnObjects(_ByCheck):
     """A score at a path in an object that the prompt describes; `asked` are the keys it names."""
 
     asked: Collection[str] = ()

@@ -83,8 +83,8 @@ def read_object(text: str, keys: Collection[str], code: str | None = None) -> di
     bare = (text if code is None else without_thinking(text)).strip(_BLANKS)
     fenced = _FENCE.fullmatch(bare)
     try:
-        value = _parse_json(fenced[2] if fenced else bare)
-    except ValueError:
+        value = parse_json(fenced[2] if fenced else bare, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         words = "the judge's reply is not one JSON object and nothing else"
@@ -95,14 +95,6 @@ def read_object(text: str, keys: Collection[str], code: str | None = None) -> di
         words = f"the judge's object has {shorten(storable(unknown[0]))}, which was not asked for"
         raise Unreadable(words, is_structured=False)
     return value
-
-
-def _parse_json(text: str) -> Json:
-    """Parse JSON in which no object has a name twice and each number is one."""
-    try:
-        return parse_json(text, object_pairs_hook=_unique)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -227,8 +227,7 @@ def _real_status(parts: Iterable[Mapping[str, Json]]) -> int | None:
     if number := next((code for code in codes if re.fullmatch(r"[45]\d\d", code)), None):
         return int(number)
     for status, names in _NAMED_STATUS.items():
-        named = re.compile(rf"({names})(_?error)?", re.IGNORECASE)
-        if any(named.fullmatch(code) for code in codes):
+        if any(re.fullmatch(rf"({names})(_?error)?", code, re.IGNORECASE) for code in codes):
             return status
     return None
 

@@ -119,7 +119,10 @@ def _value(token: re.Match[str], *, commas: bool, lists: bool = True) -> Decimal
 
 def _read_number(arguments: CheckArguments) -> dict[str, Json]:
     commas = arguments.flag("commas")
-    expected = _read_expected(arguments, commas=commas)
+    value = arguments.require("expected")
+    if (expected := as_number(value, commas=commas)) is None:
+        words = f"'expected' must be a number, not {shorten(as_text(value))}"
+        raise arguments.problem(words, "as in 'number: 42'")
     op = arguments.choice("op", _OPERATORS, "==")
     epsilon = arguments.number("epsilon")
     if epsilon is not None and (not is_finite(epsilon) or epsilon < 0):
@@ -134,16 +137,6 @@ def _read_number(arguments: CheckArguments) -> dict[str, Json]:
     if commas:
         settings["commas"] = True
     return settings
-
-
-def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float | str:
-    """Return the expected number, which may be written as a text, as cells of a table are."""
-    value = arguments.require("expected")
-    number = as_number(value, commas=commas)
-    if number is None:
-        words = f"'expected' must be a number, not {shorten(as_text(value))}"
-        raise arguments.problem(words, "as in 'number: 42'")
-    return number
 
 
 def as_number(value: Json, *, commas: bool = False) -> int | float | str | None:
@@ -161,14 +154,10 @@ def as_number(value: Json, *, commas: bool = False) -> int | float | str | None:
 
 def plain_number(number: Decimal) -> int | float | str:
     """Return an integer if it is whole, else a float, or a text if a float has fewer digits."""
-    if _is_whole(number):
+    if number.adjusted() < 400 and number == number.to_integral_value():
         return int(number)
     near = float(number)
     return near if Decimal(repr(near)) == number else str(number.normalize(_EXACT))
-
-
-def _is_whole(number: Decimal) -> bool:
-    return number.adjusted() < 400 and number == number.to_integral_value()
 
 
 def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
