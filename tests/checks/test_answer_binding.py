@@ -190,7 +190,7 @@ def test_when_models_judge_is_not_part_of_their_instructions() -> None:
         (["evaluator: never", "checks: [{contains: a}]"], "'evaluator' must be"),
         (["- jsonSchema: nobody"], "there is no schema 'nobody'"),
         (["- jsonSchema: {type: 1}"], "this is not a JSON Schema"),
-        (["- json: false"], "to turn a check round"),
+        (["- json: false"], "to reverse a check"),
     ],
 )
 def test_what_is_wrong_is_reported(lines: list[str], message: str) -> None:
