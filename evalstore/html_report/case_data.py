@@ -22,7 +22,7 @@ from evalstore.operations.views.answer_text import check_text, facts_text, judge
 from evalstore.operations.views.explanation_text import OTHERS, explanation_sections
 from evalstore.operations.views.verdict_order import FAILING, SIGNS
 from evalstore.reports.word_diff import diff_lines
-from evalstore.values import Json
+from evalstore.values import SPECIAL_TAGS, Json
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
@@ -132,7 +132,7 @@ class CaseData:
             result.row,
             result.prompt_number,
             self._name_prompts(case.prompts)[result.prompt] if len(case.prompts) > 1 else "",
-            tuple(self._number("tags", tag) for tag in case.tags),
+            tuple(self._number("tags", tag) for tag in case.tags if tag not in SPECIAL_TAGS),
             {
                 self._number("models", view.result.model): (
                     view.result.word or "answered",

@@ -26,6 +26,7 @@ from evalstore.operations.views.diff_text import SideVerdict, describe_pair, sum
 from evalstore.operations.views.run_text import scope_text
 from evalstore.planning.options import is_partial
 from evalstore.reports.group_totals import PARTLY_TEXT, partly_judged
+from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.html_report.case_table import CaseTable
@@ -176,7 +177,7 @@ def summarise_results(
         groups=tuple(
             _group_table(stats)
             for stats in statistics
-            if stats.by[0] in ("model", "file") or len(stats.groups) > 1
+            if stats.by[0] in ("model", "file") or len(stats.plain_groups) > 1
         ),
         trend=trend_chart(_trend_points(run, earlier)),
         runs=tuple(map(_run_row, earlier)) if len(earlier) > 1 else (),
@@ -249,10 +250,11 @@ def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable
 def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -> Iterable[Fact]:
     total = statistics.total if statistics else None
     priced = simulated if statistics and statistics.is_simulated else str
-    results = table.rows.words.total()
-    places = f"in {plural(len(table.files), 'file')}; {plural(results, 'result')}"
+    places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'result')}"
     yield Fact("Cases", f"{table.case_count:,}", places)
-    yield Fact("Candidates", f"{len(table.models):,}", ", ".join(map(safe, table.candidates[:3])))
+    asked = [name for name in table.candidates if name != RECORDED]
+    others = ["recorded answers"] if RECORDED in table.candidates else []
+    yield Fact("Candidates", f"{len(asked):,}", ", ".join([*map(safe, asked[:3]), *others]))
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
         yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
@@ -271,8 +273,7 @@ def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -
 
 def _changes(diff: Diff, table: CaseTable, regressions: Sequence[Regression]) -> Changes:
     broke, fixed = len(diff.broke), len(diff.fixed)
-    undecided = diff.comparison.undecided
-    counts = ((broke, "broke"), (fixed, "fixed"), (undecided, "now undecided"))
+    counts = ((broke, "broke"), (fixed, "fixed"), (diff.comparison.undecided, "now undecided"))
     parts = [f"{count:,} {word}" for count, word in counts if count]
     if regressions:
         parts.append(regressions_text(regressions, is_rest=bool(broke)))
@@ -337,7 +338,7 @@ def _place(result: Result, table: CaseTable) -> int:
 
 def _group_table(stats: Stats) -> GroupTable:
     by = stats.by[0]
-    groups = sorted(stats.groups, key=_rank) if by in ("tag", "file") else list(stats.groups)
+    groups = sorted(stats.plain_groups, key=_rank) if by in ("tag", "file") else stats.plain_groups
     shown = groups[:MOST_GROUPS]
     partly = partly_judged(groups)[:MOST_GROUPS]
     per_answer = {id(group): (group.per_100(group.answering) or 0.0) for group in shown}

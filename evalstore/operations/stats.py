@@ -31,7 +31,7 @@ from evalstore.planning.options import (
     leaves_out_cases,
 )
 from evalstore.store.revisions import WORK
-from evalstore.values import Case, Json
+from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -84,6 +84,18 @@ class Stats:
     def is_workspace(self) -> bool:
         """Return whether these are the results of the workspace and not of a run."""
         return self.run == WORKSPACE
+
+    @property
+    def plain_groups(self) -> list[ResultGroup]:
+        """Return the groups without those of special tags, which say how a test is asked."""
+        return [
+            group
+            for group in self.groups
+            if not any(
+                name == "tag" and key in SPECIAL_TAGS
+                for name, key in zip(self.by, group.key, strict=False)
+            )
+        ]
 
     def document(self) -> Json:
         """Return the statistics as JSON."""

@@ -18,7 +18,7 @@ from evalstore.operations.revision_results import find_results
 from evalstore.planning.project import Project
 from tests.cli.test_documents import schema_of
 from tests.html_report.conftest import Evalstore
-from tests.html_report.pages import call, data_of, make_workspace, report, scripted
+from tests.html_report.pages import TEST, call, data_of, make_workspace, report, scripted
 
 
 class TextReader(HTMLParser):
@@ -401,3 +401,14 @@ def test_equal_texts_are_written_once(root: Path) -> None:
 def _texts(entries: list[object]) -> Iterator[str]:
     for entry in entries:
         yield entry if isinstance(entry, str) else str(entry[0])  # type: ignore[index]
+
+
+def test_a_report_counts_candidates_as_status_does_and_shows_no_special_tag(
+    tmp_path: Path,
+) -> None:
+    recorded = TEST.replace("tags: [greeting]", "tags: [greeting, _json_mode]\nanswer: Hi")
+    root = make_workspace(tmp_path / "desk", {"tests/recorded.md": recorded})
+    call(root, "run", "--fail-on", "none")
+    path = report(root)
+    assert "Candidates 2 first, second, recorded answers" in " ".join(summary_of(path))
+    assert "_json_mode" not in path.read_text(encoding="utf-8")

@@ -12,7 +12,6 @@ from evalstore.cli.app import app, here
 from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, print_table
 from evalstore.display import interval_bar
-from evalstore.values import SPECIAL_TAGS
 
 if TYPE_CHECKING:
     from evalstore.operations.stats import Stats
@@ -83,9 +82,7 @@ def print_stats(statistics: Stats) -> None:
         when = output.ago(statistics.started, time.time_ns() // 1000)
         output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
     is_whole = output.wide or output.table_width() is None  # as a file or a pipe has all columns
-    groups = [
-        group for group in statistics.groups if is_whole or not _is_special(group, statistics)
-    ]
+    groups = [*statistics.groups] if is_whole else statistics.plain_groups
     left_out = len(statistics.groups) - len(groups)
     partly = [*partly_judged(groups), False]
     groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
@@ -122,12 +119,6 @@ def print_stats(statistics: Stats) -> None:
         things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
         them = "it" if count == 1 else "them"
         output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
-
-
-def _is_special(group: ResultGroup, statistics: Stats) -> bool:
-    """Return whether a group is that of a special tag, which says how a test is asked."""
-    keys = zip(statistics.by, group.key, strict=False)
-    return any(name == "tag" and key in SPECIAL_TAGS for name, key in keys)
 
 
 def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str, str]:
