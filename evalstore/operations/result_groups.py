@@ -6,13 +6,14 @@ Of the sums, which know each case and each answer, those of one grouping are in 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.reports.group_totals import GroupTotals, ResultGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Sequence
 
     from evalstore.reports.group_totals import MeasuredResult
 
@@ -20,15 +21,12 @@ Key = tuple[str | None, ...]
 By = tuple[str, ...]
 _Place = tuple[str, str | None, tuple[str, ...], str]
 """All that results are grouped by: a candidate, a system prompt, tags and a file."""
-_Sums = dict[Key, GroupTotals]
 
 
 class ResultGroups:
     """Groups of results, which are read once for each grouping that differs from the others."""
 
-    def __init__(self, groupings: Iterable[By]) -> None:
-        self.groupings = dict.fromkeys([(), *groupings])
-        """The groupings, without repetitions; the first one makes one group of all results."""
+    def __init__(self) -> None:
         self._places: dict[_Place, int] = {}
         self._results = TemporaryList()
         """The number of the place of each result, the digest of its row, and its facts."""
@@ -54,19 +52,15 @@ class ResultGroups:
             for key in keys_with(by, *place):
                 places.setdefault(key, []).append(number)
         if any(tuple(numbers) not in self._known for numbers in places.values()):
-            for key, totals in self._add_up([by])[by].items():
+            for key, totals in self._add_up(by).items():
                 self._known[tuple(places[key])] = totals.group((), "")
         return {key: self._known[tuple(numbers)] for key, numbers in places.items()}
 
-    def _add_up(self, groupings: Collection[By]) -> dict[By, _Sums]:
-        """Return the sums of the results by these groupings."""
-        sums: dict[By, _Sums] = {by: {} for by in groupings}
+    def _add_up(self, by: By) -> dict[Key, GroupTotals]:
+        """Return the sums of the results by a grouping."""
+        sums: dict[Key, GroupTotals] = {}
         of_place = [
-            [
-                sums[by].setdefault(key, GroupTotals())
-                for by in groupings
-                for key in keys_with(by, *place)
-            ]
+            [sums.setdefault(key, GroupTotals()) for key in keys_with(by, *place)]
             for place in self._places
         ]
         files = [file for *_, file in self._places]
@@ -81,17 +75,5 @@ def keys_with(
     by: By, model: str, prompt: str | None, tags: tuple[str, ...], file: str
 ) -> Sequence[Key]:
     """Return the groups of a result with a candidate, a prompt and the tags of a case."""
-    keys: list[Key] = [()]
-    for name in by:
-        parts: Sequence[str | None]
-        match name:
-            case "model":
-                parts = (model,)
-            case "prompt":
-                parts = (prompt,)
-            case "tag":
-                parts = tags or (None,)
-            case _:
-                parts = (file,)
-        keys = [(*key, part) for key in keys for part in parts]
-    return keys
+    parts = {"model": (model,), "prompt": (prompt,), "tag": tags or (None,), "file": (file,)}
+    return [*product(*(parts[name] for name in by))]

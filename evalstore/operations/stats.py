@@ -189,7 +189,7 @@ class StatsCollector:
         self.meter = ResultMeter(
             *(project.store, run.verdict_rule, self.keep, self.convert), project.prices_by_version()
         )
-        self._groups = ResultGroups(groupings)
+        self._groups = ResultGroups()
 
     def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
         """Add the results that count."""

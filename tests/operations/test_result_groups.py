@@ -58,7 +58,7 @@ def test_the_groups_are_those_of_results_that_are_added_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(temporary_list, "_AT_ONCE", 3)
-        groups = ResultGroups(GROUPINGS)
+        groups = ResultGroups()
         for each in results:
             groups.add(*each)
         for by in GROUPINGS:
