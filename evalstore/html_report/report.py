@@ -109,6 +109,14 @@ def stream_report(
 
 def _require_replaceable(target: Path, path: str) -> None:
     """Raise `EvalstoreError` if no report can be written at a place, or something else is there."""
+    suffix = target.suffix.lower()
+    if suffix not in ("", ".html", ".htm"):
+        from evalstore.operations.export import format_of
+
+        hint = "end the name with .html; 'evalstore report' also writes Markdown, to names with .md"
+        if format_of(target):
+            hint += f"; 'evalstore export -o {path}' writes the results for other programs"
+        raise EvalstoreError(f"'{path}' is not the name of an HTML file", hint=hint)
     require_writable(target, Path(path))
     try:
         with target.open("rb") as file:

@@ -52,19 +52,15 @@ _SUFFIXES: dict[str, Format] = {
 }
 
 
-def has_format(path: Path) -> bool:
-    """Return whether the suffix of a file names a format."""
-    return _format_of(path) is not None
-
-
-def _format_of(path: Path) -> Format | None:
+def format_of(path: Path) -> Format | None:
+    """Return the format that the suffix of a file names; None if it names none."""
     name = path.name.casefold()
     return next((found for suffix, found in _SUFFIXES.items() if name.endswith(suffix)), None)
 
 
 def find_format(path: Path, format: Format | None = None) -> Format:
     """Return the format of a file, by its suffix unless it is given; raises `EvalstoreError`."""
-    chosen = format or _format_of(path)
+    chosen = format or format_of(path)
     if chosen is None:
         hint = f"end the name with {', '.join(_SUFFIXES)}, or add --format"
         if path.suffix.lower() in (".html", ".htm"):

@@ -34,6 +34,10 @@ def test_a_report_is_written_relative_to_the_current_folder(
     Path("mine.html").write_text("mine", encoding="utf-8")
     with pytest.raises(EvalstoreError, match="is not a report"):
         after_runs.report("mine.html")
+    for name in ("mine.pdf", "mine.md"):
+        with pytest.raises(EvalstoreError, match="is not the name of an HTML file"):
+            after_runs.report(name)
+        assert not Path(name).exists()
 
 
 def test_a_comment_is_returned(after_runs: Workspace) -> None:

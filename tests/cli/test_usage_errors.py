@@ -281,16 +281,16 @@ NEAREST = {
     **{
         f"report -o run.{suffix}": (
             2,
-            f"a report cannot be 'run.{suffix}'",
-            "a report is HTML or Markdown: end the name with .html or .md",
+            f"'run.{suffix}' is not the name of an HTML file",
+            "end the name with .html; 'evalstore report' also writes Markdown, to names with .md",
         )
         for suffix in ("pdf", "docx", "txt", "PDF")
     },
     **{
         f"report -o run.{suffix}": (
             2,
-            f"a report cannot be 'run.{suffix}'",
-            "a report is HTML or Markdown: end the name with .html or .md; "
+            f"'run.{suffix}' is not the name of an HTML file",
+            "end the name with .html; 'evalstore report' also writes Markdown, to names with .md; "
             f"'evalstore export -o run.{suffix}' writes the results for other programs",
         )
         for suffix in ("xml", "junit.xml", "json", "csv")

@@ -15,27 +15,15 @@ from evalstore.errors import EvalstoreError
 _PAGE = "evalstore-report.html"
 
 
-_SUFFIXES = {".html": False, ".htm": False, ".md": True, ".markdown": True}
-"""Suffixes of files, and whether they are those of Markdown."""
-
-
 def _is_markdown(path: str | None, *, asked: bool) -> bool:
-    """Return whether to write Markdown; raises `EvalstoreError` for another format's suffix."""
+    """Return whether to write Markdown; raises `EvalstoreError` if the suffix is that of HTML."""
     suffix = Path(path).suffix.lower() if path else ""
-    if suffix and suffix not in _SUFFIXES and not asked:
-        from evalstore.operations.export import has_format
-
-        hint = "a report is HTML or Markdown: end the name with .html or .md"
-        if has_format(Path(str(path))):
-            hint += f"; 'evalstore export -o {path}' writes the results for other programs"
-        raise EvalstoreError(f"a report cannot be '{path}'", hint=hint)
-    by_suffix = _SUFFIXES.get(suffix)
-    if asked and by_suffix is False:
+    if asked and suffix in (".html", ".htm"):
         raise EvalstoreError(
             f"'--markdown' writes Markdown, and '{path}' is the name of an HTML file",
             hint="leave out '--markdown', or give the file a name that ends with .md",
         )
-    return asked or by_suffix is True
+    return asked or suffix in (".md", ".markdown")
 
 
 @app.command()
