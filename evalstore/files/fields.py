@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.errors import FileProblem
@@ -278,9 +278,9 @@ def _hint_elsewhere(name: str, known: Iterable[str], elsewhere: Mapping[str, str
 
 def suggest_file(path: str, known: Iterable[str], plural: str = "test files") -> str:
     """Suggest the file with the nearest name, whatever its folder and ending, or list all."""
-    known = sorted(known)
+    known = tuple(sorted(known))
     near = nearest_file(path, known)
-    return f"did you mean '{near}'?" if near else _list(tuple(known), plural)
+    return f"did you mean '{near}'?" if near else _list(known, plural)
 
 
 def nearest_file(path: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
@@ -292,10 +292,13 @@ def nearest_file(path: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     return stems[near[0]] if near else None
 
 
-def suggest_beside(path: Path) -> str | None:
-    """Suggest the nearest name in the folder of a path that does not exist."""
+def suggest_beside(path: Path, written: str = "") -> str | None:
+    """Suggest the nearest name in the folder of a path that does not exist, as it was `written`."""
+    folder = PurePath(written).parent
     try:
-        return nearest(path.name, [each.name for each in path.parent.iterdir()])
+        return nearest(
+            str(folder / path.name), [str(folder / each.name) for each in path.parent.iterdir()]
+        )
     except OSError:
         return None
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.files.fields import suggest
+from evalstore.files.fields import suggest_beside
 from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.registry import find_importer, format_names, guess_format
 from evalstore.importers.source_files import reading_from
@@ -198,11 +198,8 @@ def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]
 
 
 def _missing(path: Path, base: Path) -> EvalstoreError:
-    beside = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
-    return EvalstoreError(
-        f"there is no file or folder '{os.path.relpath(path, base)}'",
-        hint=suggest(path.name, beside, "files there") if beside else None,
-    )
+    name = os.path.relpath(path, base)
+    return EvalstoreError(f"there is no file or folder '{name}'", hint=suggest_beside(path, name))
 
 
 _PROJECT, _DATABASE = "ai-tester", "ai-tester-db"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from evalstore.clock import iso, now
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_FILE, read_file
-from evalstore.files.fields import suggest_file
+from evalstore.files.fields import suggest_beside
 from evalstore.files.user_lists import default_place
 from evalstore.operations.application_files import find_applications, refuse_programs
 from evalstore.providers.base_urls import host_of, normalise_host
@@ -240,8 +239,8 @@ def _read(location: Location, name: str) -> tuple[Path, bytes]:
                 )
             elif re.fullmatch(r"[A-Z][A-Z0-9_]+", name):
                 hint = f"for a variable: evalstore trust env {name} HOST"
-            elif beside := _files_beside(path, name):
-                hint = suggest_file(name, beside, "files there")
+            else:
+                hint = suggest_beside(path, name)
             raise EvalstoreError(f"there is no file '{name}'", hint=hint)
         if path.suffix != ".py":
             raise EvalstoreError(
@@ -252,15 +251,6 @@ def _read(location: Location, name: str) -> tuple[Path, bytes]:
         return path.resolve(), read_file(path, LARGEST_FILE)
     except FileProblem as problem:
         raise EvalstoreError(f"{name}: {problem.message}", hint=problem.hint) from problem
-
-
-def _files_beside(path: Path, name: str) -> list[str]:
-    """Return the files in the folder of a path that can be trusted, named as the path was."""
-    folder = PurePath(name).parent
-    if not path.parent.is_dir():
-        return []
-    files = path.parent.iterdir()
-    return [str(folder / file.name) for file in files if file.suffix in (".py", ".yaml", ".yml")]
 
 
 def _show(entry: Trusted, data: bytes, change: str) -> ShownFile:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
-from pathlib import PurePosixPath
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import short
@@ -134,20 +133,19 @@ def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
 
 
 def _find_meant(location: Location, text: str) -> str:
-    """Return the test file, or the first cases, that a text names without the rest; or empty."""
+    """Return the first cases whose row a text names without their file; empty if there are none."""
     with open_project(location) as project:
-        files = sorted(file for file in project.reading.tests if PurePosixPath(file).stem == text)
         cases = (
             f"{path}::{case.row}"
             for path, file in sorted(project.reading.files.items())
             for case in file.cases
             if case.row == text
         )
-        return " or ".join(f"'{place}'" for place in islice(chain(files, cases), _MOST_MEANT))
+        return " or ".join(f"'{place}'" for place in islice(cases, _MOST_MEANT))
 
 
 _MOST_MEANT = 3
-"""The most test files and cases that a hint names."""
+"""The most cases that a hint names."""
 
 
 def _explain_session(
