@@ -30,8 +30,8 @@ _CLASS_HINTS = {
 
 _PLACES = {
     rf"\A{NOTHING_LISTENS} ": "start the server, or correct 'baseURL' of its provider",
-    r"answered 404 at https?://[^/\s]+/chat/completions\b": "add '/v1' to 'baseURL' of the "
-    "provider: most servers answer below it",
+    r"answered 404 at https?://[^/\s]+/chat/completions\b|POST /chat/completions\b": "add "
+    "'/v1' to 'baseURL' of the provider: most servers answer below it",
     r"answered 404 at \S+/chat/completions/chat/completions\b": "take '/chat/completions' off "
     "'baseURL' of the provider: it is added to each call",
 }

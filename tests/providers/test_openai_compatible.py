@@ -263,6 +263,13 @@ def test_a_404_says_what_its_address_may_lack(
     assert (hint_for("status", 404, problem.message) or "").startswith(hint)
 
 
+def test_a_server_that_knows_no_such_path_may_lack_a_part_of_it(server: endpoint.Endpoint) -> None:
+    error = {"error": "Unexpected endpoint or method. (POST /chat/completions)"}
+    server.reply = lambda _body: endpoint.Answer(200, error)
+    problem = failure(server.url)
+    assert "add '/v1' to 'baseURL'" in (hint_for("status", 200, problem.message) or "")
+
+
 @pytest.mark.parametrize(
     "message",
     [
