@@ -112,7 +112,7 @@ def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _Ne
     ids = {id for ids in prompts.values() if len(ids) > 1 for id in ids}
     names = label_prompts(project, dict.fromkeys(ids)) if ids else {}
     several = {file: names for file, ids in prompts.items() if len(ids) > 1}
-    return _NewFailures("What does not pass", failures, several)
+    return _NewFailures("What does not pass", _failures(failures), several)
 
 
 def _failures(results: Iterable[Result]) -> list[Result]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests import work_sizes
 from tests.builders import tree
+from tests.cli.conftest import WEATHER
 from tests.cli.test_explained_cases import flipping, write
 from tests.cli.test_run import edit
 from tests.html_report.pages import data_of
@@ -69,3 +72,19 @@ def test_a_result_of_several_attempts_says_how_many_fail(echo: Echo, evalstore: 
         if line.startswith("- flakiness")
     ]
     assert noise == ["- flakiness: 66.7% of pairs of attempts disagree"]
+
+
+def test_failing_cases_have_one_order_however_many_are_read_together(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    cities = json.dumps([f"Oslo {number}" for number in range(9, 0, -1)])
+    (workspace / "tests/weather.md").write_text(WEATHER.replace("[Oslo, Rome]", cities))
+    with work_sizes.changed(
+        {"store.case_chunks.MAX_PART": 2, "store.case_chunks.MAX_UNDIVIDED": 2}
+        | {"store.case_chunks._MIN_PART": 2}
+    ):
+        assert evalstore("run").exit_code == 1
+        usual = evalstore("report", "--markdown").stdout
+        with work_sizes.changed({"store.case_files._AT_ONCE": 1}):
+            assert evalstore("report", "--markdown").stdout == usual
+    assert usual.index("Oslo 1") < usual.index("Oslo 9")
