@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
-from evalstore.errors import StoreError
+from evalstore.errors import StoreError, StoreUnreachableError
 from evalstore.store.driver import Connection, Driver
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
@@ -21,6 +22,20 @@ _AT_ONCE = 8_000
 NO_LIMIT = 2**63 - 1
 """A number of rows that no table has."""
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def again_when_lost(read: Callable[P, T]) -> Callable[P, T]:
+    """Call a function once more when it loses the connection in the middle of a snapshot."""
+
+    @wraps(read)
+    def read_again(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return read(*args, **named)
+        except StoreUnreachableError:
+            return read(*args, **named)
+
+    return read_again
 
 
 class Database:

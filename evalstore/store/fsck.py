@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from evalstore import hashing
-from evalstore.errors import StoreError
+from evalstore.errors import StoreError, StoreUnreachableError
 from evalstore.runs import Run, restore_run
 from evalstore.store.case_chunks import find_excess
 from evalstore.store.contents import is_of_kind
-from evalstore.store.database import chunks
+from evalstore.store.database import again_when_lost, chunks
 from evalstore.store.derived_columns import derive_columns
 from evalstore.store.driver import Connection
 from evalstore.store.ids import all_as_bytes
@@ -48,6 +47,7 @@ class Damage(NamedTuple):
     message: str
 
 
+@again_when_lost
 def check_store(store: Store) -> tuple[int, list[Damage]]:
     """Return the number of checked rows, and all problems."""
     check = Check(store)
@@ -91,13 +91,14 @@ def _read_all(check: Check, store: Store) -> None:
         for table, row in store.iterate():
             check.row(table, row)
         check.damages += _check_runs_in_progress(store)
+    except StoreUnreachableError:
+        raise
     except StoreError as error:  # reading ends here; earlier problems are kept
         check.is_whole = False
         check.damages.append(Damage("database", "", str(error)))
     check.references()
     if not any(extra.blocks_reading for extra in store.foreign):
-        with suppress(StoreError):  # it has been noted that the store cannot be read
-            check.excessive = dict(find_excessive(store, check.runs))
+        check.excessive = dict(find_excessive(store, check.runs))
     check.damages += [Damage("run", id, problem) for id, problem in check.excessive.items()]
 
 

@@ -19,7 +19,7 @@ from itertools import takewhile
 
 from evalstore.errors import StoreError
 from evalstore.store.contents import decode_row
-from evalstore.store.database import select_each
+from evalstore.store.database import again_when_lost, select_each
 from evalstore.store.driver import Connection, Extent
 from evalstore.store.found_ids import FoundIds
 from evalstore.store.ids import as_bytes, as_digits, as_id
@@ -109,6 +109,7 @@ class SearchTables:
 
     # --- updating
 
+    @again_when_lost
     def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
         """Add the texts of the store that are not in the index; False when `report` ended it.
 
@@ -146,6 +147,7 @@ class SearchTables:
 
     # --- searching
 
+    @again_when_lost
     def find_sessions(
         self,
         words: Sequence[str],
@@ -176,6 +178,7 @@ class SearchTables:
             return ids if go_on() else None
         return None
 
+    @again_when_lost
     def find_newest(
         self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
     ) -> tuple[list[tuple[Kind, str]], int] | None:
@@ -199,6 +202,7 @@ class SearchTables:
             return found, rows[0][2] if rows else 0
         return None
 
+    @again_when_lost
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
         """Return the texts of these kinds that contain all words, as kind and id.
 
@@ -213,6 +217,7 @@ class SearchTables:
         with self._store.snapshot() as connection:
             return Documents(connection.stream(query, parameters_of(phrases)), kinds)
 
+    @again_when_lost
     def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return the sessions that each of these texts belongs to, sorted."""
         query = f"SELECT text, session FROM {SEARCH_LINKS} WHERE text IN"

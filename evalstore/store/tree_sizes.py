@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.errors import ExcessiveError, StoreError
+from evalstore.errors import ExcessiveError, StoreError, StoreUnreachableError
 from evalstore.store.case_chunks import MOST_CASES, Load, has_parts
 from evalstore.store.contents import excessive
 from evalstore.store.path_trees import read_tree
@@ -89,6 +89,8 @@ def find_excessive(store: Store, runs: Iterable[Run]) -> Iterator[tuple[str, str
         except ExcessiveError as error:
             problem = str(error).removeprefix("the store is damaged: ")
             yield run.id, f"it describes too much to be read: {problem}"
+        except StoreUnreachableError:
+            raise
         except StoreError:  # it is damaged in another way, which its readers see at once
             continue
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql import driver as drivers
 from evalstore.store.postgresql import outage as outages
 from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection
+from evalstore.store.search_tables import SearchTables
 from evalstore.store.table_columns import FAILURES
 from tests.execution.test_executor import Lab
 from tests.postgresql_server import PostgreSQLServer
@@ -362,3 +363,34 @@ def test_an_error_that_is_final_is_not_tried_again(pg_store: Store) -> None:
     with pytest.raises(StoreError, match="division by zero"):
         pg_store.write(work)
     assert len(tries) == 1
+
+
+def test_a_snapshot_whose_connection_is_cut_is_read_again(
+    pg_store: Store, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(pg_store)
+    search = SearchTables(pg_store)
+    stream = PostgreSQLConnection.stream
+    left: list[str] = []
+
+    def cut_first(connection: PostgreSQLConnection, *query: Any) -> Iterator[Any]:
+        if left:
+            left.pop()
+            ((pid,),) = connection.execute(_MY_ID).fetchall()
+            admin("SELECT pg_terminate_backend(%s, 10000)", pid)
+        return stream(connection, *query)
+
+    monkeypatch.setattr(PostgreSQLConnection, "stream", cut_first)
+    reads: list[Callable[[], bool]] = [
+        lambda: check_store(pg_store)[1] == [],
+        lambda: search.update(pg_store),
+        lambda: len(search.find_documents(["yes"], ["answers"])) > 0,
+        lambda: len(search.find_sessions(["yes"]) or ()) > 0,
+    ]
+    for read in reads:
+        left.append("cut")
+        assert read()
+        left.clear()
+    left += ["cut", "cut"]
+    with pytest.raises(StoreUnreachableError):
+        check_store(pg_store)
