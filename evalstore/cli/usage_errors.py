@@ -66,18 +66,15 @@ def hint_on_file(location: Location, text: str, arguments: Sequence[str]) -> str
     """
     from evalstore.files.fields import nearest_file
     from evalstore.planning.open_project import open_workspace
-    from evalstore.planning.path_targets import name_file
 
     if PurePath(text).suffix not in ("", ".md"):
         return None
     try:
-        workspace = open_workspace(location)
-        files = workspace.find_files("tests", ".md")
+        files = open_workspace(location).find_files("tests", ".md")
     except EvalstoreError:
         return None
-    name = name_file(location, workspace, text)
     is_path = "/" in text or text.endswith(".md")
-    meant = name if name in files else nearest_file(text, files, cutoff=0.6 if is_path else 0.8)
+    meant = nearest_file(text, files, cutoff=0.6 if is_path else 0.8)
     if meant is None:
         return None
     if {"diff", "show"} & {*arguments}:

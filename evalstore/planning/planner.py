@@ -214,20 +214,9 @@ def _choose(
     return made
 
 
-def make_plan(
-    project: Project,
-    selection: SelectionOptions,
-    *,
-    judge_only: bool = False,
-    settled: SettledParts | None = None,
-) -> Plan:
-    """Return the plan of `run`; with `judge_only`, the plan of `judge`.
-
-    The cells of `settled` parts are left out, as nothing is to be done for them.
-    """
-    return plan_scope(
-        project, resolve_scope(project, selection, judge_only=judge_only, settled=settled)
-    )
+def make_plan(project: Project, selection: SelectionOptions) -> Plan:
+    """Return the plan of `run`."""
+    return plan_scope(project, resolve_scope(project, selection))
 
 
 def plan_scope(project: Project, scope: Scope) -> Plan:

@@ -34,13 +34,13 @@ _NO_ROLE = re.compile(
     r"|(?P<user>[👥🧑👨👩🙋🙂💬🗣🗨]|user|human)"
     r"|(?P<assistant>[🦾🧠👾]|assistant|ai|bot|chatbot|gpt)"
     r")\ufe0f?(?:[ \t]+(?:messages?|prompt|turn|call|results?|response|output))?"
-    r"(?:[ \t]+@\S+)?[ \t]*:?)[ \t]*",
+    r"(?:[ \t]+@\S+)?(?:[ \t]*:)?)[ \t]*",
     re.IGNORECASE,
 )
 """A heading that looks like the beginning of a message; some begin one, see `_match`."""
 _NEAR_ROLE = re.compile(
-    r" {0,3}(?P<marks>#{1,6})[ \t]*(?P<word>[^\W\d_]{2,12})"
-    r"(?P<rest>[ \t]+@\S+|[ \t]+\S.*?[ \t][×x][ \t]*[0-9]+)?[ \t]*:?[ \t]*"
+    r" {0,3}#{1,6}[ \t]*(?P<word>[^\W\d_]{2,12})"
+    r"(?P<rest>[ \t]+@\S+|[ \t]+\S.*?[ \t][×x][ \t]*[0-9]+)?(?:[ \t]*:)?[ \t]*"
 )
 """A heading whose word may be a misspelt role."""
 _LIKE = 0.7
@@ -81,7 +81,7 @@ def unknown_roles(lines: Sequence[SourceLine]) -> list[FileProblem]:
     found: dict[str, FileProblem] = {}
     in_words = not _has_user(lines)
     for line in lines:
-        role, rest = ("", "") if line.fenced or "# " not in line.text[:5] else _role_of(line)
+        role, rest = _role_of(line)
         if not role:
             continue
         if _match(line) and (in_words or not _is_tool(line)):
@@ -91,21 +91,27 @@ def unknown_roles(lines: Sequence[SourceLine]) -> list[FileProblem]:
     return list(found.values())
 
 
-def _role_of(line: SourceLine) -> tuple[str, str]:
+def _role_of(
+    line: SourceLine, *, is_wrong: bool = False, any_level: bool = False
+) -> tuple[str, str]:
     """Return the role that a heading looks like, and what follows the word; empty: like none.
 
-    Plurals, such as `# Systems`, are text.
+    Plurals, such as `# Systems`, are text, unless something `is_wrong` with the test. Only with
+    `any_level`, `#User` and `## User` look like a heading.
     """
+    if line.fenced or not (any_level or line.text.lstrip(" ").startswith("# ")):
+        return "", ""
     if match := _NO_ROLE.fullmatch(line.text):
         return str(match.lastgroup), ""
     near = _NEAR_ROLE.fullmatch(line.text)
-    if near is None or near["marks"] != "#":
+    if near is None:
         return "", ""
     word, rest = near["word"].lower(), near["rest"] or ""
     if rest.strip()[:1] not in ("", "@"):
         return _nearest(word, ("run",), _LIKE), rest
-    role = "" if word.endswith("s") else _nearest(word, ("assistant", "system"), _VERY_LIKE)
-    return role, rest
+    if is_wrong:
+        return _nearest(word, ("user", "assistant", "system"), _LIKE), rest
+    return "" if word.endswith("s") else _nearest(word, ("assistant", "system"), _VERY_LIKE), rest
 
 
 @lru_cache(maxsize=256)
@@ -125,14 +131,8 @@ def correct(
     corrected: list[SourceLine] = []
     problems: list[FileProblem] = []
     for line in with_emoji(list(lines)):
-        near = None if line.fenced else _NEAR_ROLE.fullmatch(line.text)
-        other = None if line.fenced else _NO_ROLE.fullmatch(line.text)
-        role = str(other.lastgroup) if other and other.lastgroup != "tool" else ""
-        rest = ""
-        if near and (any_level or line.text.lstrip().startswith("# ")):
-            role = role or _nearest(near["word"].lower(), tuple(_EMOJI), _LIKE)
-            rest = near["rest"] or ""
-        if not role or (role == "run") != (rest.strip()[:1] not in ("", "@")):
+        role, rest = _role_of(line, is_wrong=True, any_level=any_level)
+        if role in ("", "tool"):
             corrected.append(line)
             continue
         corrected.append(line._replace(text=f"# {_EMOJI[role]}{rest}"))

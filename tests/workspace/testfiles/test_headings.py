@@ -190,6 +190,14 @@ def test_very_many_lines_that_look_like_roles_are_read_in_a_few_seconds() -> Non
     assert len(collector.warnings) == 1
 
 
+@pytest.mark.parametrize("heading", ["# user", "# Assistent", "# abc", "# run a x"])
+@pytest.mark.parametrize("filling", [" ", " x", " x1", "\t:"])
+def test_a_long_line_that_looks_like_a_heading_is_read_at_once(heading: str, filling: str) -> None:
+    text = f"# Usr\n\nHi\n\n{heading}{filling * 50_000}y\n{END}"
+    _, collector = read_test("t.md", text)
+    assert collector.problems[0].hint == "did you mean '# User'?"
+
+
 def test_words_beside_other_emoji_begin_messages() -> None:
     text = f"# ⚙️\n\nBe kind.\n\n# User\n\nHi\n\n# 🤖 @a\n\n# User\n\nBye\n{END}"
     assert ids(text) == ids(text.replace("# User", "# 👤"))
