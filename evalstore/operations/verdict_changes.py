@@ -66,7 +66,7 @@ class VerdictChanges:
     same_answer: GrowingResults = field(default_factory=GrowingResults)
     """Results that were asked something else and have the same verdict and the same answer."""
     other_verdicts: int = 0
-    """How many of these have another verdict, which is not a pass either."""
+    """How many of the changed and undecided results have another verdict than before."""
     pending: GrowingResults = field(default_factory=GrowingResults)
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
@@ -185,6 +185,7 @@ class _Comparer:
         for result, _ in self._join(left, self._waiting):
             if result.verdict == "undecided":
                 self._changes.undecided.append(result)
+                self._changes.other_verdicts += 1
             elif result.verdict not in (None, "pass"):
                 self._changes.new.append(result)
         self._changes.is_of_several = len(self._compared) > 1

@@ -154,6 +154,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
         "unresolved",
         "best.rate",
         "best.high",
+        "undecided",
         "coverage",
         "tests",
         "cases",

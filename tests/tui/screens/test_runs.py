@@ -615,7 +615,7 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
         assert {page._cells(row)[4].colour for row in range(1, 7)} == {""}
         await press(pilot, "down")
         text = page.query_one("#details", TextView).text
-        assert "\n* since the run before: 1 broke, 1 fixed\n" in text
+        assert "\n* since the run before: 1 broke, 1 fixed (2 by a label)\n" in text
         assert "\nbroke  tests/forecast.md [city=Rome] scripted/" in text
         assert "\nfixed  tests/forecast.md [city=Oslo] scripted/" in text
         await press(pilot, "down")
