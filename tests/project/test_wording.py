@@ -40,6 +40,11 @@ GONE = {
     "what has no (?:answer|verdict)": "what is new",
     r"\b(?:any|id|else|model|file|value|one) will do\b|will do, too": "is enough, any …",
     "says something only|says nothing without": "has an effect only",
+    r"\bvery many\b": "many",
+    r"\b(?:is|are|was|were) no part of\b": "is not part of",
+    r"\bless (?:digits|lines|cases|rows|calls|files|tokens|results|columns)\b": "fewer",
+    r"\bstands? on the same\b": "has the same",
+    r"\b(?:is|are) not (?:asked|called) any more\b": "is not asked again, is no longer …",
 }
 """Patterns of phrases, in small letters where they begin a text, and what to write instead."""
 ANY_GONE = re.compile("|".join(f"(?:{gone})" for gone in GONE), re.IGNORECASE)
