@@ -120,7 +120,10 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
             rate = output.percent(report.totals.rate.rate)
             why = f": {rate} is less than {output.percent(threshold)}"
         elif report.regressions:
-            fail = "fails" if len(report.regressions) == 1 else "fail"
+            is_one = len(report.regressions) == 1
+            fail = "fails" if is_one else "fail"
+            if any(each.result.verdict == "undecided" for each in report.regressions):
+                fail = f"{'does' if is_one else 'do'} not pass"
             passed = regressions_text(report.regressions, is_rest=False)
             why = f": {passed}, {fail} in run {output.short(report.run)}"
         elif missed := report.missed:
