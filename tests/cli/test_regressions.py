@@ -9,6 +9,7 @@ import pytest
 
 from evalstore.operations import earlier_results
 from evalstore.store import case_files, runs
+from evalstore.store.row_results import RowResults
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 from tests.cli.test_explained_cases import write
@@ -320,3 +321,25 @@ def test_last_failed_follows_a_file_through_runs_of_other_files(broken: Evalstor
     write("30 euros", "11 euros", file="tests/u.md")
     ran = broken("run", "-q", "--last-failed", "--fail-on", "none")
     assert "0 pass, 1 fail" in ran.stdout
+
+
+def test_results_of_other_files_are_not_read_again_for_a_regression(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [f"tests/{letter}.md" for letter in "abcdefgh"]
+    for file in files:
+        write(file=file)
+    evalstore("run", "-q")
+    for file in files:
+        write("20 euros", file=file)
+        evalstore("run", "-q")
+    read: list[str] = []
+    find = RowResults.find
+
+    def counting(self: RowResults, entries: Any, names: Any) -> Any:
+        read.extend(entries)
+        return find(self, entries, names)
+
+    monkeypatch.setattr(RowResults, "find", counting)
+    assert evalstore(*GATE).exit_code == 1
+    assert len(read) < 3 * len(files)
