@@ -27,7 +27,7 @@ from evalstore.store.table_columns import (
     SHARED_RUNS,
     VERSIONS,
 )
-from evalstore.store.tree_sizes import find_excessive
+from evalstore.store.tree_sizes import count_cases, find_excessive
 from evalstore.values import FileVersion
 
 _REMOVABLE = {
@@ -67,7 +67,8 @@ def repair_store(store: Store) -> Mapping[str, int]:
             f"the store '{store.path}' cannot be repaired, because it cannot be read whole",
             hint="'evalstore fsck' lists what is wrong; restore a copy of the store",
         )
-    removed = check.find_unreadable()
+    found = check.find_unreadable()
+    removed = {kind: found[kind] for kind in _REMOVABLE if kind in found}
 
     def delete(connection: Connection) -> None:
         for kind, ids in removed.items():
@@ -135,7 +136,7 @@ class Check:
         self._targets: list[tuple[str, str, str]] = []
         self._sizes: dict[str, int] = {}
         """How many cases are in nodes of cases."""
-        self._counts: dict[str, list[tuple[str, int]]] = {}
+        self._counts: dict[str, dict[str, int]] = {}
         """What such nodes say of their parts."""
         self._impossible: list[tuple[str, str]] = []
         """The kinds and ids of nodes that do not describe what is there."""
@@ -160,7 +161,10 @@ class Check:
             if unknown or not is_of_kind(kind, content):
                 raise _WrongError(_words(content, "the content is not what its kind has"), kind)
             if kind == "cases":
-                self._count_cases(id, content)
+                self._sizes[id] = count_cases(content)
+                self._counts[id] = dict(
+                    zip(content.get("parts", ()), content.get("counts", ()), strict=False)
+                )
             if "parts" in content and (excess := find_excess(content)):
                 self._impossible.append((kind, id))
                 raise _WrongError(excess, kind)
@@ -178,13 +182,6 @@ class Check:
         self._targets += references
         if kind == "run":
             self.runs.append(restore_run(id, content))
-
-    def _count_cases(self, id: str, content: dict[str, Any]) -> None:
-        if "cases" in content:
-            self._sizes[id] = len(content["cases"])
-        else:
-            self._sizes[id] = sum(content["counts"])
-            self._counts[id] = list(zip(content["parts"], content["counts"], strict=False))
 
     def _kind_of(self, table: str) -> str:
         """Return the kind to report for a row of a table whose content cannot be read."""
@@ -217,7 +214,7 @@ class Check:
             if target not in self._present
         ]
         for id, parts in self._counts.items():
-            if any(self._sizes.get(part, count) != count for part, count in parts):
+            if any(self._sizes.get(part, count) != count for part, count in parts.items()):
                 self._impossible.append(("cases", id))
                 message = "its parts have another number of cases than it says"
                 self.damages.append(Damage("cases", id, message))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +22,7 @@ from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
 from evalstore.store.kept_results import KeptResults
 from evalstore.store.table_columns import NODES, TableColumns
-from evalstore.store.tree_sizes import iterate_levels
+from evalstore.store.tree_sizes import refuse_repeated
 from evalstore.values import CaseFile, Json
 
 _KNOWN = re.compile(r'"kind":"(?:cases|results|tree|sources)"[^{}]*"scheme":[12][,}]').match
@@ -149,8 +148,7 @@ class NodeQueries(Database):
         """Return the same nodes; raises `ExcessiveError` if few nodes make them a large tree."""
         for id, content in nodes.items():
             if content.get("level", 0) > _LEVELS:
-                load = partial(self._load_nodes, kind=kind)
-                deque(iterate_levels(id, content, load, _LEVELS), 0)
+                refuse_repeated(id, content, partial(self._load_nodes, kind=kind), _LEVELS)
         return nodes
 
     def _decode(

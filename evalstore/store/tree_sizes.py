@@ -7,10 +7,10 @@ more cases than the run says, and than can be read.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.errors import ExcessiveError, StoreError, StoreUnreachableError
 from evalstore.store.case_chunks import MOST_CASES, Load, has_parts
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 256
 """Nodes that are read together."""
+T = TypeVar("T")
 
 
 class TreeSizes:
@@ -41,40 +42,37 @@ class TreeSizes:
 
         Raises `StoreError` for a tree that is damaged.
         """
-        nodes = Counter(read_tree(run.snapshot, self._store.load_nodes).values())
-        results = Counter(read_tree(run.results, self._store.load_nodes).values())
-        self._read_results(results)
+        store = self._store
+        nodes = Counter(read_tree(run.snapshot, store.load_nodes).values())
+        results = Counter(read_tree(run.results, store.load_nodes).values())
+        _read(results, store.load_leaves, self._results, lambda content: content["cases"])
         judged = Counter(self._results[id] for id in results.elements())
-        self._read_cases([*nodes, *judged])
+        _read([*nodes, *judged], store.load_cases, self._cases, count_cases)
         most = min(MOST_CASES, run.cases.total if run.cases else MOST_CASES)
         for counts in (nodes, judged):
             if sum(count * self._cases[id] for id, count in counts.items()) > most:
                 raise excessive("runs", run.id, f"its files have more than {most:,} cases")
 
-    def _read_cases(self, ids: Iterable[str]) -> None:
-        for some in _batches(id for id in dict.fromkeys(ids) if id not in self._cases):
-            for id, content in self._store.load_cases(some).items():
-                size = sum(content["counts"]) if has_parts(content) else len(content["cases"])
-                deque(iterate_levels(id, content, self._store.load_cases), 0)
-                self._cases[id] = size
 
-    def _read_results(self, ids: Iterable[str]) -> None:
-        for some in _batches(id for id in dict.fromkeys(ids) if id not in self._results):
-            for id, content in self._store.load_leaves(some).items():
-                deque(iterate_levels(id, content, self._store.load_leaves), 0)
-                self._results[id] = content["cases"]
+def _read(ids: Iterable[str], load: Load, known: dict[str, T], read: Callable[[Json], T]) -> None:
+    """Read something of the roots of trees that are not known, and each of their nodes once."""
+    for some in _batches(id for id in dict.fromkeys(ids) if id not in known):
+        for id, content in load(some).items():
+            refuse_repeated(id, content, load)
+            known[id] = read(content)
 
 
-def iterate_levels(tree: str, root: Json, load: Load, least: int = 1) -> Iterator[list[Json]]:
-    """Yield the nodes with parts of a tree, level by level; those below `least` are not read.
+def count_cases(content: Json) -> int:
+    """Return how many cases are in a node of cases, by what it says of its parts."""
+    return sum(content["counts"]) if has_parts(content) else len(content["cases"])
 
-    Raises `ExcessiveError` when a node is in the tree twice.
-    """
+
+def refuse_repeated(tree: str, root: Json, load: Load, least: int = 1) -> None:
+    """Raise `ExcessiveError` when a node is in a tree twice; those below `least` are not read."""
     level = [root]
     while parts := [part for node in level for part in node.get("parts", ()) if part]:
         if len(set(parts)) < len(parts):
             raise excessive("nodes", tree, "a part is in its tree twice")
-        yield level
         inner = [node for node in level if node.get("level", 0) > least]
         below = (part for node in inner for part in node["parts"] if part)
         level = [node for some in _batches(below) for node in load(some).values()]

@@ -62,7 +62,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
         code = main(words)
         printed = capsys.readouterr()
         out, err = (
-            re.sub(r"\b[0-9.]+ ?m?s\b|just now|\d+ seconds? ago", "<time>", text)
+            re.sub(r"\b[0-9.]+ ?m?s\b|just now|\d+ (?:second|minute)s? ago", "<time>", text)
             for text in (printed.out, printed.err)
         )
         return code, out, err
