@@ -47,7 +47,6 @@ operations.diff_causes: _AT_ONCE
 operations.diff_pairs: _AT_ONCE
 operations.earlier_index: _AT_ONCE
 operations.earlier_results: _FEW
-operations.edit_kinds: _FEW
 operations.edited_files: _FEW _TREES_AT_ONCE
 operations.equal_parts: _AT_ONCE
 operations.exports.answers: _AT_ONCE
@@ -67,17 +66,13 @@ operations.run_control: _NONCES_AT_ONCE
 operations.run_plans: BATCH LONGEST
 operations.same_answers: _AT_ONCE
 operations.shown_results: _AT_ONCE
-operations.stored_outcomes: FEW
 operations.summed_items: _TOLD_EVERY
-operations.text_keys: _FEW
 operations.text_places: _AT_ONCE
 operations.urgent_results: _AT_ONCE
 operations.verdict_changes: _AT_ONCE _FILES_AT_ONCE
 operations.views.case_window: AT_ONCE
 operations.views.file_verdicts: _AT_ONCE
-operations.views.filed_labels: _FEW
 operations.views.mixed_attempts: _AT_ONCE
-operations.views.newest_results: _IN_MEMORY
 operations.workspace_results: _CELLS_AT_ONCE
 planning.cell_batches: FEW
 planning.earlier_cases: _FEW_PROMPTS
@@ -124,7 +119,7 @@ store.session_results: _MOST_KEPT
 store.sqlite.connection: _KEPT
 store.tree_nodes: _AT_ONCE
 store.tree_sizes: _AT_ONCE
-workspace.digest_set: _BUCKET_BITS _FEW _PARTS _SORT_BITS
+workspace.digest_set: _BUCKET_BITS _PARTS _SORT_BITS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
 workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY
 """

@@ -81,7 +81,7 @@ may be followed by `~` and a number, as in git: `7f3c~1` is the run before `7f3c
 now, each with the verdict that stored answers and judgements give it.
 
 `origin/@` is the latest run that the remote `origin` has, and `origin/@~2` and `origin/7f3c` are
-others of its runs, as far as the last `fetch`, `pull` or `push` has seen them. Only a pulled run
+others of its runs, as far as the last `pull` or `push` has seen them. Only a pulled run
 can be shown.
 """
 

@@ -7,10 +7,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from evalstore.files.filed_sequence import keep_values
-from evalstore.results import Result
+from evalstore.reports.placed_results import unpack_result
 
 if TYPE_CHECKING:
     from evalstore.operations.grep import SearchHit
+    from evalstore.results import Result
     from evalstore.values import Json
 
 _ROWS_AT_ONCE = 100
@@ -20,7 +21,7 @@ _PACK_HIT = attrgetter("kind", "id", "file", "row", "models", "sessions", "conte
 
 def keep_results(results: Iterable[Result]) -> Sequence[Result]:
     """Return results as a sequence."""
-    return keep_values(results, tuple, _unpack_result)
+    return keep_values(results, tuple, unpack_result)
 
 
 def keep_hits(hits: Iterable[SearchHit]) -> Sequence[SearchHit]:
@@ -31,15 +32,6 @@ def keep_hits(hits: Iterable[SearchHit]) -> Sequence[SearchHit]:
 def keep_rows(rows: Iterable[dict[str, Json]]) -> Sequence[dict[str, Json]]:
     """Return rows of an export as a sequence."""
     return keep_values(rows, lambda row: row, lambda row: row, _ROWS_AT_ONCE)
-
-
-def _unpack_result(values: Sequence[Any]) -> Result:
-    result = Result(*values)
-    return result._replace(
-        sessions=tuple(result.sessions),
-        evaluations=tuple(result.evaluations),
-        conversations=tuple(result.conversations),
-    )
 
 
 def _unpack_hit(values: Sequence[Any]) -> SearchHit:

@@ -31,9 +31,9 @@ GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
     "Everyday": ("status", "run", "judge", "label", "view", "mcp"),
     "History": ("log", "show", "diff", "stats", "report", "serve", "grep", "ls", "export"),
-    "Sharing": ("remote", "push", "pull", "fetch", "clone", "bundle", "merge"),
+    "Sharing": ("remote", "push", "pull", "clone", "bundle", "merge"),
     "Reference": ("explain", "schema"),
-    "Upkeep": ("fsck", "completion", "version"),
+    "Upkeep": ("fsck", "completion"),
 }
 """The commands in the order in which `--help` lists them."""
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -34,7 +34,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "push": ("evalstore push", "evalstore push backup --since @~5 --dry-run"),
     "pull": ("evalstore pull", "evalstore pull origin --dry-run"),
-    "fetch": ("evalstore fetch", "evalstore fetch origin --json"),
     "clone": (
         "evalstore clone /mnt/team/results",
         "evalstore clone /mnt/team/results bikes-results",
@@ -70,5 +69,4 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'eval "$(evalstore completion bash)"',
         "evalstore completion fish > ~/.config/fish/completions/evalstore.fish",
     ),
-    "version": ("evalstore version", "evalstore version --json"),
 }

@@ -29,6 +29,12 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """The messages of pydantic about a value, and ours."""
 
+_REPLACED = {
+    "fetch": "'evalstore pull --dry-run' says what a pull would copy",
+    "version": "'evalstore --version' prints the version of this program",
+}
+"""What replaces the commands that are gone."""
+
 
 def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
     """Convert the exception for a wrong option, argument or value of a command."""
@@ -55,7 +61,7 @@ def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
     """Return the error for a command that does not exist."""
     from evalstore.files.fields import nearest
 
-    hint = nearest(name, known) or "'evalstore --help' lists the commands"
+    hint = _REPLACED.get(name) or nearest(name, known) or "'evalstore --help' lists the commands"
     return EvalstoreError(f"there is no command '{name}'", hint=hint)
 
 

@@ -18,7 +18,6 @@ from frontmatter.default_handlers import YAMLHandler
 
 from evalstore.display import shorten
 from evalstore.errors import FileProblem
-from evalstore.files.simple_yaml import write_simple
 from evalstore.files.yaml_escapes import join_surrogates
 from evalstore.files.yaml_openings import Opening, find_unclosed
 from evalstore.values import Json
@@ -251,8 +250,6 @@ def write_yaml(value: Json, *, compact: bool = False) -> str:
 
     With `compact`, short inner ones are on one line. Unprintable characters are escaped.
     """
-    if compact and (simple := write_simple(value)):
-        return simple
     text: str = yaml.dump(
         value,
         Dumper=_CompactDumper if compact else _CoreDumper,

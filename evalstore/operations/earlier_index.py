@@ -12,10 +12,15 @@ from evalstore.files.filed_sequence import PackedSequence, keep_values
 from evalstore.reports.cell_places import is_of_cell, places_of
 from evalstore.reports.placed_results import unpack_result
 from evalstore.results import Result
+from evalstore.values import VERDICTS
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from evalstore.values import Verdict
+
+_VERDICTS: tuple[Verdict | None, ...] = (None, *VERDICTS)
 
 
 class EarlierIndex:
@@ -29,12 +34,14 @@ class EarlierIndex:
         """The numbers of the results with a verdict, and of those without, by place."""
         self._prompts, self._outcomes = array("Q"), array("Q")
         """Digests of the system prompt, and of verdict, answers and judgements of each result."""
+        self._verdicts = bytearray()
         for number, result in enumerate(results):
             numbers = self._judged if result.verdict else self._others
             for place in places_of(result):
                 numbers.put(digest_of_value(place), number)
             self._prompts.append(digest_of_value(result.prompt))
             self._outcomes.append(_digest_outcome(result))
+            self._verdicts.append(_VERDICTS.index(result.verdict))
 
     def find(self, result: Result, prompts: Collection[str | None]) -> int | None:
         """Return the number of the result of the same cell; None if there is none.
@@ -50,6 +57,10 @@ class EarlierIndex:
             ):
                 return number
         return None
+
+    def verdict(self, number: int) -> Verdict | None:
+        """Return the verdict of the result with a number."""
+        return _VERDICTS[self._verdicts[number]]
 
     def is_as_before(self, result: Result, number: int) -> bool:
         """Return whether the earlier result has the same verdict, answers and judgements."""

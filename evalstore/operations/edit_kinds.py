@@ -14,9 +14,6 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.reports.version_diff import Difference
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
 
-_FEW = 10_000
-"""The most edits of a file that stay in memory."""
-
 
 class EditKinds(FiledSequence[Difference]):
     """The first difference of each kind in the rows of a file, then differences besides these.
@@ -79,10 +76,6 @@ class EditKinds(FiledSequence[Difference]):
             return difference
         others = "" if is_alone else f" and {plural(rows - 1, 'other row')}"
         return replace(difference, subject=f"{difference.subject} in [{row}]{others}")
-
-    def finish(self) -> Sequence[Difference]:
-        """Return the differences, as a list if they are few."""
-        return self if len(self) > _FEW else [*self]
 
 
 class DistinctEdits(FiledSequence[Difference]):

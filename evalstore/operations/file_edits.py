@@ -91,7 +91,7 @@ def find_edits(
             if now:
                 for difference in differ_pair(was, now, versions.find, name):
                     found[file].add(as_replaced(difference, known.get(file)), now.row)
-    return {file: _without_repeated(kinds.finish()) for file, kinds in found.items()}
+    return {file: _without_repeated(kinds) for file, kinds in found.items()}
 
 
 def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:

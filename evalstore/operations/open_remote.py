@@ -89,7 +89,7 @@ def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFil
     """
     if is_database(address):
         raise EvalstoreError(
-            f"the remote '{name}' is a database: only 'push', 'pull', 'fetch' and 'remote show' "
+            f"the remote '{name}' is a database: only 'push', 'pull' and 'remote show' "
             "work with one",
             hint="all commands use it as their store with '--store ADDRESS', also 'run' and 'fsck'",
         )

@@ -1,4 +1,4 @@
-"""The commands `pull` and `fetch`: copy from a remote what the store does not have."""
+"""The command `pull`: copy from a remote what the store does not have."""
 
 from __future__ import annotations
 

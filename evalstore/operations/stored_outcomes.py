@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.operations.earlier_index import EarlierIndex
 from evalstore.operations.earlier_results import EarlierRuns
-from evalstore.operations.filed_verdicts import FiledVerdicts
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import Plan
 from evalstore.planning.results import as_result, compute_results
-from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
+from evalstore.reports.comparison import Pair, sort_pair
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Result
     from evalstore.values import Case
-
-FEW = 10_000
-"""The most results of a file in a run that stay in memory."""
 
 
 @dataclass
@@ -37,9 +32,6 @@ class StoredOutcomes:
     """How many failed then, and pass now."""
     undecided: int = 0
     """How many results were decided then, and are undecided now."""
-
-
-_Index = ResultIndex | FiledVerdicts
 
 
 class _Judged(NamedTuple):
@@ -58,16 +50,16 @@ def find_stored_outcomes(
     these test files count; None: of all. The newest 100 runs are searched.
     """
     found = StoredOutcomes()
-    with closing(_EarlierResults(project, files)) as earlier:
-        for plan in plans:
-            by_file = _judged_now(project, plan, files)
-            earlier.keep_only(by_file.keys())
-            for path, judged in by_file.items():
-                left = judged
-                for before in earlier.of(path):
-                    left = _compare(left, before, found)
-                    if not left:
-                        break
+    earlier = _EarlierResults(project, files)
+    for plan in plans:
+        by_file = _judged_now(project, plan, files)
+        earlier.keep_only(by_file.keys())
+        for path, judged in by_file.items():
+            left = judged
+            for before in earlier.of(path):
+                left = _compare(left, before, found)
+                if not left:
+                    break
     return found
 
 
@@ -84,16 +76,14 @@ class _EarlierResults:
         )
         self._entries: list[dict[str, str]] = []
         """The leaf of each file, of the runs that were read so far."""
-        self._indexes: dict[tuple[str, str], _Index] = {}
+        self._indexes: dict[tuple[str, str], EarlierIndex] = {}
 
     def keep_only(self, files: Collection[str]) -> None:
         """Forget the results of all other files."""
         for key in [key for key in self._indexes if key[0] not in files]:
-            index = self._indexes.pop(key)
-            if isinstance(index, FiledVerdicts):
-                index.close()
+            del self._indexes[key]
 
-    def of(self, file: str) -> Iterator[_Index]:
+    def of(self, file: str) -> Iterator[EarlierIndex]:
         """Yield the results of a file in each run that has others than the newer ones."""
         number = 0
         while True:
@@ -109,19 +99,13 @@ class _EarlierResults:
                     self._indexes[file, leaf] = self._index(file, leaf)
                 yield self._indexes[file, leaf]
 
-    def _index(self, file: str, leaf: str) -> _Index:
-        judged = (
+    def _index(self, file: str, leaf: str) -> EarlierIndex:
+        return EarlierIndex(
             result
             for batch in iterate_entries(self._store, {file: leaf})
             for result, _ in batch
             if result.verdict
         )
-        few = list(islice(judged, FEW + 1))
-        return ResultIndex(few) if len(few) <= FEW else FiledVerdicts(chain(few, judged))
-
-    def close(self) -> None:
-        """Delete the temporary files."""
-        self.keep_only(())
 
 
 def _judged_now(
@@ -138,16 +122,16 @@ def _judged_now(
     return judged
 
 
-def _compare(results: list[_Judged], before: _Index, found: StoredOutcomes) -> list[_Judged]:
+def _compare(results: list[_Judged], before: EarlierIndex, found: StoredOutcomes) -> list[_Judged]:
     """Sort results by how they changed; returns those that the earlier run has not judged."""
     left = []
     for judged in results:
-        was = before.find(judged.result, judged.case.prompts)
-        if was is None:
+        number = before.find(judged.result, judged.case.prompts)
+        if number is None:
             left.append(judged)
             continue
         file = judged.result.file
-        then = judged.result._replace(verdict=was.verdict)
+        then = judged.result._replace(verdict=before.verdict(number))
         pair = Pair(then, judged.result)
         change = sort_pair(pair, answers=False)
         found.undecided += pair.is_now_undecided

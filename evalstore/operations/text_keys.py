@@ -8,49 +8,29 @@ from collections.abc import Iterable, Sequence
 
 from evalstore.workspace.digest_set import digest_of_value
 
-_FEW = 10_000
-"""The most keys that are in a dictionary."""
 _PARTS = 256
-"""The number of parts into which the others are divided; each is sorted separately."""
+"""The number of parts into which they are divided; each is sorted separately."""
 _SHIFT = 56
 
 
 class TextKeys:
-    """The numbers of texts by the ids that stand for them: a dozen bytes for each of many."""
+    """The numbers of texts by the ids that stand for them: a dozen bytes for each."""
 
     def __init__(self) -> None:
-        self._few: dict[str, list[int]] = {}
-        self._count = 0
-        self._parts: list[tuple[array[int], array[int]]] = []
-        """Replaces the dictionary when there are many: digests of ids, with the numbers."""
+        self._parts = [(array("Q"), array("I")) for _ in range(_PARTS)]
+        """Digests of ids, with the numbers."""
         self._is_sorted = True
 
     def add(self, number: int, ids: Iterable[str]) -> None:
         """Let these ids stand for the text with a number."""
-        for id in ids:
-            if self._parts:
-                self._put(id, number)
-                continue
-            self._few.setdefault(id, []).append(number)
-            self._count += 1
-            if self._count > _FEW:
-                self._parts = [(array("Q"), array("I")) for _ in range(_PARTS)]
-                while self._few:
-                    known, numbers = self._few.popitem()
-                    for each in numbers:
-                        self._put(known, each)
-
-    def _put(self, id: str, number: int) -> None:
-        digest = digest_of_value(id)
-        digests, numbers = self._parts[digest >> _SHIFT]
-        digests.append(digest)
-        numbers.append(number)
+        for digest in map(digest_of_value, ids):
+            digests, numbers = self._parts[digest >> _SHIFT]
+            digests.append(digest)
+            numbers.append(number)
         self._is_sorted = False
 
     def find(self, id: str) -> Sequence[int]:
         """Return the numbers of the texts that an id stands for."""
-        if not self._parts:
-            return self._few.get(id, ())
         if not self._is_sorted:
             self._parts = [_sort(*part) for part in self._parts]
             self._is_sorted = True
@@ -63,8 +43,6 @@ class TextKeys:
 
     def isdisjoint(self, ids: Iterable[str]) -> bool:
         """Return whether none of these ids stands for a text."""
-        if not self._parts:
-            return self._few.keys().isdisjoint(ids)
         return not any(map(self.find, ids))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 Place = tuple[str, str, str, Any]
 PlaceKey = tuple[str, Place]
@@ -37,17 +37,6 @@ class NamedCell(Protocol):
         """Return the number of the system prompt among those of the case."""
 
 
-class KeptResult(Protocol):
-    """What is kept of the result of a cell."""
-
-    @property
-    def prompt(self) -> str | None:
-        """Return the system prompt."""
-
-
-Kept = TypeVar("Kept", bound=KeptResult)
-
-
 def places_of(cell: NamedCell) -> Iterator[PlaceKey]:
     """Yield the places at which a cell is looked for, in this order."""
     file, model, key, row = cell.file, cell.model, cell.key, cell.row
@@ -55,20 +44,6 @@ def places_of(cell: NamedCell) -> Iterator[PlaceKey]:
     yield "prompt", (file, model, row, cell.prompt)
     yield "prompt_number", (file, model, key, cell.prompt_number)
     yield "prompt_number", (file, model, row, cell.prompt_number)
-
-
-def find_match(
-    kept: Callable[[PlaceKey], Kept | None], result: NamedCell, prompts: Collection[str | None]
-) -> Kept | None:
-    """Return what is kept of the same cell as a result, by the rules of `compare`.
-
-    `prompts` are the case's current system prompts.
-    """
-    for place in places_of(result):
-        match = kept(place)
-        if match and is_of_cell(match.prompt, result.prompt, prompts):
-            return match
-    return None
 
 
 def is_of_cell(found: object, prompt: object, prompts: Iterable[object]) -> bool:

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from evalstore.reports.cell_places import find_match, places_of
+from evalstore.reports.cell_places import is_of_cell, places_of
 from evalstore.reports.pair_groups import (
     GrowingGroup,
     Numbers,
@@ -293,7 +293,11 @@ class ResultIndex:
 
     def find(self, cell: NamedCell, prompts: Collection[str | None]) -> Result | None:
         """Return the result of the same cell; `prompts` are the case's current system prompts."""
-        return find_match(self._places.get, cell, prompts)
+        for place in places_of(cell):
+            match = self._places.get(place)
+            if match and is_of_cell(match.prompt, cell.prompt, prompts):
+                return match
+        return None
 
 
 def _cell_of(result: Result) -> tuple[str, str, str, int]:

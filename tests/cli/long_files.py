@@ -11,13 +11,11 @@ from evalstore.operations import (
     comparable_results,
     diff_causes,
     diff_pairs,
-    edit_kinds,
     filled_side,
     mixed_cases,
     plan_status,
     run_plans,
     same_answers,
-    stored_outcomes,
 )
 from evalstore.planning import cell_batches, planner
 from evalstore.reports import case_edits, pair_groups
@@ -51,14 +49,12 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (case_files, "_AT_ONCE", 8),
         (cell_batches, "FEW", 50),
         (planner, "FEW", 50),
-        (digest_set, "_FEW", 10),
         (digest_set, "_BUCKET_BITS", 6),
         (run_plans, "BATCH", 30),
         (run_plans, "LONGEST", 30),
         (plan_status, "FEW", 50),
         (plan_status, "BATCH", 30),
         (plan_status, "LONGEST", 30),
-        (stored_outcomes, "FEW", 20),
     ):
         monkeypatch.setattr(module, name, number)
 
@@ -77,7 +73,6 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (comparable_results, "_AT_ONCE", 5),
         (filled_side, "_AT_ONCE", 7),
         (diff_causes, "_AT_ONCE", 7),
-        (edit_kinds, "_FEW", 3),
         (cases_of_parts, "_FEW", 9),
         (cases_of_parts, "_AT_ONCE", 3),
         (mixed_cases, "_AT_ONCE", 7),

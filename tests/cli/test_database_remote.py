@@ -42,7 +42,7 @@ def bob(workspace: Path, team: str, evalstore: Evalstore) -> Path:
     del team
     made = workspace.parent / "bob"
     tree(made, {**WEATHER_WORKSPACE, "evalstore.yaml": (workspace / "evalstore.yaml").read_text()})
-    assert evalstore("-C", str(made), "fetch", "--allow-outside").exit_code == STORE_UNUSABLE
+    assert evalstore("-C", str(made), "pull", "-n", "--allow-outside").exit_code == STORE_UNUSABLE
     return made
 
 
@@ -73,7 +73,7 @@ def test_from_a_file_through_a_database_to_another_file_all_ids_are_equal(
     there = ids(read_address(team))
     assert there == ids(own(workspace))
     assert evalstore("push").stdout == f"nothing to push to team ({read_address(team)})\n"
-    fetched = json.loads(evalstore("-C", str(bob), "fetch", "--json").stdout)
+    fetched = json.loads(evalstore("-C", str(bob), "pull", "-n", "--json").stdout)
     assert (fetched["records"]["runs"], fetched["dryRun"]) == (1, True)
     assert evalstore("-C", str(bob), "pull").stdout.startswith("pulled 1 run, 2 answers")
     assert ids(own(bob)) == there
@@ -390,7 +390,7 @@ def test_a_database_of_the_settings_needs_consent_before_anything_is_connected(
     evalstore("run")
     with monkeypatch.context() as patch:
         patch.setattr(drivers, "connect", lambda address: pytest.fail(f"connected to {address}"))
-        for command in ("push", "push -n", "pull", "fetch", "remote show", "status"):
+        for command in ("push", "push -n", "pull", "pull -n", "remote show", "status"):
             refused = evalstore(*command.split())
             if command == "status":
                 assert refused.exit_code == OK
@@ -435,7 +435,7 @@ def test_an_address_with_a_password_is_neither_written_nor_shown(
         assert "hunter2" not in refused.stdout + refused.stderr
     assert (workspace / "evalstore.yaml").read_text() == SETTINGS
     tree(workspace, {"evalstore.yaml": f"{SETTINGS}remotes: {{team: '{address}'}}\n"})
-    for command in ("push", "pull", "fetch", "remote", "remote show", "remote gc", "status"):
+    for command in ("push", "pull", "pull -n", "remote", "remote show", "remote gc", "status"):
         told = evalstore(*command.split(), "--allow-outside")
         assert "hunter2" not in told.stdout + told.stderr
     told = evalstore("remote", "remove", "team")
@@ -460,7 +460,7 @@ def test_an_address_that_cannot_be_used_is_that_of_the_remote_at_its_place(
     settings = f"{SETTINGS}remotes:\n  team:\n    address: {address}\n    excludeTags: [private]\n"
     tree(workspace, {"evalstore.yaml": settings})
     where = f"error: evalstore.yaml:{line}: the address of the remote 'team' cannot be used: "
-    for command in ("push", "pull", "fetch", "remote show"):
+    for command in ("push", "pull", "pull -n", "remote show"):
         refused = evalstore(*command.split())
         assert refused.stderr.startswith(f"{where}{reason}"), refused
         assert "hunter2" not in refused.stderr
@@ -532,7 +532,7 @@ def test_tables_of_another_version_are_neither_read_nor_migrated(
     evalstore("push")
     for version, words in (("0099", "newer"), ("0005", "is older than this program")):
         execute(read_address(team), f"UPDATE alembic_version SET version_num = '{version}'")
-        for command in ("push", "pull", "fetch", "remote show"):
+        for command in ("push", "pull", "pull -n", "remote show"):
             refused = evalstore(*command.split())
             assert refused.exit_code == STORE_UNUSABLE
             assert words in refused.stderr, refused
@@ -542,7 +542,7 @@ def test_a_database_without_tables_or_none_is_told(
     workspace: Path, team: str, evalstore: Evalstore
 ) -> None:
     evalstore("run")
-    for command in ("pull", "fetch", "remote show team"):
+    for command in ("pull", "pull -n", "remote show team"):
         refused = evalstore(*command.split())
         assert refused.exit_code == STORE_UNUSABLE
         assert "is not a remote of evalstore: there are no tables" in refused.stderr
@@ -590,7 +590,7 @@ def test_what_needs_the_files_of_a_remote_says_what_to_use(
     evalstore("push")
     told = evalstore(*command.split(), *(["team"] if command == "fsck --remote" else []))
     assert told.exit_code == USAGE, told
-    assert "the remote 'team' is a database: only 'push', 'pull', 'fetch'" in told.stderr
+    assert "the remote 'team' is a database: only 'push', 'pull'" in told.stderr
     assert "--store ADDRESS" in told.stderr
     runs = json.loads(evalstore("log", "--json").stdout)["runs"]
     assert len(runs) == 1

@@ -37,7 +37,6 @@ COMMANDS = [
     ["show", "@:tests/weather.md"],
     ["report"],
     ["fsck"],
-    ["version"],
     ["doctor"],
     ["doctor", "--no-ping", "-m", "openai/gpt-4o-mini"],
     ["ls", "cases"],

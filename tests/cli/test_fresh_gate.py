@@ -84,7 +84,7 @@ def test_a_gate_does_not_depend_on_what_the_store_had(
     fresh = tmp_path / "fresh"
     shutil.copytree(folder, fresh, ignore=shutil.ignore_patterns(".evalstore"))
     gate = ["run", "--fail-on", "regression", "--json", *words]
-    evalstore("-C", str(fresh), "--allow-outside", "fetch")
+    evalstore("-C", str(fresh), "--allow-outside", "pull", "-n")
     shutil.rmtree(fresh / ".evalstore")
     if split:
         baseline = words if "--baseline" in words else []

@@ -80,7 +80,7 @@ def test_those_of_the_database_count_where_the_store_is_one(
     assert "s3cret" not in ran.stderr
 
 
-@pytest.mark.parametrize("command", ["push", "pull", "fetch", "remote show"])
+@pytest.mark.parametrize("command", ["push", "pull", "pull -n", "remote show"])
 def test_they_count_for_commands_about_a_remote_that_is_a_database(
     evalstore: Evalstore, workspace: Path, postgresql_server: PostgreSQLServer, command: str
 ) -> None:

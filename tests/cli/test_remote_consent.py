@@ -32,7 +32,7 @@ def named(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return folder
 
 
-@pytest.mark.parametrize("command", [("push",), ("pull",), ("fetch",), ("remote", "show")])
+@pytest.mark.parametrize("command", [("push",), ("pull",), ("pull", "-n"), ("remote", "show")])
 def test_a_url_of_the_settings_is_not_asked_before_the_user_allows_it(
     named: Path, evalstore: Evalstore, command: tuple[str, ...]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Whole output of `remote`, `push`, `pull` and `fetch`."""
+"""Whole output of `remote`, `push` and `pull`."""
 
 from __future__ import annotations
 
@@ -98,10 +98,9 @@ def test_a_run_is_pushed_and_pulled(
         "which is outside of the workspace\n"
         "hint: if you know it, allow it once with '--allow-outside'\n"
     )
-    assert evalstore("fetch", "--allow-outside").stdout == (
+    assert evalstore("pull", "-n", "--allow-outside").stdout == (
         f"would pull {COPIED} from origin (../w/shared)\n"
     )
-    assert evalstore("fetch", "--dry-run").stdout == evalstore("fetch").stdout
     pulled = json.loads(evalstore("pull", "--json").stdout)
     assert pulled["records"] == {"runs": 1, "answers": 2, "judgements": 2, "versions": 13}
     assert "Nothing to do" in evalstore("status").stdout
@@ -300,7 +299,7 @@ def test_a_regression_is_found_by_each_new_machine(
     with stores.opened(shared / ".evalstore/store.db") as store:
         first = store.find_runs()[-1].id
     monkeypatch.chdir(clone)
-    evalstore("fetch", "--allow-outside")
+    evalstore("pull", "-n", "--allow-outside")
     gate = ["run", "--fail-on", "regression", "--json"]
     for _ in range(2):
         shutil.rmtree(clone / ".evalstore")
@@ -588,7 +587,8 @@ def test_a_run_is_named_among_those_of_a_remote(
     unread = evalstore("show", "origin/@")
     assert (unread.exit_code, unread.stderr) == (
         2,
-        "error: it is not known which runs 'origin' has\nhint: 'evalstore fetch origin' reads it\n",
+        "error: it is not known which runs 'origin' has\n"
+        "hint: 'evalstore pull -n origin' reads it\n",
     )
     evalstore("push")
     with stores.opened(shared / ".evalstore/store.db") as store:
@@ -599,7 +599,7 @@ def test_a_run_is_named_among_those_of_a_remote(
     assert (
         evalstore("stats", "origin/@", "--json").stdout == evalstore("stats", "@", "--json").stdout
     )
-    evalstore("fetch")
+    evalstore("pull", "-n")
     missing = evalstore("diff", "origin/@", "@")
     assert (missing.exit_code, missing.stderr) == (
         2,
@@ -696,7 +696,7 @@ def test_status_says_which_judgements_a_remote_may_have(
     ran = [evalstore("-C", str(copied), "run", "--fail-on", "none").stderr for _ in range(2)]
     unread = unread.replace(str(clone), str(copied))
     assert [text.splitlines().count(unread) for text in ran] == [1, 0]  # then nothing is judged
-    evalstore(*here[:-1], "fetch")
+    evalstore(*here[:-1], "pull", "-n")
     may = (
         f"origin may have 2 of the 2 judgements: 'evalstore -C {clone} pull origin --for-plan' "
         "copies what "
@@ -736,7 +736,7 @@ def test_status_names_remotes_for_judgements_that_wait_for_trust(
     unread = f"origin was not read yet: {command} it has of these judgements"
     with mock.patch.dict(os.environ, EVALSTORE_TRUST_FILE=str(clone.parent / "nothing")):
         assert evalstore(*here, "status").stdout.splitlines()[-1] == unread
-        evalstore(*here, "fetch")
+        evalstore(*here, "pull", "-n")
         may = f"origin may have 1 of the 1 judgement: {command} counts"
         assert evalstore(*here, "status").stdout.splitlines()[-1] == may
         evalstore(*here, "pull", "--for-plan")

@@ -50,7 +50,7 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
     evalstore("run", "--fail-on", "none", "-q")
     assert evalstore("push", "other").exit_code == 0
     _forget(workspace)
-    fetched = evalstore("fetch")
+    fetched = evalstore("pull", "-n")
     assert (fetched.exit_code, fetched.stdout, fetched.stderr) == (
         0,
         "nothing to pull from origin (shared)\n",
@@ -135,7 +135,7 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
         (
             "allowedSigners: signers",
             "allowedSigners: ../signers",
-            "fetch",
+            "pull",
             "7: remotes.origin.allowedSigners: leads to '{1}/signers', which is outside of the "
             "workspace",
             "if you know it, allow it once with '--allow-outside'",

@@ -267,7 +267,7 @@ def test_any_edits_and_runs(place: Place, seed: int) -> None:
         elif done == "push":
             place.evalstore("push", "r")
         elif done == "lose":
-            place.evalstore("fetch", "r")
+            place.evalstore("pull", "-n", "r")
             for path in (place.root / ".evalstore").glob("store.db*"):
                 path.unlink()
     assert place.batches
@@ -298,7 +298,7 @@ def test_a_mean_price_and_what_conversations_share_are_those_of_all_batches(
                 compared += 1
         place.evalstore("push", "r")
         if choice.random() < 0.5:
-            place.evalstore("fetch", "r")
+            place.evalstore("pull", "-n", "r")
             for path in (place.root / ".evalstore").glob("store.db*"):
                 path.unlink()
             place.compare(SelectionOptions())

@@ -41,7 +41,7 @@ _READS = (
     *(("ls", "models"), ("ls", "tags"), ("ls", "prompts", "--json")),
 )
 _SHARING = (
-    *("remote add r remote", "push r", "fetch r", "fsck --remote r", "remote gc r"),
+    *("remote add r remote", "push r", "pull -n r", "fsck --remote r", "remote gc r"),
     *("bundle create runs.bundle", "bundle verify runs.bundle", "clone remote clone"),
     *("--store x.db pull r", "--store x.db fsck", "-C clone fsck"),
     *("--store y.db merge .evalstore/store.db", "--store y.db fsck"),

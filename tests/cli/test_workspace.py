@@ -1,4 +1,4 @@
-"""`init`, `check`, `ls`, `fsck`, `version`, and what every command shares."""
+"""`init`, `check`, `ls`, `fsck`, and what every command shares."""
 
 from __future__ import annotations
 
@@ -273,8 +273,19 @@ def test_an_empty_tests_folder(workspace: Path, evalstore: Evalstore) -> None:
     )
 
 
-def test_version(evalstore: Evalstore) -> None:
-    assert evalstore("version").stdout.startswith("evalstore 0.")
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("fetch", "'evalstore pull --dry-run' says what a pull would copy"),
+        ("version", "'evalstore --version' prints the version of this program"),
+    ],
+)
+def test_a_command_that_is_gone_names_what_replaces_it(
+    evalstore: Evalstore, command: str, hint: str
+) -> None:
+    ran = evalstore(command, "--json")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == f"error: there is no command '{command}'\nhint: {hint}\n"
 
 
 def test_no_command_prints_help(evalstore: Evalstore) -> None:
@@ -327,7 +338,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Probe:
     return start
 
 
-@pytest.mark.parametrize("arguments", ["--help", "version", "run --help"])
+@pytest.mark.parametrize("arguments", ["--help", "--version", "run --help"])
 def test_help_loads_nothing_slow(probe: Probe, arguments: str) -> None:
     assert probe(*arguments.split()).modules & set(SLOW) == set()
 

@@ -44,7 +44,7 @@ READING = [
     ["serve", "--port", "70000"],
     ["grep", "Hi"],
     ["fsck"],
-    ["version"],
+    ["--version"],
     ["trust", "--list"],
     ["completion", "bash"],
     ["schema", "settings"],
@@ -52,7 +52,7 @@ READING = [
     ["view"],
     ["tui"],
     ["remote"],
-    ["fetch"],
+    ["pull", "-n"],
     ["bundle", "verify", "made.bundle"],
 ]
 DOING = [

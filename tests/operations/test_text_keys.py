@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import tracemalloc
 
-import pytest
-
 from evalstore import hashing
-from evalstore.operations import text_keys
 from evalstore.operations.text_keys import TextKeys
 
 IDS = [hashing.hash_content(str(number)) for number in range(60)]
 
 
-@pytest.mark.parametrize("few", [1_000, 70, 0])
-def test_all_texts_that_an_id_stands_for_are_found(
-    monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(text_keys, "_FEW", few)
+def test_all_texts_that_an_id_stands_for_are_found() -> None:
     keys = TextKeys()
     for number in range(40):
         keys.add(number, {IDS[number], IDS[number // 2], IDS[0]})
@@ -34,8 +27,7 @@ def test_all_texts_that_an_id_stands_for_are_found(
     assert keys.isdisjoint(())
 
 
-def test_very_many_keys_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_keys, "_FEW", 100)
+def test_very_many_keys_take_little_memory() -> None:
     count = 40_000
     tracemalloc.start()
     keys = TextKeys()

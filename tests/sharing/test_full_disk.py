@@ -68,7 +68,7 @@ def test_of_the_copy_of_the_indexes_the_file_is_named(
     with monkeypatch.context() as patch:
         patch.setattr(index_cache, "open_file", open_file)
         capsys.readouterr()
-        assert main(["fetch", "--quiet"]) == 6
+        assert main(["pull", "-n", "--quiet"]) == 6
     error, hint = capsys.readouterr().err.splitlines()
     [cache] = (team / ".evalstore/remotes").glob("*.db")
     assert error == f"error: there is no room left for '{cache}'"

@@ -11,7 +11,7 @@ from evalstore.cli import completions, options, output
 from evalstore.cli.app import app, here
 from evalstore.cli.data_output import print_data
 from evalstore.cli.hinted_commands import for_here
-from evalstore.operations.views.distinct_labels import shorten_labels
+from evalstore.operations.views.filed_labels import shorten_labels
 
 if TYPE_CHECKING:
     from evalstore.operations.doctor import Diagnosis
@@ -74,7 +74,7 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
     columns = None if output.wide else output.table_width()
     topics = [output.safe(topic) for _, topic, _, _ in rows]
     if columns is not None:
-        topics = shorten_labels(topics, columns // 2 - _BESIDE)
+        topics = [*shorten_labels(topics, columns // 2 - _BESIDE)]
     widest = max(map(output.columns_of, topics))
     for (level, _, message, hint), topic in zip(rows, topics, strict=True):
         start = f"{output.paint(f'{level:4}', _COLOURS[level])}  {output.pad(topic, widest)}  "

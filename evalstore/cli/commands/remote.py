@@ -86,7 +86,7 @@ def remote(
     contains stays there. 'show' compares the remote with the store. The lists for -o are the
     remotes, and with 'show' the pushes.
 
-    A database is for push, pull, fetch and 'show'; it has no files for 'gc'.
+    A database is for push, pull and 'show'; it has no files for 'gc'.
 
     'gc' compacts the files of many small pushes, and deletes files that have not been needed for
     14 days. No results are lost, and others may push and pull meanwhile. An interrupted 'gc' is

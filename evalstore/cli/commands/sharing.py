@@ -1,4 +1,4 @@
-"""`push`, `pull`, `fetch`."""
+"""`push`, `pull`."""
 
 from __future__ import annotations
 
@@ -147,7 +147,11 @@ def pull(
     if not for_plan:
         if baseline is not None:
             raise EvalstoreError("'--baseline' needs '--for-plan'")
-        _pull(remote, dry_run=dry_run, json=json)
+        from evalstore.operations.pull import pull as operation
+
+        with progress("pulling") as listener:
+            report = operation(here(), remote, dry_run=dry_run, listener=listener)
+        _print_pulled(report, json=json)
         return
     if dry_run:
         raise EvalstoreError(
@@ -158,29 +162,6 @@ def pull(
 
     with progress("pulling") as listener:
         report = pull_for_plan(here(), remote, baseline=baseline, listener=listener)
-    _print_pulled(report, json=json)
-
-
-@app.command()
-def fetch(
-    remote: Remote = None,
-    dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Changes nothing: fetch never copies results.")
-    ] = False,
-    json: options.Json = False,
-) -> None:
-    """Say what a pull would copy, without copying it.
-
-    Exit code 6: the remote is damaged, or it or the store cannot be used.
-    """
-    _pull(remote, dry_run=True, json=json)
-
-
-def _pull(remote: str | None, *, dry_run: bool, json: bool) -> None:
-    from evalstore.operations.pull import pull as operation
-
-    with progress("pulling") as listener:
-        report = operation(here(), remote, dry_run=dry_run, listener=listener)
     _print_pulled(report, json=json)
 
 

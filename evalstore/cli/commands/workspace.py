@@ -1,4 +1,4 @@
-"""`init`, `check`, `ls`, `completion`, `version`."""
+"""`init`, `check`, `ls`, `completion`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
 from evalstore.cli.data_output import print_data
@@ -377,12 +376,3 @@ def completion(
 
         script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
         output.data_line(without_files_as_rows(script))
-
-
-@app.command()
-def version(json: options.Json = False) -> None:
-    """Print the version of this program."""
-    if json:
-        output.document({"version": __version__})
-    else:
-        output.line(f"evalstore {__version__}")

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+_PRICE = (
+    *("price.source", "price.currency", "price.rate", "price.input", "price.cachedInput"),
+    *("price.output", "price.call", "price.hour"),
+)
 COLUMNS: Mapping[str, Sequence[str]] = {
     "check": ("file", "line", "column", "severity", "message", "hint"),
     "diff": (
@@ -32,14 +36,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
         "code",
         "baseURL",
         "active",
-        "price.source",
-        "price.currency",
-        "price.rate",
-        "price.input",
-        "price.cachedInput",
-        "price.output",
-        "price.call",
-        "price.hour",
+        *_PRICE,
         "keyVariable",
         "keySet",
         "keyOrigin",
@@ -100,14 +97,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
         "baseURL",
         "active",
         "used",
-        "price.source",
-        "price.currency",
-        "price.rate",
-        "price.input",
-        "price.cachedInput",
-        "price.output",
-        "price.call",
-        "price.hour",
+        *_PRICE,
     ),
     "ls evaluators": ("evaluator", "id", "prompt", "times"),
     "ls prompts": ("prompt", "ids"),

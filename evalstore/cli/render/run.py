@@ -21,7 +21,7 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.operations.cost_text import spending_text
 from evalstore.operations.open_regressions import regressions_text
 from evalstore.operations.views.case_reference import show_command
-from evalstore.operations.views.distinct_labels import shorten_labels
+from evalstore.operations.views.filed_labels import shorten_labels
 from evalstore.operations.views.run_text import (
     OLDER_HINT,
     changes_line,

@@ -9,8 +9,7 @@ from itertools import chain
 from evalstore.cli import output
 from evalstore.display import Widest
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.operations.views.distinct_labels import shorten_labels
-from evalstore.operations.views.filed_labels import shorten_all
+from evalstore.operations.views.filed_labels import shorten_labels
 
 _GAP = 2
 """Blanks between two columns."""
@@ -134,7 +133,7 @@ def shorten_places(places: Iterable[str], others: int) -> Collection[str]:
     columns = None if output.wide else output.table_width()
     if columns is None:
         return places if isinstance(places, TemporaryList) else list(places)
-    return shorten_all(places, max(_LEAST_PLACE, columns - others))
+    return shorten_labels(places, max(_LEAST_PLACE, columns - others))
 
 
 def shorten_models(models: Iterable[str], places: int, others: int) -> dict[str, str]:
@@ -192,7 +191,7 @@ def _short_cells(table: Table, number: int, size: int) -> Iterator[str]:
     cells = (row[number] for row in table.rows)
     if table.header[number] == table.prose:
         return (output.clip(cell, size) for cell in cells)
-    return iter(shorten_all(cells, size))
+    return iter(shorten_labels(cells, size))
 
 
 def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:

@@ -7,8 +7,7 @@ What a label shares with another one is left out before what is its own.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from itertools import groupby, pairwise
 
 from evalstore.display import clip, columns_of, first_difference, safe
@@ -18,21 +17,6 @@ _SHARE = 4
 _WORD = re.compile(r"\w+|\W")
 _START = re.compile(r"[^\[(]*")
 """Matches the file at the start of a label."""
-
-
-def shorten_labels(labels: Sequence[str], columns: int) -> list[str]:
-    """Return the labels, each as one line of at most this many columns."""
-    cleaned = [one_line(label) for label in labels]
-    if all(columns_of(label) <= columns for label in cleaned):
-        return cleaned
-    starts = shared_starts(cleaned)
-    short = {label: shorten_label(label, columns, starts[label]) for label in cleaned}
-    counts = Counter(short.values())
-    alike = [label for label, text in short.items() if counts[text] > 1]
-    words = SharedWords(sorted(short), {file_of(label) for label in alike})
-    for label in alike:
-        short[label] = shorten_between(label, words.of(label), columns)
-    return [short[label] for label in cleaned]
 
 
 def file_of(label: str) -> str:

@@ -1,10 +1,10 @@
-"""Shortens the labels of long lists, of which few are in memory, as those of short ones."""
+"""Shortens labels that are listed together; of many, few are in memory."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator
-from itertools import chain, groupby, islice
+from itertools import groupby
 from operator import itemgetter
 
 from evalstore.display import columns_of, first_difference
@@ -15,21 +15,12 @@ from evalstore.operations.views.distinct_labels import (
     one_line,
     shorten_between,
     shorten_label,
-    shorten_labels,
 )
 
-_FEW = 5_000
-"""The most labels that are in memory together."""
 
-
-def shorten_all(labels: Iterable[str], columns: int) -> Collection[str]:
-    """Return labels as `shorten_labels` does; those of a long list are in a temporary file."""
-    left = iter(labels)
-    first = list(islice(left, _FEW + 1))
-    if len(first) <= _FEW:
-        return shorten_labels(first, columns)
-    kept = TemporaryList(map(one_line, chain(first, left)))
-    del first
+def shorten_labels(labels: Iterable[str], columns: int) -> Collection[str]:
+    """Return the labels, each as one line of at most this many columns."""
+    kept = TemporaryList(map(one_line, labels))
     if all(columns_of(label) <= columns for label in kept):
         return kept
     return TemporaryList(_shorten(kept, columns))

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 _MOST_RESULTS = 200_000
 """About how many results are read; the search ends there."""
-_IN_MEMORY = 10_000
-"""The most results of a run with former system prompts that are in memory; more are read again."""
 
 
 @dataclass
@@ -168,8 +166,7 @@ class _Search:
             found = self._by_name.find(entries, {path: names})[path]
             near = [result for result, _ in found.cells]
             self._left -= found.total - len(near)
-        others: list[Result] = []
-        are_all = True
+        has_others = False
         for batch in read() if near is None else [near]:
             self._left -= len(batch)
             if run is self._run and self._row is None:
@@ -180,11 +177,9 @@ class _Search:
                     continue
                 if result.prompt in self._cases.prompts(number):
                     yield from self._take(run, result, number)
-                elif len(others) < _IN_MEMORY:
-                    others.append(result)
                 else:
-                    are_all = False
-        for batch in [others] if are_all else read() if near is None else [near]:
+                    has_others = True
+        for batch in () if not has_others else read() if near is None else [near]:
             for result in batch:
                 number = self._cases.find(result)
                 if number is not None and result.prompt not in self._cases.prompts(number):

@@ -39,7 +39,7 @@ _COLOURS = (
 )
 
 
-def code_lines(code: str, language: str, indent: int = 0) -> list[StyledLine]:
+def code_lines(code: str, language: str) -> list[StyledLine]:
     """Return code as lines, with colours when its language is known and it is not very long."""
     lines: list[list[StyledSpan]] = [[]]
     for colour, text in _pieces(code, language.lower()):
@@ -48,7 +48,7 @@ def code_lines(code: str, language: str, indent: int = 0) -> list[StyledLine]:
                 lines.append([])
             if part:
                 lines[-1].append(StyledSpan(safe(part, lines=True).expandtabs(4), colour))
-    return [StyledLine(tuple(spans), indent) for spans in lines]
+    return [StyledLine(tuple(spans)) for spans in lines]
 
 
 def _pieces(code: str, language: str) -> Sequence[tuple[str, str]]:

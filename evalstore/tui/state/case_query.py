@@ -42,10 +42,10 @@ _PART = re.compile(
 _VALUE = re.compile(r'"[^"]*"?|[^",]+')
 
 
-def help_lines(indent: str = "    ") -> str:
+def help_lines() -> str:
     """Return the examples below each other, each in a line with what it matches."""
     width = max(map(len, EXAMPLES)) + 2
-    return "\n".join(f"{indent}{typed:<{width}}{meaning}" for typed, meaning in EXAMPLES.items())
+    return "\n".join(f"    {typed:<{width}}{meaning}" for typed, meaning in EXAMPLES.items())
 
 
 class QueryField(NamedTuple):

@@ -87,12 +87,8 @@ def expand_test(
         result.problems.append(_differing(test))
     elif not result.has_failed():
         result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, prompts, project)))
-        if test.is_cut and any(case.evaluation is None for case in result.file.cases):
-            result.problems.append(_unjudged(test))
-        if idle := _idle_group(test, drafter):
-            result.problems.append(idle)
-        if repeated := _repeated_id(test, drafter, data):
-            result.problems.append(repeated)
+        is_unjudged = any(case.evaluation is None for case in result.file.cases)
+        result.problems += _find_idle(test, drafter, data, is_unjudged=is_unjudged)
     return result
 
 
@@ -137,12 +133,19 @@ def _build_tree(
     if result.has_failed():
         return
     result.node = builder.finish(_bare(test))
-    if test.is_cut and unjudged:
-        result.problems.append(_unjudged(test))
+    result.problems += _find_idle(test, drafter, data, is_unjudged=unjudged)
+
+
+def _find_idle(
+    test: TestFile, drafter: CaseBuilder, data: Dataset | None, *, is_unjudged: bool
+) -> Iterator[Problem]:
+    """Yield the problems of a file whose cases could be made."""
+    if test.is_cut and is_unjudged:
+        yield _unjudged(test)
     if idle := _idle_group(test, drafter):
-        result.problems.append(idle)
+        yield idle
     if repeated := _repeated_id(test, drafter, data):
-        result.problems.append(repeated)
+        yield repeated
 
 
 def _tell(done: int, total: int = 0) -> None:

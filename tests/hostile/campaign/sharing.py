@@ -28,7 +28,7 @@ COMMANDS = (
     ("push",),
     ("pull",),
     ("pull", "--for-plan"),
-    ("fetch",),
+    ("pull", "-n"),
     ("remote", "show"),
     ("remote", "gc", "--grace", "0.001s"),
     ("run", "--remote", "origin", "--fail-on", "none"),
@@ -174,7 +174,7 @@ def _share_damaged(trial: Trial, person: str) -> None:
         path.chmod(0o600)
         path.write_bytes(damaged)
     before = _shared_rows(trial, _store(trial, person))
-    for command in trial.chance.sample((("pull",), ("fsck", "--remote"), ("fetch",)), 2):
+    for command in trial.chance.sample((("pull",), ("fsck", "--remote"), ("pull", "-n")), 2):
         _run(trial, person, *command)
     if not before.items() <= _shared_rows(trial, _store(trial, person)).items():
         trial.note("stored rows have vanished or changed")

@@ -8,7 +8,8 @@ import pytest
 
 from evalstore.display import columns_of
 from evalstore.operations.views import distinct_labels
-from evalstore.operations.views.distinct_labels import shorten_label, shorten_labels
+from evalstore.operations.views.distinct_labels import shorten_label
+from evalstore.operations.views.filed_labels import shorten_labels
 
 CAPITALS = [
     f"tests/a/long/folder/geography.md [question=What is the capital of {country}?]"
@@ -17,7 +18,7 @@ CAPITALS = [
 
 
 def test_a_shared_start_is_cut_and_the_end_is_kept() -> None:
-    assert shorten_labels(CAPITALS, 40) == [
+    assert [*shorten_labels(CAPITALS, 40)] == [
         "tests/a/long/folder…capital of France?]",
         "tests/a/long/folder…e capital of Spain?]",
         "tests/a/l…the United Kingdom of Great B…",
@@ -26,7 +27,7 @@ def test_a_shared_start_is_cut_and_the_end_is_kept() -> None:
 
 def test_labels_that_differ_at_once_are_cut_at_their_end() -> None:
     labels = ["who wrote Hamlet, the play?", "what is the capital of Norway?"]
-    assert shorten_labels(labels, 20) == ["who wrote Hamlet, t…", "what is the capital…"]
+    assert [*shorten_labels(labels, 20)] == ["who wrote Hamlet, t…", "what is the capital…"]
 
 
 @pytest.mark.parametrize("columns", [10, 20, 24, 60, 80, 120])
@@ -48,7 +49,7 @@ def test_labels_remain_distinct_in_their_columns(labels: list[str], columns: int
 
 
 def test_a_label_is_one_line_without_control_characters() -> None:
-    assert shorten_labels(["a\nb\x1b[31m"], 40) == ["a b\\x1b[31m"]
+    assert [*shorten_labels(["a\nb\x1b[31m"], 40)] == ["a b\\x1b[31m"]
     assert shorten_label("x" * 30, 1) == "…"
 
 
@@ -60,7 +61,7 @@ GRID = [
 
 
 def test_labels_that_differ_in_two_places_keep_both() -> None:
-    assert shorten_labels(GRID, 32) == [
+    assert [*shorten_labels(GRID, 32)] == [
         "tests/greeting.…English…morning]",
         "tests/greeting.…English…evening]",
         "tests/greeting.m…French…morning]",
