@@ -1,7 +1,8 @@
 """The tables in plain SQL: their columns, and the statements that create them.
 
-They are declared as SQLModel classes in `tables`, too, for the migrations; those take longer to
-import than most commands run. A test compares the two.
+The id of a version or an event is the hash of `content`, a canonical description. Other columns
+repeat fields of the content for queries; `fsck` compares them. `tables` makes SQLModel classes of
+these for the migrations; those take longer to import than most commands run.
 """
 
 from __future__ import annotations
@@ -71,13 +72,28 @@ RUNNERS = TableColumns(
     {"id": _ID, "place": _TEXT, "pid": _WHOLE, "born": _TEXT, "beat": _WHOLE},
     _OF_VERSION,
 )
+"""Programs that are executing a run; a row is deleted when its program ends.
+
+`place` is the machine and the process namespace of `pid`; `born` is when the process began, as its
+system reports it, as process ids are reused; `beat` counts up while the program is alive.
+"""
 LEASES = TableColumns("leases", {"id": _ID, "runner": _ID}, _OF_VERSION | {"runner"}, ("runner",))
+"""The id of a question, or the key of a judgement, and its runner."""
 RUNNER_ACCOUNTS = TableColumns("runner_accounts", {"id": _ID, "accounts": _TEXT}, _OF_VERSION)
+"""The digests of the names of the accounts whose calls a runner makes, as a JSON list.
+
+Their limits are shared by all runners of them.
+"""
 SHARED_RUNS = TableColumns(
     "shared_runs",
     {"id": _ID, "description": _TEXT, "started": _WHOLE, "cost_limit": "FLOAT"},
     _OF_VERSION,
 )
+"""Runs in progress that other programs can join; a row is deleted when its run is recorded.
+
+`started` is by the clock of the database, in microseconds since 1970; `cost_limit` is the most that
+all its runners together may spend, in USD.
+"""
 RUN_SHARES = TableColumns(
     "run_shares",
     {
@@ -90,12 +106,22 @@ RUN_SHARES = TableColumns(
     _OF_VERSION | {"run"},
     ("run",),
 )
+"""What each runner, named by `id`, has done of a shared run.
+
+`reserved` is the most that its calls in flight may cost, in USD; `counts` is what it has asked and
+judged, as JSON.
+"""
 WORK = TableColumns(
     "work",
     {"id": _ID, "batch": _ID, "account": _TEXT, "place": _WHOLE, "runner": "BLOB"},
     _OF_VERSION | {"batch", "runner"},
     ("batch", "runner"),
 )
+"""Items of plans that several runners carry out; a row is deleted when its item is done.
+
+`id` is that of a question, or the key of a judgement; `batch` identifies the part of a plan that is
+carried out together, and `place` the place in the plan.
+"""
 COORDINATION = (RUNNERS, LEASES, RUNNER_ACCOUNTS, SHARED_RUNS, RUN_SHARES, WORK)
 """The tables of runs in progress, whose rows are changed and deleted."""
 

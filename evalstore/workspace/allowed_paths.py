@@ -30,9 +30,9 @@ class AllowedPath(NamedTuple):
 class AllowedPaths:
     """The allowed paths of all workspaces of this user; read once."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path | None = None) -> None:
         """Read the list; raises `EvalstoreError` if it is damaged or others can write to it."""
-        self.file = list_file()
+        self.file = file or list_file()
         self._entries = dict.fromkeys(read_user_list(self.file, _NAME, _entry))
 
     @property

@@ -44,7 +44,6 @@ READING = [
     ["serve", "--port", "70000"],
     ["grep", "Hi"],
     ["fsck"],
-    ["--version"],
     ["trust", "--list"],
     ["completion", "bash"],
     ["schema", "settings"],

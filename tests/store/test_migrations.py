@@ -19,8 +19,8 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrations
 from evalstore.store.fsck import check_store
-from evalstore.store.table_columns import COORDINATION, EVENTS, TABLES, VERSIONS
-from evalstore.store.tables import METADATA, Id
+from evalstore.store.table_columns import COORDINATION, EVENTS, VERSIONS
+from evalstore.store.tables import METADATA
 from tests.store.sessions import fill
 
 OURS = migrations.HEAD
@@ -61,26 +61,6 @@ def test_readers_and_a_writer_of_a_new_store_work_side_by_side(path: Path) -> No
     Store.open(path, create=True).close()
     with closing(sqlite3.connect(path)) as raw:
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_the_columns_of_the_statements_are_those_declared() -> None:
-    dialect = create_engine("sqlite://").dialect
-    ours = {table.name: table for table in (*TABLES.values(), *COORDINATION)}
-    assert ours.keys() == METADATA.tables.keys()
-    for name, declared in METADATA.tables.items():
-        table = ours[name]
-        columns = {
-            column.name: f"{column.type.compile(dialect)}{'' if column.nullable else ' NOT NULL'}"
-            for column in declared.columns
-        }
-        assert table.columns == columns
-        assert table.ids == {
-            column.name for column in declared.columns if isinstance(column.type, Id)
-        }
-        assert {f"ix_{name}_{indexed}" for indexed in table.indexed} == {
-            index.name for index in declared.indexes
-        }
-        assert [column.name for column in declared.primary_key] == ["id"]
 
 
 def test_each_kind_is_in_its_table() -> None:

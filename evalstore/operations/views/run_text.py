@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from evalstore.display import cost_text, new_judgements, percent, plural, safe, saved_text, short
 from evalstore.operations.same_answers import same_answer_text
@@ -19,6 +19,30 @@ if TYPE_CHECKING:
     from evalstore.runs import Run, RunCommit
 
 _CHANGES = {True: "+", False: "", None: "?"}
+
+
+class RunCounts(Protocol):
+    """The numbers of a run, stored or just finished."""
+
+    @property
+    def status(self) -> str:
+        """Return `complete`, `incomplete`, `interrupted` or `over budget`."""
+
+    @property
+    def asked(self) -> int:
+        """Return the number of answers that were requested from models."""
+
+    @property
+    def recorded(self) -> int:
+        """Return the number of answers that were taken from files."""
+
+    @property
+    def judged(self) -> int:
+        """Return the number of judgements that were made."""
+
+    @property
+    def reused(self) -> int:
+        """Return the number of stored answers that were reused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +96,7 @@ def summarise_report(report: RunReport) -> RunSummary:
     )
 
 
-def run_counts_text(run: Run | RunSummary, *, by_checks: int = 0) -> str:
+def run_counts_text(run: RunCounts, *, by_checks: int = 0) -> str:
     """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
 
     Recorded answers, which were taken from files, are counted apart, and so are the judgements
