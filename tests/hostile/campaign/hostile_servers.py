@@ -79,6 +79,9 @@ class HostileServer:
 
     def _remember(self, answer: Answer) -> None:
         """Whatever of an answer a client may take for the whole text of it."""
+        if answer is FAULTS["filter"]:  # a prompt that is filtered is a refusal, which is stored
+            self.complete.add("")
+            return
         try:
             body = json.loads(answer.body) if isinstance(answer.body, bytes) else answer.body
             choice = body["choices"][0]
