@@ -68,10 +68,8 @@ operations.same_answers: _AT_ONCE
 operations.shown_results: _AT_ONCE
 operations.summed_items: _TOLD_EVERY
 operations.text_places: _AT_ONCE
-operations.urgent_results: _AT_ONCE
 operations.verdict_changes: _AT_ONCE _FILES_AT_ONCE
 operations.views.case_window: AT_ONCE
-operations.views.file_verdicts: _AT_ONCE
 operations.views.mixed_attempts: _AT_ONCE
 operations.workspace_results: _CELLS_AT_ONCE
 planning.cell_batches: FEW
@@ -100,14 +98,12 @@ sharing.sftp_session: _AT_ONCE
 sharing.unread_ids: _AT_ONCE _GAP
 store.case_chunks: _AHEAD
 store.case_files: _AT_ONCE
-store.case_finder: _AT_ONCE
 store.cases_of_parts: _AT_ONCE _FEW
 store.cell_columns: _AT_ONCE
 store.database: _AT_ONCE
 store.kept_results: MOST_RESULTS _MOST_CASES
 store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT
-store.result_counts: _AT_ONCE
 store.result_finder: _AT_ONCE
 store.results: _FILES_AT_ONCE
 store.row_results: _AT_ONCE _MOST_KEPT
@@ -115,7 +111,9 @@ store.run_sources: _KEPT
 store.runs: _AT_FIRST
 store.search_file: _LARGEST_BATCH _MANY
 store.search_tables: _BATCH _COMPARED
-store.session_results: _MOST_KEPT
+store.rows.check: _AT_ONCE
+store.rows.queries: _AT_ONCE
+store.rows.writer: _AT_ONCE
 store.sqlite.connection: _KEPT
 store.tree_nodes: _AT_ONCE
 store.tree_sizes: _AT_ONCE

@@ -19,7 +19,6 @@ from evalstore.store.case_files import StoredCases, long_parts_of
 from evalstore.store.cases_of_parts import cases_of_parts
 from evalstore.store.cell_columns import CellColumns, iterate_columns
 from evalstore.store.path_trees import find_entry, read_tree
-from evalstore.store.result_counts import find_divided
 from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def find_equal_parts(
                 elsewhere |= find_parts(store, [entries[path]]) - here
         return _without_results(equal, elsewhere)
     leaves = read_tree(now.results, load)
-    long = find_divided(store, {*entries.values(), *leaves.values()})
+    long = store.find_divided({*entries.values(), *leaves.values()})
     parts = {leaf: find_parts(store, [leaf]) for leaf in long}
     known = known_parts(project) if parts else {}
     for path in sorted(entries.keys() | leaves.keys()) if parts else ():

@@ -19,7 +19,6 @@ from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
 from evalstore.store.path_trees import read_tree
-from evalstore.store.result_counts import find_divided
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
@@ -248,7 +247,7 @@ class _Comparer:
                 equal = set()
         listed = self._join(unread, waiting, equal)
         is_filed = not all(isinstance(results, list) for results in waiting.values())
-        if is_filed or find_divided(store, unread.values()):
+        if is_filed or store.find_divided(unread.values()):
             changed = ChangedResults(listed, read_before)
             return changed, changed.is_any_same
         results = [*read_before()]

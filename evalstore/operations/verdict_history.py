@@ -10,7 +10,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore.store.case_files import long_parts_of
-from evalstore.store.result_counts import count_verdicts
 from evalstore.store.results import iterate_entries
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class VerdictHistory:
         if part in self._known:
             return Counter((model, word) for (_, _, model), word in self._known[part].items())
         found: Counter[tuple[str, str]] = Counter()
-        for (model, verdict), count in count_verdicts(self._store, part).items():
+        for (model, verdict), count in self._store.count_results(part).items():
             found[model, verdict or PENDING] += count
         return found
 

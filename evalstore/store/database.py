@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from evalstore.errors import StoreError, StoreUnreachableError
 from evalstore.store.driver import Connection, Driver
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
+from evalstore.store.rows.question import refuse_other_than_queries
+from evalstore.store.rows.writer import has_rows, write_rows
 from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.sqlite.driver import SQLiteDriver
 from evalstore.store.table_columns import TableColumns
+
+if TYPE_CHECKING:
+    from evalstore.store.rows.question import Answer
 
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
@@ -125,6 +131,14 @@ class Database:
         """Return a connection that reads what is committed now, however much is written."""
         return self._driver.snapshot()
 
+    def ask(self, statement: str, seconds: float) -> AbstractContextManager[Answer]:
+        """Return the answer to a statement of a person, which can only read.
+
+        Raises `QueryError` for one that is wrong, that writes, or that takes longer than `seconds`.
+        """
+        refuse_other_than_queries(statement)
+        return self._driver.ask(statement, seconds)
+
     def writing(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
         """Return a transaction that writes, for the other modules of this package.
 
@@ -209,12 +223,18 @@ def _find_missing(
 
 
 def _insert(connection: Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]) -> int:
-    """Insert the rows that are missing; returns how many."""
+    """Insert the rows that are missing, and those that follow from them; returns how many."""
     values = [
         tuple(as_bytes(row[name]) if name in table.ids else row[name] for name in table.columns)
         for row in rows.values()
     ]
-    return connection.insert(table, values) if values else 0
+    if not values:
+        return 0
+    inserted = connection.insert(table, values)
+    if has_rows(table.name):
+        contents = ((bytes.fromhex(id), json.loads(row["content"])) for id, row in rows.items())
+        write_rows(connection, contents)
+    return inserted
 
 
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:

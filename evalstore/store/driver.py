@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from evalstore.store.rows.question import Answer
     from evalstore.store.schema_objects import UnexpectedObject
     from evalstore.store.table_columns import TableColumns
 
@@ -162,6 +163,12 @@ class Driver(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Connection]:
         """Return a connection that reads what is committed now, however much is written."""
+
+    def ask(self, statement: str, seconds: float) -> AbstractContextManager[Answer]:
+        """Return the answer to a statement of a person, which can only read.
+
+        Raises `QueryError` for one that is wrong, that writes, or that takes longer than `seconds`.
+        """
 
     def writing(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
         """Return a transaction that writes.

@@ -18,6 +18,7 @@ from evalstore.store.driver import Connection
 from evalstore.store.ids import all_as_bytes
 from evalstore.store.newer_contents import find_unknown, find_unknown_form
 from evalstore.store.references import iterate_references
+from evalstore.store.rows.check import find_wrong_rows, rewrite_rows
 from evalstore.store.store import Store
 from evalstore.store.table_columns import (
     EVENTS,
@@ -76,6 +77,9 @@ def repair_store(store: Store) -> Mapping[str, int]:
             for some in chunks(ids):
                 connection.change_in(statement, all_as_bytes(some))
 
+        if removed or check.damages:
+            rewrite_rows(connection)
+
     store.write(delete)
     counts = Counter[str]()
     for kind, ids in removed.items():
@@ -101,6 +105,9 @@ def _read_all(check: Check, store: Store) -> None:
     if not any(extra.blocks_reading for extra in store.foreign):
         check.excessive = dict(find_excessive(store, check.runs))
     check.damages += [Damage("run", id, problem) for id, problem in check.excessive.items()]
+    if not check.damages:  # rows follow from contents
+        with store.snapshot() as connection:
+            check.damages += [Damage(*wrong) for wrong in find_wrong_rows(connection)]
 
 
 def _check_runs_in_progress(store: Store) -> Iterator[Damage]:

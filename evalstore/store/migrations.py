@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import StoreError
-from evalstore.store.table_columns import MIGRATION, STATEMENTS
+from evalstore.store.schema_objects import STATEMENTS
+from evalstore.store.table_columns import MIGRATION
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest migration; a test compares it with the folder of migrations."""
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006")
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """All migrations of this program, oldest first."""
 
 

@@ -18,7 +18,6 @@ from evalstore.results import Result
 from evalstore.store.case_files import long_parts_of
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.path_trees import find_entry, read_tree
-from evalstore.store.result_counts import find_divided
 from evalstore.values import VERDICTS, Case, Json, Verdict
 
 if TYPE_CHECKING:
@@ -239,7 +238,7 @@ def _keep_fresh(store: Store, kept: KeptResults, entries: Mapping[str, str]) -> 
 
 def _count_cases(store: Store, leaf: str) -> int:
     """Return how many cases a file with parts has, by the node of its results; 0 for another."""
-    if not find_divided(store, [leaf]):
+    if not store.find_divided([leaf]):
         return 0
     (content,) = store.load_leaves([leaf]).values()
     (cases,) = store.load_cases([content["cases"]]).values()

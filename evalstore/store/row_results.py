@@ -1,34 +1,23 @@
 """Finds the results of a few rows of long files, decoding few of the nodes of their results.
 
-Of each leaf it keeps digests of the names of the cases, sorted, so that a row is looked up and not
-searched for. What was decoded last stays in memory, as neighbouring rows are in the same node.
+What was decoded last stays in memory, as neighbouring rows are in the same node.
 """
 
 from __future__ import annotations
 
-import re
-from array import array
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.canonical_json import canonical_json
-from evalstore.store.case_finder import names_in
-from evalstore.store.contents import damaged
-from evalstore.store.result_counts import find_divided, iterate_texts
 from evalstore.store.results import case_of, iterate_entries, restore_cell
 
 if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.kept_results import Cells
+    from evalstore.store.rows.queries import ResultLeaf
 
 _AT_ONCE = 256
 _MOST_KEPT = 10_000
 """About how many results stay in memory."""
-_BITS = 24
-"""The bits of the number of a node, behind those of a digest."""
-_CASES = re.compile('{"cases":"([0-9a-f]{32})"').match
-"""Matches the node with the cases, which is the first field of a node of results."""
 
 
 class RowCells(NamedTuple):
@@ -43,25 +32,10 @@ class RowCells(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """The nodes of the results of a long file."""
+    """The nodes of the results of a long file, in order."""
 
-    nodes: list[str]
-    cases: list[str]
-    """The node with the cases of each."""
+    nodes: list[ResultLeaf]
     total: int
-    names: array[int]
-    """The names of the cases, sorted: each a digest, and the number of the node with the case."""
-
-    def find(self, names: Iterable[str]) -> set[int]:
-        """Return the numbers of the nodes that may have cases with one of these names."""
-        found: set[int] = set()
-        for name in names:
-            digest = _digest(canonical_json(name)[1:-1])
-            at = bisect_left(self.names, digest)
-            while at < len(self.names) and self.names[at] >> _BITS == digest >> _BITS:
-                found.add(self.names[at] - digest)
-                at += 1
-        return found
 
 
 class RowResults:
@@ -89,8 +63,8 @@ class RowResults:
         found = self._read_short(short)
         for path, leaf in entries.items():
             if parts := self._leaves.get(leaf):
-                numbers = sorted(parts.find(names[path]))
-                nodes = {parts.nodes[number]: parts.cases[number] for number in numbers}
+                named = self._store.find_named_leaves(names[path])
+                nodes = {node.id: node.cases for node in parts.nodes if node.cases in named}
                 decoded = self._decode(path, nodes)
                 cells = [cell for node in nodes for cell in decoded[node]]
                 found[path] = RowCells((*nodes,), cells, parts.total)
@@ -105,8 +79,9 @@ class RowResults:
             if leaf not in self._leaves and not (kept and kept.cells(path, leaf) is not None)
         }
         self._leaves.update(dict.fromkeys(fresh))
-        for leaf in find_divided(self._store, fresh):
-            self._leaves[leaf] = self._read_leaf(fresh[leaf], leaf)
+        for leaf in self._store.find_divided(fresh):
+            total = sum(self._store.count_results(leaf).values())
+            self._leaves[leaf] = _Leaf(self._store.find_result_leaves(leaf), total)
 
     def _read_short(self, entries: Mapping[str, str]) -> dict[str, RowCells]:
         """Return all results of files without parts."""
@@ -123,28 +98,6 @@ class RowResults:
             path: RowCells((leaf,), known[path, leaf], len(known[path, leaf]))
             for path, leaf in entries.items()
         }
-
-    def _read_leaf(self, path: str, leaf: str) -> _Leaf:
-        nodes, cases, total = list[str](), list[str](), 0
-        for _, node, text in iterate_texts(self._store, [(path, leaf)]):
-            found = _CASES(text)
-            if found is None:
-                raise damaged("nodes", node, "it does not say which cases it is about")
-            nodes.append(node)
-            cases.append(found[1])
-            total += text.count('"case":')
-        return _Leaf(nodes, cases, total, array("q", sorted(self._read_names(cases))))
-
-    def _read_names(self, cases: list[str]) -> Iterator[int]:
-        """Yield the digests of the names in these nodes of cases, each with the node's number."""
-        for start in range(0, len(cases), _AT_ONCE):
-            some = cases[start : start + _AT_ONCE]
-            digests = {
-                id: set(map(_digest, names_in(id, text)))
-                for id, text in self._store.load_texts(dict.fromkeys(some))
-            }
-            for number, id in enumerate(some, start):
-                yield from (digest + number for digest in digests[id])
 
     def _decode(self, path: str, nodes: Mapping[str, str]) -> dict[str, Cells]:
         """Return the results in these nodes; `nodes` names the node with the cases of each."""
@@ -176,8 +129,3 @@ class RowResults:
         self._count += sum(map(len, decoded.values()))
         while self._count > _MOST_KEPT and len(self._decoded) > 1:
             self._count -= len(self._decoded.pop(next(iter(self._decoded))))
-
-
-def _digest(name: str) -> int:
-    """Return the digest of a name as it stands in canonical JSON, with room for a number."""
-    return hash(name) >> _BITS << _BITS

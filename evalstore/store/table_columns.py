@@ -7,6 +7,7 @@ these for the migrations; those take longer to import than most commands run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -21,16 +22,23 @@ class TableColumns:
     """The columns that hold ids."""
     indexed: tuple[str, ...] = ()
     """The columns that have an index."""
+    key: tuple[str, ...] = ("id",)
+    """The primary key."""
+    is_clustered: bool = False
+    """Whether rows are in the order of their key, where a database can do that."""
+
+    def indexes(self) -> Iterator[tuple[str, str]]:
+        """Yield the indexes by name, each with the statement that creates it."""
+        for column in self.indexed:
+            name = f"ix_{self.name}_{column}"
+            yield name, f"CREATE INDEX {name} ON {self.name} ({column})"
 
     def statements(self) -> dict[str, tuple[str, str]]:
         """Return the statements that create it, with `table` or `index` and the object's name."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        made = f"CREATE TABLE {self.name} ( {columns}, PRIMARY KEY (id) )"
-        statements = {made: ("table", self.name)}
-        for column in self.indexed:
-            name = f"ix_{self.name}_{column}"
-            statements[f"CREATE INDEX {name} ON {self.name} ({column})"] = ("index", name)
-        return statements
+        made = f"CREATE TABLE {self.name} ( {columns}, PRIMARY KEY ({', '.join(self.key)}) )"
+        statements = {f"{made}{' WITHOUT ROWID' * self.is_clustered}": ("table", self.name)}
+        return statements | {made: ("index", name) for name, made in self.indexes()}
 
 
 _ID, _TEXT, _WHOLE = "BLOB NOT NULL", "TEXT NOT NULL", "BIGINT NOT NULL"
@@ -156,18 +164,5 @@ TABLES: dict[str, TableColumns] = {
 }
 """The tables with permanent contents, by name: all except those of runs in progress."""
 
-MIGRATION = "0006"
+MIGRATION = "0007"
 """The migration of a store with these tables."""
-_MIGRATIONS = (
-    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
-    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
-)
-STATEMENTS: dict[str, tuple[str, str]] = {
-    _MIGRATIONS: ("table", "alembic_version"),
-    **{
-        statement: made
-        for table in (*TABLES.values(), *COORDINATION)
-        for statement, made in table.statements().items()
-    },
-}
-"""The statements that create an empty store, each with the kind and the name of its object."""

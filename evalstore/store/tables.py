@@ -8,6 +8,7 @@ from sqlalchemy import LargeBinary, MetaData, Text
 from sqlalchemy.types import BigInteger, Float, TypeDecorator
 from sqlmodel import Field, SQLModel
 
+from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.table_columns import COORDINATION, TABLES, TableColumns
 
 
@@ -24,11 +25,12 @@ _TYPES = {"BLOB": LargeBinary, "TEXT": Text, "BIGINT": BigInteger, "FLOAT": Floa
 def _make_class(table: TableColumns) -> None:
     """Make the class of a table, which `SQLModel.metadata` then knows."""
     members: dict[str, Any] = {"__tablename__": table.name, "__annotations__": {}}
+    members["__table_args__"] = {"sqlite_with_rowid": not table.is_clustered}
     for name, declared in table.columns.items():
         kind, _, constraint = declared.partition(" ")
         members["__annotations__"][name] = object
         members[name] = Field(
-            primary_key=name == "id",
+            primary_key=name in table.key,
             sa_type=Id if name in table.ids else _TYPES[kind],
             nullable=not constraint,
             index=name in table.indexed,
@@ -37,7 +39,7 @@ def _make_class(table: TableColumns) -> None:
     metaclass(table.name, (SQLModel,), members | {"__module__": __name__}, table=True)
 
 
-for each in (*TABLES.values(), *COORDINATION):
+for each in (*TABLES.values(), *COORDINATION, *ROW_TABLES.values()):
     _make_class(each)
 
 METADATA: MetaData = SQLModel.metadata

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.store import Store, contents, result_counts, session_results, tree_nodes
+from evalstore.store import Store, contents, tree_nodes
 from evalstore.store.row_results import RowResults
 from tests.html_report.pages import TEST, call, data_of, make_workspace, report, scripted
 
@@ -62,13 +62,13 @@ def test_however_many_failures_were_judged_again_a_later_run_is_read_once(
         (root / path).write_text(text.replace("kind", "kind and short"), encoding="utf-8")
     assert call(root, "run", "--fail-on", "none") == 0
     read: list[object] = []
-    iterate = result_counts.iterate_texts
+    find = Store.find_tree_leaves
 
-    def count(*arguments: Any) -> Any:
-        read.append(arguments)
-        return iterate(*arguments)
+    def count(store: Store, tree: str) -> Any:
+        read.append(tree)
+        return find(store, tree)
 
-    monkeypatch.setattr(session_results, "iterate_texts", count)
+    monkeypatch.setattr(Store, "find_tree_leaves", count)
     page = report(root, "@~1").read_text(encoding="utf-8")
     assert data_of(page, "block-0")
     assert len(read) == 1

@@ -107,6 +107,7 @@ def convert(folder: Path) -> None:
         runs = [_converted(store, run) for run in store.find_runs()]
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("DELETE FROM runs")
+        raw.execute("DELETE FROM run_rows")
         raw.commit()
     with closing(Store.open(path)) as store:
         for run in runs:

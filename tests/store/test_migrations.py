@@ -19,6 +19,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrations
 from evalstore.store.fsck import check_store
+from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.views import VIEWS
+from evalstore.store.sqlite.connection import SQLiteConnection
 from evalstore.store.table_columns import COORDINATION, EVENTS, VERSIONS
 from evalstore.store.tables import METADATA
 from tests.store.sessions import fill
@@ -49,7 +52,9 @@ def test_a_new_store_is_what_the_migrations_make(tmp_path: Path) -> None:
     new, migrated = tmp_path / "new.db", tmp_path / "migrated.db"
     Store.open(new, create=True).close()
     with (
-        closing(sqlite3.connect(migrated, isolation_level=None)) as connection,
+        closing(
+            sqlite3.connect(migrated, isolation_level=None, factory=SQLiteConnection)
+        ) as connection,
         migrations.transaction(connection) as writing,
     ):
         migrations.upgrade(writing)
@@ -240,7 +245,9 @@ def test_a_new_store_has_all_migrations_and_no_copy(path: Path) -> None:
 
 def test_a_store_of_the_first_version_is_migrated(older: Path) -> None:
     with closing(sqlite3.connect(older)) as store:
-        store.executescript("; ".join(f"DROP TABLE {table.name}" for table in COORDINATION))
+        later = [*(f"TABLE {table.name}" for table in (*COORDINATION, *ROW_TABLES.values()))]
+        later += [f"VIEW {name}" for name in VIEWS]
+        store.executescript("; ".join(f"DROP {name}" for name in later))
         store.execute("UPDATE alembic_version SET version_num = '0001'")
         store.commit()
     Store.open(older).close()

@@ -1,4 +1,4 @@
-"""The results with a session are found as among all results, also where ids begin alike."""
+"""The results with a session are found as among all results."""
 
 from __future__ import annotations
 
@@ -6,24 +6,41 @@ import random
 
 import pytest
 
-from evalstore.store import Store, session_results
+from evalstore import hashing
+from evalstore.results import Session
+from evalstore.store import Store
 from evalstore.store.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.path_trees import build_tree
 from evalstore.store.results import describe_cell, iterate_entries
 from evalstore.store.session_results import SessionResults
-from evalstore.values import Case, CaseFile
+from evalstore.values import Case, CaseFile, Question, Reply
 from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended
 
-SESSIONS = [f"{number % 40:010x}{number:022x}" for number in range(120)]
-"""Ids of sessions, of which three begin alike."""
+TESTS = [f"{number:032x}" for number in range(300)]
 ODD = [",," + "a" * 30, "z" * 32, "G" * 32, "-" + "1" * 31, '"' + "," * 31]
-"""Texts that only a damaged node has in the place of ids."""
+"""Texts that are no ids."""
+
+
+def store_sessions(store: Store) -> dict[str, list[str]]:
+    """Store two answers to each test; returns their ids by test."""
+    stored = {}
+    for number, test in enumerate(TESTS):
+        question = Question(test, None, "0" * 32, None)
+        sessions = [Session(question, (Reply("Yes."),), number, nonce) for nonce in "ab"]
+        named = [hashing.identify(hashing.describe_session(session)) for session in sessions]
+        pairs = zip(sessions, named, strict=True)
+        store.record({id: (session, content) for session, (id, content) in pairs})
+        stored[test] = [id for id, _ in named]
+    return stored
 
 
 def store_tree(
-    store: Store, sizes: dict[str, int], chance: random.Random
+    store: Store,
+    sizes: dict[str, int],
+    chance: random.Random,
+    sessions: dict[str, list[str]],
 ) -> tuple[str, dict[str, str]]:
     """Store the results of files with so many cases; returns the tree and its entries."""
     contents: dict[str, tuple[str, str]] = {}
@@ -44,7 +61,7 @@ def store_tree(
         )
         root = build_case_tree(file, collect(contents))
         store.ensure_versions(contents, {})
-        given = [chance.sample([*SESSIONS, *ODD], chance.choice([0, 1, 2])) for _ in range(size)]
+        given = [chance.sample(sessions[test], chance.choice([0, 1, 2])) for test in TESTS[:size]]
         cells = [describe_cell(n, 0, "a", 1, "pass", None, ids, []) for n, ids in enumerate(given)]
         leaves |= build_results(
             {path: cells}, {path: file}, {path: root}, store.load_cases, collect(contents)
@@ -54,22 +71,19 @@ def store_tree(
     return tree, leaves
 
 
-@pytest.mark.parametrize("most", [1, 4_000_000])
-def test_results_with_a_session_are_found_as_among_all(
-    store: Store, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_results, "_MOST_KEPT", most)
+def test_results_with_a_session_are_found_as_among_all(store: Store) -> None:
     chance = random.Random(7)
     sizes = {"t/long.md": 300, "t/middle.md": 90, "t/short.md": 5, "t/one.md": 1}
-    trees = [store_tree(store, sizes, chance) for _ in range(2)]
+    sessions = store_sessions(store)
+    trees = [store_tree(store, sizes, chance, sessions) for _ in range(2)]
     every = {
         tree: [result for batch in iterate_entries(store, leaves) for result, _ in batch]
         for tree, leaves in trees
     }
     found = SessionResults(store)
-    for session in (*SESSIONS, "f" * 32):
+    for session in [id for ids in sessions.values() for id in ids]:
         for tree, results in every.items():
             having = [result for result in results if session in result.sessions]
             assert found.find(tree, session) == having
-    for session in ODD:
+    for session in (*ODD, "f" * 32):
         assert [found.find(tree, session) for tree in every] == [[], []]

@@ -1,4 +1,4 @@
-"""Counts the verdicts of a run by test file; of most results only the text is looked at."""
+"""Counts the verdicts of a run by test file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.operations.views.verdict_order import FAILING
 from evalstore.planning.open_project import open_store
 from evalstore.store.path_trees import read_tree
-from evalstore.store.result_counts import count_in_text, iterate_texts
-from evalstore.store.results import iterate_entries
 from evalstore.values import RESULT_WORDS
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.store import Store
 
-_AT_ONCE = 16
-"""Nodes of results that are read at once: those of long files are large."""
 _LISTED = 200
 """Files that are listed at most."""
 
@@ -42,10 +37,10 @@ class RunFiles(NamedTuple):
 
 
 class _FileCounts(NamedTuple):
-    """What is counted of a file; None counts results without a verdict."""
+    """What is counted of a file."""
 
     file: str
-    words: Counter[str | None]
+    words: Counter[str]
     new_failures: int
 
     @property
@@ -67,27 +62,17 @@ def read_file_verdicts(
     with open_store(location) as store:
         stored = store.load_run(run)
         entries = read_tree(stored.results, store.load_nodes)
-        counts: dict[str, Counter[str | None]] = {path: Counter() for path in entries}
-        for path, node, text in iterate_texts(store, sorted(entries.items()), _AT_ONCE):
-            if not go_on():
-                return None
-            for (_, verdict), count in count_in_text(node, text).items():
-                counts[path][verdict] += count
+        counts: dict[str, Counter[str]] = {path: Counter() for path in entries}
+        counts |= store.count_results_by_file(stored.results)
+        if not go_on():
+            return None
         listed = nsmallest(
             _LISTED,
             (_FileCounts(path, words, new_failures.get(path, 0)) for path, words in counts.items()),
             key=lambda each: (-each.new_failures, -each.failures, each.file),
         )
-        pending, without = (
-            stored.verdicts.get("pending", 0),
-            sum(it[None] for it in counts.values()),
-        )
         files = []
         for path, words, news in listed:
-            if words[None] and pending == without:
-                words["pending"] = words[None]
-            elif words[None] and pending:  # others are answers that nothing judges
-                words = _count_results(store, path, entries[path])
             ordered = {word: words[word] for word in RESULT_WORDS if words[word]}
             files.append(FileVerdicts(path, ordered, news))
     return RunFiles(tuple(files), len(counts) - len(files))
@@ -105,9 +90,3 @@ def list_files(words: Mapping[str, Counter[str]]) -> RunFiles:
         for file in listed
     ]
     return RunFiles(tuple(files), len(words) - len(files))
-
-
-def _count_results(store: Store, path: str, leaf: str) -> Counter[str | None]:
-    """Return the counts of the results of a file, among them those that are pending."""
-    batches = iterate_entries(store, {path: leaf})
-    return Counter(result.word for batch in batches for result, _ in batch)

@@ -278,7 +278,7 @@ class PostgreSQLConnection:
     def insert(self, table: TableColumns, rows: Sequence[Sequence[Any]]) -> int:
         """Insert rows, in the order of their columns, except those whose id is in the table.
 
-        They are inserted in the order of their ids, so that two transactions do not wait for
+        They are inserted in the order of their keys, so that two transactions do not wait for
         each other.
         """
         kinds = [value_type(declared) for declared in table.columns.values()]
@@ -291,7 +291,7 @@ class PostgreSQLConnection:
         if rows and table.name in TABLES:
             self.inserted = table.name, bytes(rows[-1][0]).hex()
         inserted = 0
-        for batch in _batches(sorted(rows, key=lambda row: bytes(row[0]))):
+        for batch in _batches(sorted(rows, key=lambda row: tuple(row[: len(table.key)]))):
             columns = zip(kinds, zip(*batch, strict=True), strict=True)
             parameters = [ARRAYS[kind](values) for kind, values in columns]
             inserted += self.raw.execute(statement, parameters).rowcount

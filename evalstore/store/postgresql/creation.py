@@ -18,6 +18,7 @@ from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.postgresql.error_messages import hint_where_read_only
 from evalstore.store.postgresql.foreign_code import find_foreign_code, refuse_code_of_migrations
 from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, GROWTH_MARKS, statements
+from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.table_columns import COORDINATION, EVALUATIONS, RUNS, SESSIONS, TABLES
 
@@ -28,6 +29,7 @@ _LOCK = 0x6576616C
 """The key of the lock that is held while tables are created or migrated."""
 _MAY_WRITE = "current_setting('transaction_read_only') = 'off'"
 """The condition that is false on a standby, and where transactions only read."""
+_OURS = (*TABLES.values(), *COORDINATION, *ROW_TABLES.values(), GROWTH_MARKS)
 IS_STANDBY = "SELECT pg_is_in_recovery()::int"
 """Counts 1 on a server that follows another one."""
 _OBJECTS = """
@@ -152,7 +154,7 @@ def find_unexpected(
     Those that `find_foreign_code` finds are left out.
     """
     unexpected: list[UnexpectedObject] = []
-    tables = {table.name: table for table in (*TABLES.values(), *COORDINATION, GROWTH_MARKS)}
+    tables = {table.name: table for table in _OURS}
     missing = set(tables)
     for name, kind, columns, triggers, rules, is_filtered in connection.execute(
         _OBJECTS, (address.schema,)

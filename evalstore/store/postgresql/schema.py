@@ -7,6 +7,8 @@ transaction that writes a row is computed in the same way.
 
 from __future__ import annotations
 
+from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.views import postgresql_views
 from evalstore.store.table_columns import (
     COORDINATION,
     EVALUATIONS,
@@ -17,7 +19,12 @@ from evalstore.store.table_columns import (
     TableColumns,
 )
 
-TYPES = {"BLOB": "bytea", "TEXT": "text", "BIGINT": "bigint", "FLOAT": "double precision"}
+TYPES = {
+    "BLOB": "bytea",
+    "TEXT": "text",
+    "BIGINT": "bigint",
+    "FLOAT": "double precision",
+}
 """The type of PostgreSQL for each of SQLite."""
 
 # A canonical content may have NUL characters, written as `\\u0000`, which no function for JSON
@@ -107,13 +114,18 @@ def value_type(declared: str) -> str:
 def table_statements(table: TableColumns) -> list[str]:
     """Return the statements that create a table and its indexes."""
     columns = [f"{name} {column_type(declared)}" for name, declared in table.columns.items()]
+    if table.name in ROW_TABLES:  # rows are in the same order as in SQLite
+        columns = [each.replace(" text", ' text COLLATE "C"') for each in columns]
     columns += [f"{name} {rest}" for name, rest in COMPUTED.get(table.name, {}).items()]
-    statements = [f"CREATE TABLE {table.name} ( {', '.join(columns)}, PRIMARY KEY (id) )"]
-    statements += [
-        f"CREATE INDEX ix_{table.name}_{column} ON {table.name} ({column})"
-        for column in table.indexed
-    ]
-    return statements + NEWEST.get(table.name, [])
+    key = ", ".join(table.key)
+    statements = [f"CREATE TABLE {table.name} ( {', '.join(columns)}, PRIMARY KEY ({key}) )"]
+    return [*statements, *(made for _, made in table.indexes()), *NEWEST.get(table.name, [])]
+
+
+def row_statements() -> list[str]:
+    """Return the statements that create the tables of rows, and the views that people ask."""
+    tables = [made for table in ROW_TABLES.values() for made in table_statements(table)]
+    return [*tables, *postgresql_views().values()]
 
 
 def statements() -> list[str]:
@@ -125,6 +137,7 @@ def statements() -> list[str]:
             for table in (*TABLES.values(), *COORDINATION)
             for statement in table_statements(table)
         ),
+        *row_statements(),
         *_MARK_STATEMENTS,
         *search_statements(),
         _VERSION,

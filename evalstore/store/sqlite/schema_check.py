@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from evalstore.store.schema_objects import UnexpectedObject
-from evalstore.store.table_columns import STATEMENTS
+from evalstore.store.schema_objects import STATEMENTS, UnexpectedObject
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
 """The query whose rows `find_foreign` needs."""

@@ -1,0 +1,164 @@
+"""Finds nodes by what their rows say, so that few of them are decoded."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from evalstore.store.database import Database, select_each
+from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.rows.columns import VERDICT_NUMBERS
+from evalstore.store.rows.writer import hash_name, number_of
+from evalstore.values import URGENCY, VERDICTS, Json, Verdict
+
+_CASES = " ".join(
+    f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS
+)
+_URGENCY = (
+    f"CASE {_CASES} WHEN c.evaluation IS NOT NULL THEN {URGENCY.index('pending')} "
+    f"ELSE {URGENCY.index('answered')} END"
+)
+"""The place in `URGENCY` of what a result says."""
+_RESULTS_OF_CASES = (
+    "FROM leaf l JOIN result_rows r ON r.leaf = l.results "
+    "LEFT JOIN case_rows c ON c.leaf = l.cases AND c.n = r.case_n"
+)
+_AT_ONCE = 8_000
+"""Names in one query."""
+_WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
+_PART = """
+    part (file, first, cases, results) AS (
+        {start}
+        UNION ALL
+        SELECT p.file, p.first + c.first, c.child, q.child FROM part p
+        JOIN parts q ON q.parent = p.results AND q.child IS NOT NULL
+        JOIN parts c ON c.parent = p.cases AND c.place = q.place),
+    leaf (file, first, cases, results) AS (
+        SELECT p.file, p.first, p.cases, p.results FROM part p
+        LEFT JOIN result_nodes n ON n.id = p.results WHERE coalesce(n.level, 0) = 0)
+"""
+# A node that is missing is a leaf here: whoever loads it says so.
+_OF_FILES = "WITH RECURSIVE " + _PART.format(
+    start="SELECT '', CAST(0 AS BIGINT), n.cases, n.id FROM result_nodes n WHERE n.id = ?"
+)
+_OF_RUNS = """WITH RECURSIVE
+    tree (node) AS (
+        SELECT e.tree FROM entries e WHERE e.tree = ?
+        UNION SELECT e.child FROM tree t JOIN entries e ON e.tree = t.node WHERE e.is_file = 0),
+""" + _PART.format(
+    start="""SELECT e.name, CAST(0 AS BIGINT), n.cases, e.child FROM tree t
+        JOIN entries e ON e.tree = t.node AND e.is_file = 1
+        LEFT JOIN result_nodes n ON n.id = e.child"""
+)
+
+VerdictCounts = Counter[tuple[str, Verdict | None]]
+"""How many results there are by candidate and verdict; None stands for a result without one."""
+
+
+class ResultLeaf(NamedTuple):
+    """A node with results."""
+
+    id: str
+    cases: str
+    """The node with their cases."""
+
+
+class RowQueries(Database):
+    """The queries for rows."""
+
+    def find_result_leaves(self, node: str) -> list[ResultLeaf]:
+        """Return the nodes with results in and below one of the results of a file, in order."""
+        query = f"{_OF_FILES} SELECT results, cases FROM leaf ORDER BY first"
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(node),)).fetchall()
+        return [ResultLeaf(as_digits(id), as_digits(cases)) for id, cases in rows]
+
+    def count_results(self, node: str) -> VerdictCounts:
+        """Return how many results are in and below a node of the results of a file."""
+        query = (
+            f"{_OF_FILES} SELECT r.model, r.verdict, count(*) FROM leaf l "
+            "JOIN result_rows r ON r.leaf = l.results GROUP BY r.model, r.verdict"
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(node),)).fetchall()
+        return Counter({(model, _WORDS.get(verdict)): count for model, verdict, count in rows})
+
+    def count_results_by_file(self, tree: str) -> dict[str, Counter[str]]:
+        """Return how many results with each word of `URGENCY` the files of a tree have."""
+        query = f"{_OF_RUNS} SELECT l.file, {_URGENCY}, count(*) {_RESULTS_OF_CASES} GROUP BY 1, 2"
+        counts: dict[str, Counter[str]] = {}
+        with self._reading() as connection:
+            for file, place, count in connection.execute(query, (as_bytes(tree),)):
+                counts.setdefault(file, Counter())[URGENCY[place]] = count
+        return counts
+
+    def find_most_urgent(self, tree: str, most: int) -> tuple[list[tuple[str, str, int]], int]:
+        """Return the most urgent results of a tree of results, and how many it has in all.
+
+        Each is its file, its node and its place there; those as urgent are in their order.
+        """
+        query = (
+            f"{_OF_RUNS} SELECT l.file, l.results, r.n {_RESULTS_OF_CASES} "
+            f"ORDER BY {_URGENCY}, l.file, l.first, r.n LIMIT ?"
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(tree), most)).fetchall()
+            count = (
+                f"{_OF_RUNS} SELECT count(*) FROM leaf l JOIN result_rows r ON r.leaf = l.results"
+            )
+            ((total,),) = connection.execute(count, (as_bytes(tree),)).fetchall()
+        return [(str(file), as_digits(leaf), place) for file, leaf, place in rows], int(total)
+
+    def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
+        """Return the nodes with results of a tree of results, each with its file, in order."""
+        query = f"{_OF_RUNS} SELECT file, results, cases FROM leaf ORDER BY file, first"
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(tree),)).fetchall()
+        return [
+            (str(file), ResultLeaf(as_digits(id), as_digits(cases))) for file, id, cases in rows
+        ]
+
+    def find_named_leaves(self, names: Iterable[str]) -> set[str]:
+        """Return the nodes that may have cases with one of these names: their keys or labels."""
+        left = iter(sorted(set(map(hash_name, names))))
+        statement, found = "SELECT DISTINCT leaf FROM case_names WHERE name IN", set[str]()
+        with self._reading() as connection:
+            while some := list(islice(left, _AT_ONCE)):
+                found.update(as_digits(leaf) for (leaf,) in connection.select_in(statement, some))
+        return found
+
+    def find_names(self, leaves: Iterable[str]) -> set[str]:
+        """Return the keys and the labels of the cases in nodes."""
+        statement = "SELECT key, row FROM case_rows WHERE leaf IN"
+        with self._reading() as connection:
+            rows = select_each(connection, statement, leaves)
+            return {name or "" for names in rows for name in names}
+
+    def find_kinds(self, leaves: Iterable[str]) -> list[Json]:
+        """Return what the cases in nodes have in common, each once: cases without their texts."""
+        statement = (
+            "SELECT DISTINCT k.content FROM kinds k JOIN case_rows r ON r.kind = k.id "
+            "WHERE r.leaf IN"
+        )
+        with self._reading() as connection:
+            kinds = {str(content) for (content,) in select_each(connection, statement, leaves)}
+        return [json.loads(content) for content in sorted(kinds)]
+
+    def find_asked_leaves(self, session: str) -> set[str]:
+        """Return the nodes that may have cases which a session is an answer to."""
+        with self._reading() as connection:
+            query = "SELECT test FROM answer_rows WHERE id = ?"
+            tests = connection.execute(query, (as_bytes(session),)).fetchall()
+            statement = "SELECT leaf FROM case_names WHERE name IN"
+            rows = connection.select_in(statement, [number_of(test) for (test,) in tests])
+        return {as_digits(leaf) for (leaf,) in rows}
+
+    def find_divided(self, nodes: Iterable[str]) -> list[str]:
+        """Return those of these nodes of results that have parts."""
+        statement = "SELECT id FROM result_nodes WHERE id IN"
+        with self._reading() as connection:
+            rows = select_each(connection, statement, nodes, "AND level > 0")
+            return sorted(as_digits(id) for (id,) in rows)

@@ -1,0 +1,274 @@
+"""Writes the rows of contents, in the transaction that stores the contents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from evalstore.canonical_json import canonical_json
+from evalstore.errors import StoreError
+from evalstore.hashing import hash_content
+from evalstore.store.contents import decode_row
+from evalstore.store.rows.columns import (
+    ANSWER_ROWS,
+    CASE_NAMES,
+    CASE_NODES,
+    CASE_ROWS,
+    ENTRIES,
+    JUDGEMENT_ROWS,
+    KIND_PROMPTS,
+    KIND_TAGS,
+    KINDS,
+    PARTS,
+    RESULT_NODES,
+    RESULT_ROWS,
+    ROW_TABLES,
+    RUN_ROWS,
+    VERDICT_NUMBERS,
+)
+from evalstore.store.table_columns import EVALUATIONS, NODES, RUNS, SESSIONS
+
+if TYPE_CHECKING:
+    from evalstore.store.driver import Connection
+    from evalstore.store.table_columns import TableColumns
+    from evalstore.values import Json
+
+Row = tuple[Any, ...]
+"""The values of the columns of a row."""
+_OF_CASES = ("row", "key", "tests", "evaluation")
+"""The fields of a case that differ from case to case."""
+_OF_NODES = ("kind", "scheme", "cases", "level", "parts", "counts")
+"""The fields of a node of cases that are not settings of the file."""
+_ID_BYTES = 16
+_AT_ONCE = 2_000
+"""Contents whose rows are made together when a store is filled."""
+_MOST_CHARACTERS = 4 * 2**20
+"""The characters after which a batch of them ends."""
+
+
+class RowBuilder:
+    """Makes the rows of contents."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[Row]] = {}
+        """By table."""
+        self._kinds: set[bytes] = set()
+        """The kinds of cases that have their rows."""
+        self._made: dict[str, Callable[[bytes, Json], Iterator[tuple[TableColumns, Row]]]] = {
+            "tree": self._tree,
+            "cases": self._cases,
+            "results": self._results,
+            "session": self._session,
+            "judgement": self._judgement,
+            "run": self._run,
+        }
+
+    def add(self, id: bytes, content: Json) -> None:
+        """Add the rows of a content; one that is not as its kind is has none."""
+        make = self._made.get(content["kind"])
+        try:
+            made = list(make(id, content)) if make else []
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError):
+            return
+        for table, row in made:
+            self.rows.setdefault(table.name, []).append(row)
+        self._kinds.update(row[0] for table, row in made if table is KINDS)
+
+    # --- nodes
+
+    def _tree(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+        for field, is_file in (("entries", 1), ("children", 0)):
+            for place, (name, child) in enumerate(content.get(field, {}).items()):
+                yield ENTRIES, (id, place, _text(name), _id(child), is_file)
+
+    def _cases(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+        settings = {name: value for name, value in content.items() if name not in _OF_NODES}
+        counts = content.get("counts", ())
+        size = len(content["cases"]) if "cases" in content else sum(counts)
+        yield CASE_NODES, (id, content.get("level", 0), size, canonical_json(settings))
+        firsts = accumulate(counts, initial=0)
+        for place, (part, first) in enumerate(zip(content.get("parts", ()), firsts, strict=False)):
+            yield PARTS, (id, place, _id(part), first)
+        kinds = self._kinds.copy()
+        for number, case in enumerate(content.get("cases", ())):
+            described = {name: value for name, value in case.items() if name not in _OF_CASES}
+            content_of_kind = canonical_json(described)
+            kind = bytes.fromhex(hash_content(content_of_kind))
+            if kind not in kinds:
+                kinds.add(kind)
+                yield from self._kind(kind, content_of_kind, described)
+            evaluation = case.get("evaluation")
+            yield (
+                CASE_ROWS,
+                (
+                    *(id, number, _text(case["key"]), _text(case.get("row"))),
+                    _joined(case["tests"]),
+                    *(evaluation and _id(evaluation), kind),
+                ),
+            )
+        cases = content.get("cases", ())
+        names = {name for case in cases for name in (case["key"], case.get("row", ""))}
+        tests = {number_of(_id(test)) for case in cases for test in case["tests"]}
+        for name in sorted({*map(hash_name, names), *tests}):
+            yield CASE_NAMES, (name, id)
+
+    def _kind(self, id: bytes, text: str, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+        yield KINDS, (id, text)
+        for place, tag in enumerate(content.get("tags", ())):
+            yield KIND_TAGS, (id, place, _text(tag))
+        for number, prompt in enumerate(content.get("prompts", (None,))):
+            yield KIND_PROMPTS, (id, number, prompt and _id(prompt))
+
+    def _results(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+        yield RESULT_NODES, (id, _id(content["cases"]), content.get("level", 0))
+        for place, part in enumerate(content.get("parts", ())):
+            yield PARTS, (id, place, part and _id(part), None)
+        for number, cell in enumerate(content.get("cells", ())):
+            yield (
+                RESULT_ROWS,
+                (
+                    *(id, number, cell["case"], cell.get("prompt", 0), _text(cell["model"])),
+                    *(VERDICT_NUMBERS.get(cell.get("verdict")), _real(cell.get("score"))),
+                    *(cell.get("wanted", 1), _joined(cell.get("sessions", ()))),
+                    _joined(cell.get("evaluations", ())),
+                ),
+            )
+
+    # --- what has happened
+
+    def _session(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+        turns = content["turns"]
+        prompt, finish = content.get("prompt"), turns[-1].get("finishReason")
+        usage = [turn.get("usage", {}) for turn in turns]
+        names = ("inputTokens", "outputTokens", "cachedTokens", "reasoningTokens")
+        yield (
+            ANSWER_ROWS,
+            (
+                *(id, _id(content["test"]), prompt and _id(prompt), _id(content["model"])),
+                *(content["started"], _usd(content), _real(_sum(turns, "latency"))),
+                *(_sum(usage, name) for name in names),
+                _text(finish),
+            ),
+        )
+
+    def _judgement(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+        usage = content.get("usage", {})
+        yield (
+            JUDGEMENT_ROWS,
+            (
+                *(id, _usd(content), _real(content.get("latency"))),
+                *(usage.get("inputTokens"), usage.get("outputTokens")),
+                int("takenFrom" in content),
+            ),
+        )
+
+    def _run(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
+        selected, total = content.get("cases") or (None, None)
+        yield (
+            RUN_ROWS,
+            (
+                *(id, content["started"], content["ended"], _text(content["status"])),
+                *(_id(content["snapshot"]), _id(content["results"]), _text(content.get("message"))),
+                *(_text(content.get("author")), _text(content.get("git", {}).get("commit"))),
+                *(selected, total),
+                *(
+                    _real(content.get("cost")),
+                    content["asked"],
+                    content["judged"],
+                    content["reused"],
+                ),
+                content.get("failed", 0),
+            ),
+        )
+
+
+def build_rows(contents: Iterable[tuple[bytes, Json]]) -> dict[str, list[Row]]:
+    """Return the rows of contents by table, each given with its id."""
+    builder = RowBuilder()
+    for id, content in contents:
+        builder.add(id, content)
+    return builder.rows
+
+
+def write_rows(connection: Connection, contents: Iterable[tuple[bytes, Json]]) -> None:
+    """Write those rows of contents that are missing, in the transaction of the connection."""
+    built = build_rows(contents)
+    for name, table in ROW_TABLES.items():
+        if rows := built.get(name):
+            connection.insert(table, rows)
+
+
+def has_rows(table: str) -> bool:
+    """Return whether the contents of a table have rows."""
+    return table in _SOURCES
+
+
+_SOURCES = (NODES.name, SESSIONS.name, EVALUATIONS.name, RUNS.name)
+
+
+def fill(connection: Connection) -> None:
+    """Write the rows of all contents of a store, in the transaction of the connection."""
+    for table in _SOURCES:
+        for contents in iterate_contents(connection, table):
+            write_rows(connection, contents)
+
+
+def iterate_contents(connection: Connection, table: str) -> Iterator[list[tuple[bytes, Json]]]:
+    """Yield the contents of a table that can be read, each with its id, in batches."""
+    batch: list[tuple[bytes, Json]] = []
+    size = 0
+    for id, text in connection.stream(f"SELECT id, content FROM {table}"):
+        try:
+            digits, content = decode_row(table, id, text)
+        except StoreError:  # it is damaged, which `fsck` says
+            continue
+        batch.append((bytes.fromhex(digits), content))
+        size += len(text)
+        if len(batch) == _AT_ONCE or size > _MOST_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _id(digits: str) -> bytes:
+    id = bytes.fromhex(digits)
+    if len(id) != _ID_BYTES:
+        raise ValueError("it is not an id")
+    return id
+
+
+def _joined(ids: Iterable[str]) -> bytes:
+    return b"".join(map(_id, ids))
+
+
+def hash_name(name: str) -> int:
+    """Return the number by which a case with this key or label is found."""
+    return number_of(bytes.fromhex(hash_content(name)))
+
+
+def number_of(id: bytes) -> int:
+    """Return the number by which a case with a test of this id is found."""
+    return int.from_bytes(id[:8], signed=True)
+
+
+def _text(text: str | None) -> str | None:
+    """Return a text without NUL characters, which PostgreSQL does not store."""
+    return text and text.replace("\0", "\ufffd")
+
+
+def _real(number: float | None) -> float | None:
+    return None if number is None else float(number)
+
+
+def _usd(content: Json) -> float | None:
+    cost = content.get("cost")
+    return float(cost["usd"]) if cost else None
+
+
+def _sum(items: Iterable[Json], name: str) -> Any:
+    """Return the sum of a field of those items that have it; None when none has."""
+    values = [item[name] for item in items if name in item]
+    total = sum(values) if values else None
+    return None if isinstance(total, int) and abs(total) >= 2**63 else total

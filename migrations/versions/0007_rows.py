@@ -1,0 +1,35 @@
+"""Cases, results, answers, judgements and runs are rows, too, and people can ask views.
+
+The rows follow from the contents. So a later migration that changes their tables makes them anew,
+and this one creates those of the program that runs it.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+from evalstore.store.rows import writer
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Create the tables and the views, and write the rows of all that is stored."""
+    bind = op.get_bind()
+    raw = bind.connection.driver_connection
+    if bind.dialect.name == "postgresql":
+        from evalstore.store.postgresql.connection import PostgreSQLConnection
+        from evalstore.store.postgresql.schema import row_statements
+
+        connection = PostgreSQLConnection(raw, raw.cancel)
+        statements = row_statements()
+    else:
+        from evalstore.store.schema_objects import OF_ROWS
+
+        connection, statements = raw, list(OF_ROWS)
+    for statement in statements:
+        bind.exec_driver_sql(statement)
+    writer.fill(connection)

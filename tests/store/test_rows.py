@@ -1,0 +1,213 @@
+"""Rows follow from contents alone: in any order, after a migration, and without loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from evalstore.store import Store
+from evalstore.store.case_chunks import build_case_tree, build_results, collect
+from evalstore.store.fsck import check_store, repair_store
+from evalstore.store.location import DatabaseAddress, read_address
+from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
+from evalstore.store.results import describe_cell
+from evalstore.store.rows.columns import ROW_TABLES, VERDICT_NUMBERS
+from evalstore.store.rows.views import VIEWS
+from evalstore.values import Case, CaseFile
+from tests.postgresql_server import PostgreSQLServer
+from tests.store.sessions import fill
+
+WORDS = {number: word for word, number in VERDICT_NUMBERS.items()}
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def filled(path: Path) -> Iterator[Store]:
+    with closing(Store.open(path, create=True)) as store:
+        fill_all(store)
+        yield store
+
+
+@pytest.fixture
+def sound(path: Path) -> Iterator[Store]:
+    """A store that lacks nothing."""
+    with closing(Store.open(path, create=True)) as store:
+        fill(store)
+        yield store
+
+
+def fill_all(store: Store) -> None:
+    """Store something of every kind, and a file with so many cases that it is a tree of nodes."""
+    fill(store)
+    contents: dict[str, tuple[str, str]] = {}
+    cases = [
+        Case(f"row {n}", f"{n:016x}", (f"{n:032x}", "a" * 32), None, ("long",), (None,))
+        for n in range(300)
+    ]
+    file = CaseFile(tuple(cases))
+    root = build_case_tree(file, collect(contents))
+    store.ensure_versions(contents, {})
+    cells = [
+        describe_cell(n, 0, "m", 1 + n % 2, "pass", n % 3 / 2, [f"{n:032x}"], ["b" * 32] * (n % 2))
+        for n in range(0, 300, 2)
+    ]
+    build_results({"t": cells}, {"t": file}, {"t": root}, store.load_cases, collect(contents))
+    store.ensure_versions(contents, {})
+
+
+def rows_of(store: Store) -> Rows:
+    """All rows by table, in the order of their values."""
+    with store.snapshot() as connection:
+        found = {
+            name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in ROW_TABLES
+        }
+    return {name: sorted(map(tuple, rows), key=repr) for name, rows in found.items()}
+
+
+def records(store: Store) -> list[StoredRecord]:
+    return [
+        record
+        for table in COPIED_TABLES
+        for record in store.load_records(table, [id.hex() for id in ids_in(store, table)])
+    ]
+
+
+def ids_in(store: Store, table: str) -> list[bytes]:
+    with store.snapshot_ids() as snapshot:
+        return sorted(id for (id,) in snapshot.find_range(table, b"\0" * 16, b"\xff" * 16))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | DatabaseAddress:
+    """Where a new store is to be, in either database."""
+    if request.param == "sqlite":
+        return tmp_path / "other.db"
+    server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
+    return read_address(server.url())
+
+
+@pytest.fixture
+def other(place: Path | DatabaseAddress) -> Iterator[Store]:
+    with closing(Store.open(place, create=True)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_the_same_in_whatever_order_contents_arrive(
+    filled: Store, other: Store, seed: int
+) -> None:
+    chance = Random(seed)
+    left = records(filled)
+    chance.shuffle(left)
+    while left:
+        size = chance.randint(1, 10)
+        other.ensure_records([check_record(record) for record in left[:size]])
+        other.ensure_records([check_record(record) for record in left[:1]])  # again
+        left = left[size:]
+    assert rows_of(other) == rows_of(filled)
+    assert all(rows_of(filled).values())
+
+
+def test_a_migrated_store_has_the_rows_that_it_would_have_written(
+    place: Path | DatabaseAddress,
+) -> None:
+    with closing(Store.open(place, create=True)) as store:
+        fill_all(store)
+        before = rows_of(store)
+        with store.writing() as connection:
+            for name in (*(f"VIEW {name}" for name in VIEWS), *map("TABLE {}".format, ROW_TABLES)):
+                connection.execute(f"DROP {name}")
+            connection.execute("UPDATE alembic_version SET version_num = '0006'")
+    with closing(Store.open(place)) as store:
+        assert rows_of(store) == before
+        assert store.foreign == []
+        with store.ask("SELECT count(*) FROM answers_v", 10) as answer:
+            assert [*map(tuple, answer.rows)] == [(len(before["answer_rows"]),)]
+
+
+def test_the_contents_of_leaves_can_be_made_from_their_rows(filled: Store) -> None:
+    contents = {record.id: json.loads(record.content) for record in records(filled)}
+    leaves = {id for id, it in contents.items() if "cells" in it or "cases" in it.get("kind", "")}
+    made = {**cases_from_rows(filled), **results_from_rows(filled)}
+    assert made
+    for id, items in made.items():
+        assert items == contents[id]["cells" if "cells" in contents[id] else "cases"]
+    assert {id for id in leaves if "parts" not in contents[id]} >= made.keys()
+
+
+def cases_from_rows(store: Store) -> dict[str, list[Any]]:
+    query = (
+        "SELECT leaf, key, row, tests, evaluation, content FROM case_rows "
+        "JOIN kinds ON kinds.id = kind ORDER BY leaf, n"
+    )
+    made: dict[str, list[Any]] = {}
+    with store.snapshot() as connection:
+        for leaf, key, row, tests, evaluation, kind in connection.execute(query):
+            case = {"key": key, "tests": split(tests), **json.loads(kind)}
+            case |= {} if row is None else {"row": row}
+            case |= {} if evaluation is None else {"evaluation": evaluation.hex()}
+            made.setdefault(leaf.hex(), []).append(case)
+    return made
+
+
+def results_from_rows(store: Store) -> dict[str, list[Any]]:
+    query = (
+        "SELECT leaf, case_n, prompt, model, verdict, score, wanted, sessions, judgements "
+        "FROM result_rows ORDER BY leaf, n"
+    )
+    made: dict[str, list[Any]] = {}
+    with store.snapshot() as connection:
+        for leaf, case, prompt, model, verdict, score, wanted, *ids in connection.execute(query):
+            cell = {"case": case, "model": model}
+            cell |= {"prompt": prompt} if prompt else {}
+            cell |= {"wanted": wanted} if wanted > 1 else {}
+            cell |= {"verdict": WORDS[verdict]} if verdict else {}
+            cell |= {} if score is None else {"score": score}
+            for name, joined in zip(("sessions", "evaluations"), ids, strict=True):
+                cell |= {name: split(joined)} if joined else {}
+            made.setdefault(leaf.hex(), []).append(cell)
+    return made
+
+
+def split(joined: bytes) -> list[str]:
+    return [joined[at : at + 16].hex() for at in range(0, len(joined), 16)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE result_rows SET verdict = 3",
+        "UPDATE result_rows SET sessions = x''",
+        "DELETE FROM case_rows",
+        "DELETE FROM case_names",
+        "DELETE FROM kinds",
+        "UPDATE kind_tags SET tag = 'x'",
+        "DELETE FROM entries WHERE is_file = 1",
+        "UPDATE answer_rows SET usd = 1",
+        "UPDATE judgement_rows SET is_carried = 1",
+        "UPDATE run_rows SET asked = 99",
+        "DELETE FROM run_rows",
+        "INSERT INTO run_rows SELECT zeroblob(16), started, ended, status, snapshot, results, "
+        "message, author, git_commit, selected, total, usd, asked, judged, reused, failed "
+        "FROM run_rows LIMIT 1",
+    ],
+)
+def test_fsck_finds_rows_that_do_not_follow_from_contents_and_writes_them_again(
+    sound: Store, statement: str
+) -> None:
+    before = rows_of(sound)
+    with sound.writing() as connection:
+        connection.execute(statement)
+    assert rows_of(sound) != before
+    damages = check_store(sound)[1]
+    assert damages
+    assert all("rows" in damage.message for damage in damages)
+    repair_store(sound)
+    assert rows_of(sound) == before
+    assert check_store(sound)[1] == []
