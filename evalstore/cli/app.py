@@ -30,7 +30,7 @@ _LONGEST_NAME = 80
 GROUPS = {
     "Start": ("init", "new", "import", "check", "doctor", "trust"),
     "Everyday": ("status", "run", "judge", "label", "view", "mcp"),
-    "History": ("log", "show", "diff", "stats", "report", "serve", "grep", "ls", "export"),
+    "History": ("log", "show", "diff", "stats", "report", "serve", "grep", "sql", "ls", "export"),
     "Sharing": ("remote", "push", "pull", "clone", "bundle", "merge"),
     "Reference": ("explain", "schema"),
     "Upkeep": ("fsck", "completion"),

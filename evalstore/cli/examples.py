@@ -38,6 +38,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore clone /mnt/team/results",
         "evalstore clone /mnt/team/results bikes-results",
     ),
+    "sql": (
+        "evalstore sql \"SELECT file, feedback FROM results_v WHERE verdict = 'fail'\"",
+        "evalstore sql 'SELECT * FROM costs_v' -o csv",
+    ),
     "bundle": (
         "evalstore bundle create results.bundle --since @~5",
         "evalstore bundle unbundle results.bundle",

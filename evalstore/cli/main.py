@@ -130,6 +130,7 @@ def commands() -> Callable[..., Any]:
         run,
         serve,
         sharing,
+        sql,
         stats,
         trust,
         view,

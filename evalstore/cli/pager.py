@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import typer
 
-COMMANDS = frozenset({"diff", "grep", "log", "ls", "show", "stats"})
+COMMANDS = frozenset({"diff", "grep", "log", "ls", "show", "sql", "stats"})
 """The commands whose output is read."""
 _NONE = ("", "cat")
 _PROGRAM = re.compile(r"[\w./+-]+")

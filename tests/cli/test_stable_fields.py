@@ -92,6 +92,7 @@ STABLE = {
     ),
     "show": "kind id",
     "fsck": "checked problems removed",
+    "sql": "columns rows",
     "fsck.problems[]": "kind id message",
 }
 """Fields that programs rely on: none of them is ever missing."""
@@ -279,6 +280,7 @@ def test_every_field_is_printed(
     show("stats", "@~1", "--by", "model,prompt,tag,file")
     show("report")
     show("grep", "Warm")
+    show("sql", "SELECT model, usd FROM answers_v")
     tree(workspace, {"tests/twice.md": twice.replace("zebra", "Warm")})
     edit(workspace / "tests/weather.md", "And how is", "And how was")
     show("show", "tests/weather.md::city=Oslo")

@@ -35,12 +35,25 @@ def print_as(format: Format, content: Any, names: Sequence[str], kind: str) -> N
     rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)
     if format == "jsonl":
         for row in rows:
-            output.data_line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
+            _print_object(row)
         return
     header, cells = _flatten(rows)
     header = header or [*(["list"] if len(names) > 1 else []), *COLUMNS[kind]]
-    for line in (_csv_lines if format == "csv" else _markdown_lines)(header, cells):
+    print_rows(format, header, cells)
+
+
+def print_rows(format: Format, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows as JSON Lines, CSV or Markdown while they are read."""
+    if format == "jsonl":
+        for row in rows:
+            _print_object(dict(zip(header, row, strict=True)))
+        return
+    for line in (_csv_lines if format == "csv" else _markdown_lines)(header, rows):
         output.data_line(line)
+
+
+def _print_object(row: dict[str, Any]) -> None:
+    output.data_line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
 
 
 def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], Iterator[list[Any]]]:
@@ -75,7 +88,7 @@ def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield prefix + name, value
 
 
-def _csv_lines(header: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
+def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     import csv
     import io
 
@@ -85,7 +98,7 @@ def _csv_lines(header: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
         yield output.safe(buffer.getvalue(), lines=True)
 
 
-def _markdown_lines(header: list[str], rows: Iterable[list[Any]]) -> Iterator[str]:
+def _markdown_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     yield f"| {' | '.join(map(markdown_cell, header))} |"
     yield "|" + "---|" * len(header)
     for row in rows:
