@@ -6,6 +6,8 @@ and this one creates those of the program that runs it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from alembic import op
 
 from evalstore.store.rows import writer
@@ -19,17 +21,18 @@ depends_on = None
 def upgrade() -> None:
     """Create the tables and the views, and write the rows of all that is stored."""
     bind = op.get_bind()
-    raw = bind.connection.driver_connection
+    raw: Any = bind.connection.driver_connection
+    connection: Any = raw
     if bind.dialect.name == "postgresql":
         from evalstore.store.postgresql.connection import PostgreSQLConnection
         from evalstore.store.postgresql.schema import row_statements
 
-        connection = PostgreSQLConnection(raw, raw.cancel)
+        connection = PostgreSQLConnection(raw, lambda: raw)
         statements = row_statements()
     else:
         from evalstore.store.schema_objects import OF_ROWS
 
-        connection, statements = raw, list(OF_ROWS)
+        statements = list(OF_ROWS)
     for statement in statements:
         bind.exec_driver_sql(statement)
     writer.fill(connection)
