@@ -106,13 +106,13 @@ store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT
 store.result_finder: _AT_ONCE
 store.results: _FILES_AT_ONCE
+store.row_queries: _AT_ONCE
 store.row_results: _AT_ONCE _MOST_KEPT
 store.run_sources: _KEPT
 store.runs: _AT_FIRST
 store.search_file: _LARGEST_BATCH _MANY
 store.search_tables: _BATCH _COMPARED
 store.rows.check: _AT_ONCE
-store.rows.queries: _AT_ONCE
 store.rows.writer: _AT_ONCE
 store.sqlite.connection: _KEPT
 store.tree_nodes: _AT_ONCE

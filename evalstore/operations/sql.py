@@ -10,7 +10,7 @@ from evalstore.planning.open_project import open_store
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.store.rows.question import Answer
+    from evalstore.store.question import Answer
 
 
 @contextmanager

@@ -13,14 +13,14 @@ from evalstore.errors import StoreError, StoreUnreachableError
 from evalstore.store.driver import Connection, Driver
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
-from evalstore.store.rows.question import refuse_other_than_queries
+from evalstore.store.question import refuse_other_than_queries
 from evalstore.store.rows.writer import has_rows, write_rows
 from evalstore.store.schema_objects import UnexpectedObject
 from evalstore.store.sqlite.driver import SQLiteDriver
 from evalstore.store.table_columns import TableColumns
 
 if TYPE_CHECKING:
-    from evalstore.store.rows.question import Answer
+    from evalstore.store.question import Answer
 
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000

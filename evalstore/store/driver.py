@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from evalstore.store.rows.question import Answer
+    from evalstore.store.question import Answer
     from evalstore.store.schema_objects import UnexpectedObject
     from evalstore.store.table_columns import TableColumns
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import StoreError
-from evalstore.store.schema_objects import STATEMENTS
+from evalstore.store.statements import STATEMENTS
 from evalstore.store.table_columns import MIGRATION
 
 if TYPE_CHECKING:

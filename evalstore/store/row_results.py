@@ -13,7 +13,7 @@ from evalstore.store.results import case_of, iterate_entries, restore_cell
 if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.kept_results import Cells
-    from evalstore.store.rows.queries import ResultLeaf
+    from evalstore.store.row_queries import ResultLeaf
 
 _AT_ONCE = 256
 _MOST_KEPT = 10_000

@@ -10,7 +10,7 @@ from evalstore.store.results import case_of, restore_cell
 if TYPE_CHECKING:
     from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.store.rows.queries import ResultLeaf
+    from evalstore.store.row_queries import ResultLeaf
 
 _ID = re.compile("[0-9a-f]{32}")
 

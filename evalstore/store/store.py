@@ -15,7 +15,7 @@ from evalstore.store.failures import FailureQueries
 from evalstore.store.growth import GrowthQueries
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.records import RecordQueries
-from evalstore.store.rows.queries import RowQueries
+from evalstore.store.row_queries import RowQueries
 from evalstore.store.runs import RunQueries
 from evalstore.store.sessions import SessionQueries
 from evalstore.store.shared_runs import SharedRunQueries

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from evalstore.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store import migrations
 from evalstore.store.driver import PATIENCE_SECONDS
-from evalstore.store.rows.question import Answer, QueryError, refuse_writing, took_too_long
+from evalstore.store.question import Answer, QueryError, refuse_writing, took_too_long
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import RESULTS, TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted

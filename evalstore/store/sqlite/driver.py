@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 from evalstore.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store import migrations
-from evalstore.store.rows.question import Answer, QueryError, refuse_writing, took_too_long
+from evalstore.store.question import Answer, QueryError, refuse_writing, took_too_long
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from evalstore.store.schema_objects import STATEMENTS, UnexpectedObject
+from evalstore.store.schema_objects import UnexpectedObject
+from evalstore.store.statements import STATEMENTS
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
 """The query whose rows `find_foreign` needs."""
