@@ -10,11 +10,11 @@ from evalstore.planning.open_project import open_store
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
-    from evalstore.store.question import Answer
+    from evalstore.store.question import QueryRows
 
 
 @contextmanager
-def sql(location: Location, statement: str, *, seconds: float) -> Iterator[Answer]:
+def sql(location: Location, statement: str, *, seconds: float) -> Iterator[QueryRows]:
     """Return the rows of a query, which are read while the block runs.
 
     Raises `QueryError` for a statement that is wrong, that does more than read, or that takes

@@ -20,7 +20,7 @@ from evalstore.store.sqlite.driver import SQLiteDriver
 from evalstore.store.table_columns import TableColumns
 
 if TYPE_CHECKING:
-    from evalstore.store.question import Answer
+    from evalstore.store.question import QueryRows
 
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
@@ -131,7 +131,7 @@ class Database:
         """Return a connection that reads what is committed now, however much is written."""
         return self._driver.snapshot()
 
-    def ask(self, statement: str, seconds: float) -> AbstractContextManager[Answer]:
+    def ask(self, statement: str, seconds: float) -> AbstractContextManager[QueryRows]:
         """Return the answer to a statement of a person, which can only read.
 
         Raises `QueryError` for one that is wrong, that writes, or that takes longer than `seconds`.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from evalstore.store.question import Answer
+    from evalstore.store.question import QueryRows
     from evalstore.store.schema_objects import UnexpectedObject
     from evalstore.store.table_columns import TableColumns
 
@@ -164,7 +164,7 @@ class Driver(Protocol):
     def snapshot(self) -> AbstractContextManager[Connection]:
         """Return a connection that reads what is committed now, however much is written."""
 
-    def ask(self, statement: str, seconds: float) -> AbstractContextManager[Answer]:
+    def ask(self, statement: str, seconds: float) -> AbstractContextManager[QueryRows]:
         """Return the answer to a statement of a person, which can only read.
 
         Raises `QueryError` for one that is wrong, that writes, or that takes longer than `seconds`.

@@ -11,7 +11,7 @@ _QUERIES = ("select", "with", "values")
 _HINT = "'evalstore sql' without a query lists the views and their columns"
 
 
-class Answer(NamedTuple):
+class QueryRows(NamedTuple):
     """The rows of a query."""
 
     columns: list[str]

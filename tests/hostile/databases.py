@@ -9,6 +9,7 @@ from typing import Any
 
 from evalstore.store import Store, migrations
 from evalstore.store.location import DatabaseAddress, read_address
+from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.table_columns import COORDINATION, TABLES
 
 STORE = "EVALSTORE_STORE"
@@ -62,7 +63,8 @@ def copy_store(url: str, target: str, *, version: str = migrations.HEAD) -> str:
     else:
         _make_older(address, version)
     with _connected(source) as connection:
-        for name, table in TABLES.items():
+        copied = TABLES | (ROW_TABLES if version == migrations.HEAD else {})
+        for name, table in copied.items():
             columns = ", ".join(table.columns)
             connection.execute(
                 f"INSERT INTO {address.schema}.{name} ({columns}) "

@@ -19,6 +19,8 @@ from evalstore.cli.main import main
 from evalstore.store import Store, migrations
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
+from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.views import VIEWS
 from evalstore.store.table_columns import COORDINATION
 from tests.builders import tree
 from tests.hostile.conftest import CALLS, Program
@@ -62,6 +64,11 @@ COMMANDS = {
 }
 
 
+LATER = (
+    *(f"VIEW {name}" for name in VIEWS),
+    *(f"TABLE {table.name}" for table in (*COORDINATION, *ROW_TABLES.values())),
+)
+"""What migrations after the first have made."""
 PutBack = Callable[[str], None]
 
 
@@ -187,7 +194,7 @@ def age(store: Path) -> None:
     """Make a store what the first version of the program made."""
     assert migrations.KNOWN[0] == "0001"
     with closing(sqlite3.connect(store)) as database:
-        database.executescript("; ".join(f"DROP TABLE {table.name}" for table in COORDINATION))
+        database.executescript("; ".join(f"DROP {later}" for later in LATER))
         database.execute("UPDATE alembic_version SET version_num = '0001'")
         database.commit()
 

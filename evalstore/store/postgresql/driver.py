@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from evalstore.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store import migrations
 from evalstore.store.driver import PATIENCE_SECONDS
-from evalstore.store.question import Answer, QueryError, refuse_writing, took_too_long
+from evalstore.store.question import QueryRows, QueryError, refuse_writing, took_too_long
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import RESULTS, TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
@@ -189,7 +189,7 @@ class PostgreSQLDriver:
             yield connection
 
     @contextmanager
-    def ask(self, statement: str, seconds: float) -> Iterator[Answer]:
+    def ask(self, statement: str, seconds: float) -> Iterator[QueryRows]:
         """Return the answer to a statement of a person, which can only read."""
         with self.snapshot() as connection:
             connection.execute(f"SET LOCAL statement_timeout TO {max(1, int(seconds * 1000))}")
@@ -199,7 +199,7 @@ class PostgreSQLDriver:
                 with connection.raw.cursor("question", binary=True) as cursor:
                     cursor.execute(statement.encode())
                     names = [str(column.name) for column in cursor.description or ()]
-                    yield Answer(names, iter(cursor))
+                    yield QueryRows(names, iter(cursor))
             except psycopg.errors.QueryCanceled as error:
                 raise took_too_long(seconds) from error
             except psycopg.errors.ReadOnlySqlTransaction as error:

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 from evalstore.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store import migrations
-from evalstore.store.question import Answer, QueryError, refuse_writing, took_too_long
+from evalstore.store.question import QueryRows, QueryError, refuse_writing, took_too_long
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked
@@ -210,7 +210,7 @@ class SQLiteDriver:
             yield connection
 
     @contextmanager
-    def ask(self, statement: str, seconds: float) -> Iterator[Answer]:
+    def ask(self, statement: str, seconds: float) -> Iterator[QueryRows]:
         """Return the answer to a statement of a person, which can only read."""
         with self.snapshot() as connection:
             ends = monotonic() + seconds
@@ -222,7 +222,7 @@ class SQLiteDriver:
                 cursor = connection.execute(statement)
                 if cursor.description is None:
                     raise refuse_writing()
-                yield Answer([str(column[0]) for column in cursor.description], cursor)
+                yield QueryRows([str(column[0]) for column in cursor.description], cursor)
             except sqlite3.Error as error:
                 if is_interrupt(error):
                     raise took_too_long(seconds) from error
