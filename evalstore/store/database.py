@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -131,13 +131,18 @@ class Database:
         """Return a connection that reads what is committed now, however much is written."""
         return self._driver.snapshot()
 
-    def ask(self, statement: str, seconds: float) -> AbstractContextManager[QueryRows]:
+    @contextmanager
+    def ask(self, statement: str, seconds: float) -> Iterator[QueryRows]:
         """Return the answer to a statement of a person, which can only read.
 
         Raises `QueryError` for one that is wrong, that writes, or that takes longer than `seconds`.
         """
         refuse_other_than_queries(statement)
-        return self._driver.ask(statement, seconds)
+        with (
+            self.snapshot() as connection,
+            connection.dialect.answer(connection, statement, seconds) as rows,
+        ):
+            yield rows
 
     def writing(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
         """Return a transaction that writes, for the other modules of this package.

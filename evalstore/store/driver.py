@@ -62,6 +62,8 @@ class Dialect:
     """The end of a query that skips rows that another transaction changes."""
     clock: str
     """The time by the clock of the database, in microseconds since 1970."""
+    answer: Callable[[Any, str, float], AbstractContextManager[QueryRows]]
+    """Returns the rows of a statement of a person, in a connection that reads."""
     joined_ids: str
     """The columns of a query for `as_joined`: the number of the ids, and the ids as one text."""
 
@@ -163,12 +165,6 @@ class Driver(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Connection]:
         """Return a connection that reads what is committed now, however much is written."""
-
-    def ask(self, statement: str, seconds: float) -> AbstractContextManager[QueryRows]:
-        """Return the answer to a statement of a person, which can only read.
-
-        Raises `QueryError` for one that is wrong, that writes, or that takes longer than `seconds`.
-        """
 
     def writing(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
         """Return a transaction that writes.

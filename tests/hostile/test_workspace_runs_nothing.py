@@ -43,6 +43,7 @@ READING = [
     ["export"],
     ["serve", "--port", "70000"],
     ["grep", "Hi"],
+    ["sql", "SELECT text FROM results_v"],
     ["fsck"],
     ["trust", "--list"],
     ["completion", "bash"],

@@ -19,6 +19,7 @@ from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
 from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.pooling import require_sessions
+from evalstore.store.postgresql.query import answer
 from evalstore.store.postgresql.schema import value_type
 from evalstore.store.postgresql.snapshots import Snapshots
 from evalstore.store.table_columns import TABLES
@@ -92,6 +93,7 @@ POSTGRESQL = Dialect(
     for_update="FOR UPDATE",
     skip_locked="FOR UPDATE SKIP LOCKED",
     clock="(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
+    answer=answer,
     joined_ids="count(*), string_agg(id, ''::bytea ORDER BY id)",
 )
 

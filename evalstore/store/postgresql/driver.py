@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from evalstore.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store import migrations
 from evalstore.store.driver import PATIENCE_SECONDS
-from evalstore.store.question import QueryRows, QueryError, refuse_writing, took_too_long
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.table_columns import RESULTS, TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
@@ -187,29 +186,6 @@ class PostgreSQLDriver:
         with self.reading() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
-
-    @contextmanager
-    def ask(self, statement: str, seconds: float) -> Iterator[QueryRows]:
-        """Return the answer to a statement of a person, which can only read."""
-        with self.snapshot() as connection:
-            connection.execute(f"SET LOCAL statement_timeout TO {max(1, int(seconds * 1000))}")
-            # A query may read a whole table here.
-            connection.execute("SET LOCAL enable_seqscan TO on")
-            try:
-                with connection.raw.cursor("question", binary=True) as cursor:
-                    cursor.execute(statement.encode())
-                    names = [str(column.name) for column in cursor.description or ()]
-                    yield QueryRows(names, iter(cursor))
-            except psycopg.errors.QueryCanceled as error:
-                raise took_too_long(seconds) from error
-            except psycopg.errors.ReadOnlySqlTransaction as error:
-                raise refuse_writing() from error
-            except (
-                psycopg.ProgrammingError,
-                psycopg.NotSupportedError,
-                psycopg.DataError,
-            ) as error:
-                raise QueryError(error.diag.message_primary or str(error)) from error
 
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[PostgreSQLConnection]:

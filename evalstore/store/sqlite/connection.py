@@ -13,6 +13,7 @@ from typing import Any
 
 from evalstore.store.driver import Dialect
 from evalstore.store.ids import JOINED_IDS
+from evalstore.store.sqlite.query import answer
 from evalstore.store.sqlite.row_numbers import RowNumbers
 from evalstore.store.table_columns import TABLES, TableColumns
 
@@ -68,6 +69,7 @@ SQLITE = Dialect(
     for_update="",
     skip_locked="",  # there is one writer at a time
     clock="CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)",
+    answer=answer,
     joined_ids=JOINED_IDS,
 )
 

@@ -17,7 +17,6 @@ from typing import Any, Self, TypeVar
 from evalstore.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
 from evalstore.store import migrations
-from evalstore.store.question import QueryRows, QueryError, refuse_writing, took_too_long
 from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked
@@ -32,10 +31,6 @@ from evalstore.store.wanted import (
 )
 
 T = TypeVar("T")
-_READING = (
-    *(sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION),
-    sqlite3.SQLITE_RECURSIVE,
-)
 _COUNT = "SELECT count(*) FROM sqlite_master"
 """Counts tables, indexes and the like."""
 
@@ -210,31 +205,6 @@ class SQLiteDriver:
             yield connection
 
     @contextmanager
-    def ask(self, statement: str, seconds: float) -> Iterator[QueryRows]:
-        """Return the answer to a statement of a person, which can only read."""
-        with self.snapshot() as connection:
-            ends = monotonic() + seconds
-            # Our views use functions for JSON, and what a statement may do is decided here.
-            connection.execute("PRAGMA trusted_schema = ON")
-            connection.set_authorizer(_allow_reading)
-            connection.set_progress_handler(lambda: monotonic() > ends, STEPS)
-            try:
-                cursor = connection.execute(statement)
-                if cursor.description is None:
-                    raise refuse_writing()
-                yield QueryRows([str(column[0]) for column in cursor.description], cursor)
-            except sqlite3.Error as error:
-                if is_interrupt(error):
-                    raise took_too_long(seconds) from error
-                if "not authorized" in str(error) or "prohibited" in str(error):
-                    raise refuse_writing() from error
-                raise QueryError(str(error)) from error
-            finally:
-                connection.set_authorizer(None)
-                connection.set_progress_handler(None, STEPS)
-                connection.execute("PRAGMA trusted_schema = OFF")
-
-    @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[SQLiteConnection]:
         """Return a transaction that writes."""
         if self.file and self.file != _identify(self._path):
@@ -315,12 +285,6 @@ class SQLiteDriver:
         with self.reading() as connection:
             problems = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
         return [] if problems == ["ok"] else problems
-
-
-def _allow_reading(action: int, first: str | None, *_rest: object) -> int:
-    """Allow what a query does; functions that read or write files are not there, or not allowed."""
-    is_reading = action in _READING and first != "load_extension"
-    return sqlite3.SQLITE_OK if is_reading else sqlite3.SQLITE_DENY
 
 
 @contextmanager
