@@ -305,7 +305,7 @@ def test_without_colours_a_warning_begins_with_that_word(
         assert warning.startswith("warning: You have no label here")
         (workspace / "tests/greeting.md").unlink()
         await press(pilot, "e")
-        assert "\nerror: the workspace has no file" in notified(pilot)
+        assert "\nerror: the workspace no longer has a file" in notified(pilot)
 
     monkeypatch.setenv("NO_COLOR", "1")
     drive(scenario, revision="@")
