@@ -13,7 +13,7 @@ from evalstore.cli.commands import grep as command
 from evalstore.errors import NO, OK
 from evalstore.files import temporary_list
 from evalstore.operations import grep as operation
-from evalstore.operations import text_keys, text_places
+from evalstore.operations import text_places
 from evalstore.operations.text_places import ListedText, list_documents
 from evalstore.planning.options import Location
 from evalstore.results import Result
@@ -145,7 +145,6 @@ def test_texts_placed_in_batches_are_those_of_one(
     monkeypatch.setattr(text_places, "list_documents", list_some)
     monkeypatch.setattr(text_places, "read_tree", read)
     monkeypatch.setattr(text_places, "_AT_ONCE", 13)
-    monkeypatch.setattr(text_keys, "_FEW", 20)
     monkeypatch.setattr(operation, "_AT_ONCE", 5)
     monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 40)
     monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 7)
