@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.oracle import corpus
+from tools.oracle import programs as places
 from tools.oracle.__main__ import main
 from tools.oracle.builder import Builder
 from tools.oracle.corpus import Programs
@@ -52,8 +53,9 @@ def build(b: Builder) -> None:
 
 
 def test_the_same_program_says_the_same_and_another_word_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(places, "_LONG", 200)  # the folders of tests have longer paths
     path, same = tmp_path / "corpus/small.zip", program(tmp_path / "same")
     path.parent.mkdir()
     with Programs(same, tmp_path, 1) as programs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from hashlib import sha256
 from pathlib import Path
 
@@ -121,23 +121,25 @@ def test_a_row_with_other_content_is_an_error(
     full: Store, remote: FolderFiles, tmp_path: Path
 ) -> None:
     stores.push(full, remote)
-    with stores.opened(tmp_path / "empty.db") as empty:
+    place = tmp_path / "empty.db"
+    with stores.opened(place) as empty:
         stores.pull(empty, remote)
-    with stores.opened(tmp_path / "empty.db") as empty:
-        _change_and_pull(full, empty, remote)
-
-
-def _change_and_pull(full: Store, empty: Store, remote: FolderFiles) -> None:
-    with empty.writing() as connection:
+    with stores.opened(place) as empty, empty.writing() as connection:
         connection.execute("UPDATE sessions SET content = replace(content, 'Warm', 'Cold')")
         connection.execute("DELETE FROM runs")
-    before = stores.rows(empty)
-    with empty.writing() as connection:
-        connection.execute("DELETE FROM evaluations")
+    with stores.opened(place) as empty:
+        before = stores.rows(empty)
+        with empty.writing() as connection:
+            connection.execute("DELETE FROM evaluations")
+    with stores.opened(place) as empty:  # a program that had it open would see that rows are gone
+        _pull_again(full, empty, remote, before.keys())
+
+
+def _pull_again(
+    full: Store, empty: Store, remote: FolderFiles, before: Set[tuple[str, bytes]]
+) -> None:
     stores.pull(empty, remote)  # rows that are there are not asked for; `fsck` finds them
-    assert {key for key, row in stores.rows(empty).items()} == before.keys() | set(
-        stores.rows(full)
-    )
+    assert {key for key, row in stores.rows(empty).items()} == before | set(stores.rows(full))
     assert any("does not match the id" in damage.message for damage in check_store(empty)[1])
 
 

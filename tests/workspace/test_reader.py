@@ -236,7 +236,6 @@ def test_all_problems_of_all_files_are_reported_at_once(folder: Path) -> None:
     places = [problem.place for problem in actual.problems]
     assert places == [
         "currencies/c.yaml:3",
-        "models/m.yaml:2",
         "prompts/p.md:2",
         "providers/p.yaml:1",
         "schemas/s.json:2:1",

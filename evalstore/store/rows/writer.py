@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
 from evalstore.hashing import hash_content
+from evalstore.runs import restore_run
 from evalstore.store.contents import decode_row
 from evalstore.store.rows.columns import (
     ANSWER_ROWS,
@@ -164,21 +165,15 @@ class RowBuilder:
         )
 
     def _run(self, id: bytes, content: Json) -> Iterator[tuple[TableColumns, Row]]:
-        selected, total = content.get("cases") or (None, None)
+        run = restore_run(id.hex(), content)
+        selected, total = (run.cases.selected, run.cases.total) if run.cases else (None, None)
         yield (
             RUN_ROWS,
             (
-                *(id, content["started"], content["ended"], _text(content["status"])),
-                *(_id(content["snapshot"]), _id(content["results"]), _text(content.get("message"))),
-                *(_text(content.get("author")), _text(content.get("git", {}).get("commit"))),
-                *(selected, total),
-                *(
-                    _real(content.get("cost")),
-                    content["asked"],
-                    content["judged"],
-                    content["reused"],
-                ),
-                content.get("failed", 0),
+                *(id, run.started, run.ended, _text(run.status), _id(run.snapshot)),
+                *(_id(run.results), _text(run.message), _text(run.author)),
+                *(_text(run.git.commit) if run.git else None, selected, total, _real(run.cost)),
+                *(run.asked, run.judged, run.reused, run.failed),
             ),
         )
 
