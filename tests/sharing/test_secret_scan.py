@@ -97,7 +97,7 @@ def test_a_url_with_a_password_is_a_secret_and_so_is_its_password(shown: str) ->
         ("https://f3a9c7e1b2d4:x-oauth-basic@git.example/r", "f3a9c7e1b2d4"),
         ("https://a.example/v1?n=1&api_key=keyboard", "keyboard"),
         ("https://a.example/v1?sig=k%2Bey%2Fboard", "k+ey/board"),
-        ("https://b.example https://u:keyboard@a.example/simple", "keyboard"),
+        ("https://b.example https://u:keyboard@a.example/path", "keyboard"),
         ("https://b.example,https://:keyboard@a.example", "keyboard"),
         ("host=h user=joe password=keyboard", "keyboard"),
         ("Endpoint=sb://h/;SharedAccessKey=a1B2c3D4/e5=;Name=x", "a1B2c3D4/e5="),
