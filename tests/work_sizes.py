@@ -67,7 +67,7 @@ operations.run_plans: BATCH LONGEST
 operations.same_answers: _AT_ONCE
 operations.shown_results: _AT_ONCE
 operations.summed_items: _TOLD_EVERY
-operations.text_places: _AT_ONCE
+operations.text_places: _AT_ONCE _NODES_AT_ONCE
 operations.verdict_changes: _AT_ONCE _FILES_AT_ONCE
 operations.views.case_window: AT_ONCE
 operations.views.mixed_attempts: _AT_ONCE
@@ -104,7 +104,6 @@ store.database: _AT_ONCE
 store.kept_results: MOST_RESULTS _MOST_CASES
 store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT
-store.result_finder: _AT_ONCE
 store.results: _FILES_AT_ONCE
 store.row_queries: _AT_ONCE
 store.row_results: _AT_ONCE _MOST_KEPT

@@ -41,10 +41,6 @@ class TextKeys:
             end += 1
         return numbers[first:end]
 
-    def isdisjoint(self, ids: Iterable[str]) -> bool:
-        """Return whether none of these ids stands for a text."""
-        return not any(map(self.find, ids))
-
 
 def _sort(digests: array[int], numbers: array[int]) -> tuple[array[int], array[int]]:
     """Return both in the order of the digests."""

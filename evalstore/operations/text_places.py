@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.files.temporary_list import SortedValues, TemporaryList
 from evalstore.operations.text_keys import TextKeys
-from evalstore.store.path_trees import read_tree
-from evalstore.store.result_finder import ResultFinder
-from evalstore.store.results import iterate_entries
 from evalstore.store.search_texts import KINDS, Kind
 
 if TYPE_CHECKING:
-    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
+    from evalstore.store.row_queries import ResultIds, ResultLeaf
     from evalstore.store.search_index import SearchIndex
-    from evalstore.values import Case
 
 
 _AT_ONCE = 5_000
 """Texts that are in memory together while many are placed."""
-_OF_CASES = frozenset[Kind](("tests", "instructions"))
-"""The kinds of text that results have by their cases."""
+_NODES_AT_ONCE = 100
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +72,7 @@ def find_places(
     for number, (_, id, place) in enumerate(missing):
         keys.add(number, {id, *place.sessions})
     places = _ListedPlaces([place for _, _, place in missing])
-    if not _search(store, keys, {kind for kind, _, _ in missing}, places, runs, go_on):
+    if not _search(store, keys, places, runs, go_on):
         return None
     places.finish()
     return sorted(listed, key=_sort_key)
@@ -94,14 +89,13 @@ def place_documents(
     Each result is read once, and few of the texts are in memory. With `by_name`, only those are
     returned whose `file::row` it accepts.
     """
-    keys, kinds = TextKeys(), set[Kind]()
+    keys = TextKeys()
     for first in range(0, len(documents), _AT_ONCE):
         listed = list_documents(index, documents[first : first + _AT_ONCE])
-        kinds.update(kind for kind, _, _ in listed)
         for number, (_, id, place) in enumerate(listed, first):
             keys.add(number, {id, *place.sessions})
     places = _FiledPlaces(len(documents))
-    _search(store, keys, kinds, places, store.find_recent_runs())
+    _search(store, keys, places, store.find_recent_runs())
     placed = PlacedTexts()
     left = iter(places)
     while batch := list(islice(left, _AT_ONCE)):
@@ -125,7 +119,7 @@ class _Places(Protocol):
     left: int
     """How many texts no result has yet."""
 
-    def add(self, run: str, result: Result, case: Case, numbers: Iterable[int]) -> None:
+    def add(self, run: str, file: str, result: ResultIds, numbers: Iterable[int]) -> None:
         """Note a result of a run for those of these texts that no newer run has.
 
         The results of a run are added together.
@@ -135,32 +129,27 @@ class _Places(Protocol):
 def _search(
     store: Store,
     keys: TextKeys,
-    kinds: Collection[Kind],
     places: _Places,
     runs: Iterable[Run],
     go_on: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Note the results that have texts of these kinds; returns False once `go_on` does.
+    """Note the results that have texts; returns False once `go_on` does.
 
-    Results that a newer run has, too, are not read again, and of those that have none of the texts
-    hardly anything is.
+    Results that a newer run has at the same place of a file are not read again.
     """
-    finder = ResultFinder(store, keys, keys if _OF_CASES.intersection(kinds) else None, go_on)
-    searched: set[tuple[str, str]] = set()
+    searched: set[tuple[str, ResultLeaf]] = set()
     for run in runs if places.left else ():
-        entries = dict(read_tree(run.results, store.load_nodes).items() - searched)
-        searched |= entries.items()
-        parts = finder.find(entries)
-        if parts is None:
-            return False
-        for batch in iterate_entries(store, *parts):
+        leaves = [each for each in store.find_tree_leaves(run.results) if each not in searched]
+        searched.update(leaves)
+        for first in range(0, len(leaves), _NODES_AT_ONCE):
             if not go_on():
                 return False
-            for result, case in batch:
-                named = (result.test, result.evaluation, *result.sessions, *result.evaluations)
-                numbers = {number for id in named if id for number in keys.find(id)}
-                if numbers:
-                    places.add(run.id, result, case, numbers)
+            batch = leaves[first : first + _NODES_AT_ONCE]
+            results = store.find_result_ids(leaf for _, leaf in batch)
+            for file, leaf in batch:
+                for result in results[leaf.id]:
+                    if numbers := {number for id in result.ids for number in keys.find(id)}:
+                        places.add(run.id, file, result, numbers)
         if not places.left:
             break
     return True
@@ -175,13 +164,13 @@ class _ListedPlaces:
         self._of_case: dict[int, int] = {}
         """How many system prompts the cases of these places have."""
 
-    def add(self, run: str, result: Result, case: Case, numbers: Iterable[int]) -> None:
+    def add(self, run: str, file: str, result: ResultIds, numbers: Iterable[int]) -> None:
         """Note a result of a run for those of these texts that no newer run has."""
         for number in numbers:
             place = self._places[number]
             if place.run is None:
-                place.run, place.file, place.row = run, result.file, result.row
-                self._of_case[number] = len(case.prompts)
+                place.run, place.file, place.row = run, file, result.row
+                self._of_case[number] = result.prompts
                 self.left -= 1
             if place.run == run:
                 if result.model not in place.models:
@@ -211,7 +200,7 @@ class _FiledPlaces:
         """The number of the candidates of each place."""
         self._filed = TemporaryList()
 
-    def add(self, run: str, result: Result, _case: Case, numbers: Iterable[int]) -> None:
+    def add(self, run: str, file: str, result: ResultIds, numbers: Iterable[int]) -> None:
         """Note a result of a run for those of these texts that no newer run has."""
         if run != self._run:
             self._run, self._run_number = run, self._run_number + 1
@@ -219,7 +208,7 @@ class _FiledPlaces:
             if not self._runs[number]:
                 self._runs[number] = self._run_number
                 self._models[number] = self._number((result.model,))
-                self._filed.append((number, result.file, result.row))
+                self._filed.append((number, file, result.row))
                 self.left -= 1
             elif self._runs[number] == self._run_number:
                 models = self._all_models[self._models[number]]

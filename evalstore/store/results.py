@@ -155,14 +155,9 @@ def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
     return cases
 
 
-def read_results(
-    store: Store, run: Run, only: str | None = None, without: Collection[str] = ()
-) -> list[Result]:
-    """Return the cells of a run; with `only`, of that file.
-
-    Those in nodes with an id in `without` are left out.
-    """
-    batches = iterate_cases(store, run, only, without)
+def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:
+    """Return the cells of a run; with `only`, of that file."""
+    batches = iterate_cases(store, run, only)
     return [result for batch in batches for result, _ in batch]
 
 

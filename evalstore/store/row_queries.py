@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from evalstore.store.contents import damaged
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.rows.columns import VERDICT_NUMBERS
@@ -66,6 +67,18 @@ class ResultLeaf(NamedTuple):
     """The node with their cases."""
 
 
+class ResultIds(NamedTuple):
+    """What a result is about, without its file."""
+
+    row: str
+    model: str
+    prompt: str | None
+    prompts: int
+    """How many system prompts its case has."""
+    ids: tuple[str, ...]
+    """Its test, evaluation, sessions and judgements."""
+
+
 class RowQueries(Database):
     """The queries for rows."""
 
@@ -120,6 +133,31 @@ class RowQueries(Database):
         return [
             (str(file), ResultLeaf(as_digits(id), as_digits(cases))) for file, id, cases in rows
         ]
+
+    def find_result_ids(self, leaves: Iterable[ResultLeaf]) -> dict[str, list[ResultIds]]:
+        """Return what the results in these nodes are about, by node.
+
+        Raises `StoreError` when the case of one is missing.
+        """
+        statement = (
+            "SELECT r.leaf, coalesce(c.row, ''), r.model, k.prompt, "
+            "(SELECT count(*) FROM kind_prompts o WHERE o.kind = c.kind), "
+            "substr(c.tests, 1, 16), c.evaluation, r.sessions, r.judgements FROM result_rows r "
+            "JOIN result_nodes n ON n.id = r.leaf "
+            "LEFT JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n "
+            "LEFT JOIN kind_prompts k ON k.kind = c.kind AND k.number = r.prompt WHERE r.leaf IN"
+        )
+        found: dict[str, list[ResultIds]] = {leaf.id: [] for leaf in leaves}
+        with self._reading() as connection:
+            rows = select_each(connection, statement, found, "ORDER BY r.leaf, r.n")
+            for leaf, row, model, prompt, prompts, *ids in rows:
+                if not prompts:
+                    raise damaged("nodes", as_digits(leaf), "a result in it belongs to no case")
+                text = b"".join(id or b"" for id in ids).hex()
+                each = tuple(text[place : place + 32] for place in range(0, len(text), 32))
+                shown = as_digits(prompt) if prompt else None
+                found[as_digits(leaf)].append(ResultIds(row, model, shown, prompts, each))
+        return found
 
     def find_named_leaves(self, names: Iterable[str]) -> set[str]:
         """Return the nodes that may have cases with one of these names: their keys or labels."""

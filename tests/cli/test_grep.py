@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,10 @@ import pytest
 
 from evalstore.operations import grep
 from evalstore.planning.options import Location
-from evalstore.results import Result
 from evalstore.store import Store
-from evalstore.store.results import iterate_entries
+from evalstore.store.row_queries import ResultIds, ResultLeaf
 from evalstore.store.search_index import Report
 from evalstore.store.search_tables import SearchTables
-from evalstore.values import Case
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore, Ran
 from tests.cli.test_documents import schema_of
@@ -194,26 +192,25 @@ def test_results_are_read_once_also_when_many_runs_have_them(
     edit(workspace / "tests/weather.md", "Oslo", "Bergen")
     for _ in range(3):
         evalstore("run")
-    read: list[str] = []
+    read: list[ResultLeaf] = []
+    find_result_ids = Store.find_result_ids
 
-    def count(
-        store: Store, entries: Mapping[str, str], without: Set[str]
-    ) -> Iterator[list[tuple[Result, Case]]]:
-        read.extend(entries)
-        return iterate_entries(store, entries, without)
+    def count(store: Store, leaves: Iterable[ResultLeaf]) -> dict[str, list[ResultIds]]:
+        read.extend(listed := list(leaves))
+        return find_result_ids(store, listed)
 
-    monkeypatch.setattr("evalstore.operations.text_places.iterate_entries", count)
+    monkeypatch.setattr(Store, "find_result_ids", count)
     hits = evalstore("grep", "cold", "--in", "answers").stdout
     assert hits.startswith("tests/weather.md")
-    assert read == ["tests/weather.md"]
+    assert len(read) == 2
     searcher = grep.Searcher(Location(workspace, store=os.environ.get("EVALSTORE_STORE")))
     texts = searcher.find("cold", 200, lambda _done, _all: True)
-    assert len(read) == 2
+    assert len(read) == 4
     assert searcher.find("cold", 200, lambda _done, _all: True) == texts
-    assert len(read) == 2
+    assert len(read) == 4
     evalstore("run", "--refresh")
     assert searcher.find("cold", 200, lambda _done, _all: True) == texts
-    assert len(read) == 3
+    assert len(read) == 7
 
 
 def test_while_nothing_is_written_the_index_is_not_compared_with_the_store(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,11 @@ from evalstore.operations import grep as operation
 from evalstore.operations import text_places
 from evalstore.operations.text_places import ListedText, list_documents
 from evalstore.planning.options import Location
-from evalstore.results import Result
-from evalstore.store import Store, result_finder
-from evalstore.store.path_trees import Load, read_tree
-from evalstore.store.result_finder import FoundResults, ResultFinder
-from evalstore.store.results import iterate_entries
+from evalstore.store import Store
+from evalstore.store.results import read_results
+from evalstore.store.row_queries import ResultIds, ResultLeaf
 from evalstore.store.search_index import SearchIndex
 from evalstore.store.search_texts import Kind, load_texts
-from evalstore.values import Case
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
@@ -39,7 +37,6 @@ WORDS = ("oslo", "rome", "land 77", "land 1", "judge", "nothing", "capital", "wh
 def long(workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with a long file and a short one after several runs; some answers are missing."""
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(result_finder, "_AT_ONCE", 7)
     tree(
         workspace,
         {
@@ -61,42 +58,18 @@ def long(workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("long")
-def test_places_are_those_that_are_found_among_all_results(
-    documents: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = [documents("grep", words)["hits"] for words in WORDS]
-    assert [bool(hits) for hits in found] == [words != "nothing" for words in WORDS]
-
-    def find_all(_finder: ResultFinder, entries: Mapping[str, str]) -> FoundResults:
-        return FoundResults(dict(entries), set())
-
-    monkeypatch.setattr(ResultFinder, "find", find_all)
-    assert [documents("grep", words)["hits"] for words in WORDS] == found
-
-
-def _counting(read: list[Result]) -> Callable[..., Iterator[list[tuple[Result, Case]]]]:
-    """Return what reads results, and adds them to a list."""
-
-    def count(
-        store: Store, entries: Mapping[str, str], without: Set[str]
-    ) -> Iterator[list[tuple[Result, Case]]]:
-        for batch in iterate_entries(store, entries, without):
-            read.extend(result for result, _ in batch)
-            yield batch
-
-    return count
-
-
-@pytest.mark.usefixtures("long")
-def test_few_results_are_decoded_to_find_a_place(
-    documents: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[Result] = []
-    monkeypatch.setattr(text_places, "iterate_entries", _counting(read))
-    (hit,) = documents("grep", "land 77", "--in", "tests")["hits"]
-    assert hit["file"] == "tests/lands.md"
-    assert 0 < len(read) < 60
-    assert any(result.row == hit["row"] for result in read)
+def test_places_are_those_of_the_newest_results_with_the_texts(documents: Any, long: Path) -> None:
+    places: dict[str, tuple[str, str]] = {}
+    with closing(Store.open(long / ".evalstore/store.db")) as store:
+        for run in store.find_recent_runs():
+            for result in read_results(store, run):
+                for session in result.sessions:
+                    places.setdefault(session, (result.file, result.row))
+    for words in WORDS:
+        hits = documents("grep", words)["hits"]
+        assert bool(hits) == (words != "nothing")
+        for hit in hits:
+            assert (hit["file"], hit["row"]) in {places[id] for id in hit["sessions"]}
 
 
 @pytest.mark.usefixtures("long")
@@ -133,18 +106,20 @@ def test_texts_placed_in_batches_are_those_of_one(
     whole = [evalstore(*command) for command in commands]
     sizes: list[int] = []
     trees: list[str] = []
+    find_tree_leaves = Store.find_tree_leaves
 
     def list_some(index: SearchIndex, documents: Sequence[tuple[Kind, str]]) -> list[ListedText]:
         sizes.append(len(documents))
         return list_documents(index, documents)
 
-    def read(root: str, load: Load) -> dict[str, str]:
-        trees.append(root)
-        return read_tree(root, load)
+    def find(store: Store, tree: str) -> list[tuple[str, ResultLeaf]]:
+        trees.append(tree)
+        return find_tree_leaves(store, tree)
 
     monkeypatch.setattr(text_places, "list_documents", list_some)
-    monkeypatch.setattr(text_places, "read_tree", read)
+    monkeypatch.setattr(Store, "find_tree_leaves", find)
     monkeypatch.setattr(text_places, "_AT_ONCE", 13)
+    monkeypatch.setattr(text_places, "_NODES_AT_ONCE", 2)
     monkeypatch.setattr(operation, "_AT_ONCE", 5)
     monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 40)
     monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 7)
@@ -165,8 +140,15 @@ def test_results_that_a_newer_run_has_in_the_same_part_of_a_file_are_not_read_ag
     evalstore("run")
     edit(workspace / "tests/data.jsonl", '"land 15"', '"realm 15"')
     evalstore("run")
-    read: list[Result] = []
-    monkeypatch.setattr(text_places, "iterate_entries", _counting(read))
+    read: list[ResultIds] = []
+    find_result_ids = Store.find_result_ids
+
+    def find(store: Store, leaves: Iterable[ResultLeaf]) -> dict[str, list[ResultIds]]:
+        found = find_result_ids(store, leaves)
+        read.extend(result for results in found.values() for result in results)
+        return found
+
+    monkeypatch.setattr(Store, "find_result_ids", find)
     hits = documents("grep", "where", "--in", "tests")["hits"]
     places = [hit["row"] for hit in hits if hit["file"] == "tests/lands.md"]
     assert {"country=land 15", "country=realm 15"} <= {place.split(",")[0] for place in places}

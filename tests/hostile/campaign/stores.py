@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.store import migrations
+from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.table_columns import COORDINATION
 from tests.hostile.campaign.trial import Trial
 from tests.hostile.databases import read_tables
 
-Rows = dict[tuple[str, bytes], tuple[Any, ...]]
+Rows = dict[tuple[str, Any], tuple[Any, ...]]
 PASSING = tuple(table.name for table in COORDINATION)
 """Tables whose rows come and go."""
 
@@ -39,7 +40,7 @@ def is_there(trial: Trial) -> bool:
 
 
 def _read_rows(path: Path) -> Rows:
-    """Every row of a file by table and id."""
+    """Every row of a file by table and id, or by table and row where ids repeat."""
     with closing(sqlite3.connect(path)) as store:
         names = [
             name
@@ -47,7 +48,9 @@ def _read_rows(path: Path) -> Rows:
             if name != "alembic_version"
         ]
         return {
-            (name, row[0]): row for name in names for row in store.execute(f"SELECT * FROM {name}")
+            (name, row if name in ROW_TABLES else row[0]): row
+            for name in names
+            for row in store.execute(f"SELECT * FROM {name}")
         }
 
 
