@@ -55,7 +55,7 @@ docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictur
 	$(BIN)/python -m tools.check_docs
 	$(BIN)/python -m tools.mcp_docs
 	$(BIN)/python -m tools.contents
-	$(BIN)/evalstore schema -o docs/schemas
+	$(BIN)/evalstore check --schema --into docs/schemas
 	$(BIN)/python -m tools.pictures docs/images
 	$(BIN)/python -m tools.screenshots docs/images/screens --page docs/screens.md
 

@@ -29,7 +29,7 @@ HEAD = """\
 # Checks
 
 Made from the descriptions of the checks by `make docs`; a test keeps it true and runs the examples.
-`evalstore explain CHECK` prints the same about one check, `evalstore ls checks` lists all.
+`evalstore ls checks NAME` prints the same about one check, `evalstore ls checks` lists all.
 
 A check is an entry of the block of checks below the `---` of a test;
 [formats/checks.md](formats/checks.md#checks) says how such a block is written. The value of

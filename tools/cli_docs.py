@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from evalstore.cli import main as cli
+from evalstore.cli import output
 from evalstore.cli.app import GROUPS
 from evalstore.cli.commands import stats, workspace
 from tools.contents import with_contents
@@ -13,7 +14,8 @@ from tools.contents import with_contents
 HEAD = """\
 # Commands
 
-Made from `evalstore COMMAND --help` by `make docs`; a test keeps it true.
+Made from `evalstore COMMAND --help -v` by `make docs`; a test keeps it true. Without `-v`, a long
+help only names the advanced options.
 
 Data goes to stdout, messages (progress, notes, hints, errors) to stderr. With `--json` a command
 prints one JSON document with `"format": 1`, in the shape of
@@ -138,6 +140,7 @@ def variable_of(prefix: str, parameter: Any) -> str:
 
 
 def _page(title: str, command: Any, level: int = 2) -> str:
+    output.verbose = True  # all options are described
     width = {"max_content_width": 100, "terminal_width": 100}
     with command.make_context(title, [], resilient_parsing=True, **width) as context:
         return f"{'#' * level} {title}\n\n```text\n{command.get_help(context)}\n```\n"

@@ -11,18 +11,17 @@ from evalstore.api.options import SelectionKeywords, StrPath
 from evalstore.api.result_writer import ResultWriter
 
 if TYPE_CHECKING:
-    from evalstore.operations.bundle import BundleReport
-    from evalstore.operations.merge import MergeReport
     from evalstore.operations.pull import PullReport
-    from evalstore.operations.push import PushReport
+    from evalstore.operations.push import BundleReport, PushReport
     from evalstore.operations.remote_gc import GarbageReport
 
 
 class ResultSharing(ResultWriter):
     """Remotes, bundles and other stores.
 
-    `remote` is the name of a remote of `evalstore.yaml`; None is `origin`, or the only one. Every
-    row is checked before it is stored.
+    `remote` is the name of a remote of `evalstore.yaml`; None is `origin`, or the only one. For
+    `push` and `pull` it can be the path of a bundle, and for `pull` another store. Every row is
+    checked before it is stored.
     """
 
     def push(
@@ -95,7 +94,7 @@ class ResultSharing(ResultWriter):
         allow_keys: bool = False,
     ) -> BundleReport:
         """Write all results to one file, or with `since` those of the runs after a revision."""
-        from evalstore.operations.bundle import create_bundle
+        from evalstore.operations.push import create_bundle
 
         with self._use() as location:
             return create_bundle(
@@ -109,20 +108,14 @@ class ResultSharing(ResultWriter):
 
     def unbundle(self, file: StrPath, *, dry_run: bool = False) -> PullReport:
         """Copy from a bundle what the store does not have."""
-        from evalstore.operations.bundle import unbundle
+        return self.pull(str(Path(file).absolute()), dry_run=dry_run)
 
-        with self._use() as location:
-            return unbundle(location, Path(file).absolute(), dry_run=dry_run)
-
-    def merge(self, store: StrPath, *, dry_run: bool = False) -> MergeReport:
+    def merge(self, store: StrPath, *, dry_run: bool = False) -> PullReport:
         """Copy from another store what this one does not have; the other is never changed.
 
         It is named by the path of its file, or its address in PostgreSQL.
         """
-        from evalstore.operations.merge import merge
         from evalstore.store.location import is_url
 
         name = str(store)
-        with self._use() as location:
-            other = name if is_url(name) else str(Path(name).absolute())
-            return merge(location, other, dry_run=dry_run)
+        return self.pull(name if is_url(name) else str(Path(name).absolute()), dry_run=dry_run)

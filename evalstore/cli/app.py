@@ -28,12 +28,11 @@ _LONGEST_NAME = 80
 """Characters of a file's name that an error of the system shows."""
 
 GROUPS = {
-    "Start": ("init", "new", "import", "check", "doctor", "trust"),
-    "Everyday": ("status", "run", "judge", "label", "view", "mcp"),
-    "History": ("log", "show", "diff", "stats", "report", "serve", "grep", "sql", "ls", "export"),
-    "Sharing": ("remote", "push", "pull", "clone", "bundle", "merge"),
-    "Reference": ("explain", "schema"),
-    "Upkeep": ("fsck", "completion"),
+    "Start": ("init", "import", "check", "ls"),
+    "Everyday": ("status", "run", "label", "view", "serve"),
+    "History": ("log", "show", "diff", "stats", "report", "grep", "sql", "export"),
+    "Sharing": ("remote", "push", "pull", "clone"),
+    "Upkeep": ("doctor", "trust", "fsck"),
 }
 """The commands in the order in which `--help` lists them."""
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -22,9 +22,20 @@ _MOST_RUN_IDS = 50
 
 
 def places(ctx: Any, incomplete: str) -> list[str]:
-    """Complete test files; after `::`, the rows of the file."""
+    """Complete test files; after `::`, the rows of the file.
+
+    After `ls checks`, types of checks; with `check --schema`, the kinds of files that have one.
+    """
     from evalstore.planning.path_targets import split_case
 
+    if ctx.params.get("kind") == "checks":
+        from evalstore.checks.registry import known_kinds
+
+        return starting(sorted(known_kinds()), incomplete)
+    if ctx.params.get("schema"):
+        from evalstore.operations.schemas import schema_titles
+
+        return starting(list(schema_titles()), incomplete)
     path, typed = split_case(incomplete)
     rows = _rows(ctx, "cases")
     names = (
@@ -143,20 +154,6 @@ def import_formats(incomplete: str) -> list[str]:
     from evalstore.importers.registry import format_names
 
     return starting(format_names(), incomplete)
-
-
-def checks(incomplete: str) -> list[str]:
-    """Complete types of checks."""
-    from evalstore.checks.registry import known_kinds
-
-    return starting(sorted(known_kinds()), incomplete)
-
-
-def schemas(incomplete: str) -> list[str]:
-    """Complete the kinds of files that have a JSON Schema."""
-    from evalstore.operations.schemas import schema_titles
-
-    return starting(list(schema_titles()), incomplete)
 
 
 def remotes(ctx: Any, incomplete: str) -> list[str]:

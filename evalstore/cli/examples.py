@@ -5,10 +5,7 @@ from __future__ import annotations
 from evalstore.providers.kinds import EXAMPLE, EXAMPLE_JUDGE
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "init": ("evalstore init bikes --example", "evalstore init --from ../old-project"),
-    "new": ("evalstore new tests/refund.md", "evalstore new tests/policy/late-fee"),
-    "explain": ("evalstore explain contains", "evalstore explain number --json"),
-    "schema": ("evalstore schema settings", "evalstore schema -o .schemas"),
+    "init": ("evalstore init bikes --example", "evalstore init tests/refund.md"),
     "import": (
         "evalstore import promptfoo promptfooconfig.yaml --dry-run",
         "evalstore import otel traces.json",
@@ -21,19 +18,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         f"evalstore run tests/late.md --model {EXAMPLE}",
         "evalstore run --tag policy --max-cost 2 --watch",
     ),
-    "judge": ("evalstore judge", "evalstore judge tests/late.md --retry-errors"),
     "label": (
         "evalstore label 'tests/price.md::bike=tandem' fail -m 'wrong price'",
         "evalstore label tests/late.md --remove",
     ),
     "view": ("evalstore view", "evalstore view @~1"),
-    "mcp": ("evalstore mcp", "evalstore mcp --allow-run --max-cost 1.00"),
     "remote": (
         "evalstore remote add origin /mnt/team/results",
         "evalstore remote gc --dry-run",
     ),
-    "push": ("evalstore push", "evalstore push backup --since @~5 --dry-run"),
-    "pull": ("evalstore pull", "evalstore pull origin --dry-run"),
+    "push": ("evalstore push", "evalstore push results.bundle --since @~5"),
+    "pull": ("evalstore pull", "evalstore pull ../laptop/.evalstore/store.db"),
     "clone": (
         "evalstore clone /mnt/team/results",
         "evalstore clone /mnt/team/results bikes-results",
@@ -42,11 +37,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore sql \"SELECT file, feedback FROM results_v WHERE verdict = 'fail'\"",
         "evalstore sql 'SELECT * FROM costs_v' -o csv",
     ),
-    "bundle": (
-        "evalstore bundle create results.bundle --since @~5",
-        "evalstore bundle unbundle results.bundle",
-    ),
-    "merge": ("evalstore merge ../laptop/.evalstore/store.db", "evalstore merge old.db --dry-run"),
     "log": ("evalstore log --oneline --graph", "evalstore log tests/late.md"),
     "show": (
         "evalstore show 7f3c",
@@ -61,16 +51,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore report @ --compare @~5 -o report.html",
         "evalstore report --markdown -o comment.md",
     ),
-    "serve": ("evalstore serve", "evalstore serve --port 8000"),
+    "serve": ("evalstore serve", "evalstore serve --mcp --allow-run --max-cost 1.00"),
     "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
-    "ls": ("evalstore ls cases tests/late.md", "evalstore ls models --wide"),
+    "ls": ("evalstore ls cases tests/late.md", "evalstore ls checks contains"),
     "export": (
         "evalstore export -o results.csv",
         "evalstore export @~1 -o evals.junit.xml",
     ),
     "fsck": ("evalstore fsck", "evalstore fsck --remote origin"),
-    "completion": (
-        'eval "$(evalstore completion bash)"',
-        "evalstore completion fish > ~/.config/fish/completions/evalstore.fish",
-    ),
 }

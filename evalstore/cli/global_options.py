@@ -24,6 +24,7 @@ class GlobalOptions(NamedTuple):
     wide: bool = False
     quiet: bool = False
     verbose: bool = False
+    show_completion: Literal["bash", "zsh", "fish"] | None = None
     version: bool = False
 
 
@@ -49,5 +50,10 @@ GLOBAL: Table = {
     "wide": typer.Option("--wide", help="Show all columns of tables, however long the lines get."),
     "quiet": typer.Option("-q", "--quiet", help="Print less."),
     "verbose": typer.Option("-v", "--verbose", help="Print more."),
+    "show_completion": typer.Option(
+        "--show-completion",
+        metavar="SHELL",
+        help="Print a script for bash, zsh or fish.",
+    ),
     "version": typer.Option("--version", help="Print the version of this program."),
 }

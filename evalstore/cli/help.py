@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from evalstore.cli import output
 from evalstore.cli.plain_values import read_plain_values
 from evalstore.cli.unsuited_variables import ignore_unsuited
 from evalstore.cli.usage_errors import explain_usage
@@ -23,7 +24,12 @@ _UNLIMITED = 1_000
 """Characters of a summary, so that it is never cut."""
 _MANY = 12
 """More options than these are shown in sections; fewer are one list."""
-
+_ADVANCED = (
+    *("--sample", "--seed", "--shard", "--keep-going", "--max-age", "--remote", "--offline"),
+    *("--timeout", "--retries", "--max-time", "--threshold", "--baseline", "--executor"),
+    *("--workers", "--scheduler", "--join", "--message"),
+)
+"""The options that such a help only names; `-v` describes them, as docs/cli.md does."""
 
 _TYPE = re.compile(r" <[^<>]*>$")
 """The type that typer adds to the name of an argument."""
@@ -79,6 +85,7 @@ def write_options(parameters: list[Any], ctx: Any, formatter: Any) -> None:
     has_sections = len(parameters) > _MANY
     sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
     others: list[tuple[str, str]] = []
+    advanced: list[str] = []
     for parameter in parameters:
         parameter.show_envvar = False
         record = parameter.get_help_record(ctx)
@@ -87,11 +94,19 @@ def write_options(parameters: list[Any], ctx: Any, formatter: Any) -> None:
         if parameter.param_type_name == "argument":
             name, text = record
             sections["Arguments"].append((_TYPE.sub("", name), text))
+        elif has_sections and parameter.opts[-1] in _ADVANCED and not output.verbose:
+            advanced.append(parameter.opts[-1])
         elif has_sections and parameter.rich_help_panel:
             sections.setdefault(parameter.rich_help_panel, []).append(record)
         else:
             others.append(record)
-    for title, records in (*sections.items(), ("Options", others)):
+    for title, records in sections.items():
         if records:
             with formatter.section(title):
                 formatter.write_dl(records)
+    if advanced:
+        with formatter.section("Advanced (described with -v)"):
+            for line in output.wrap(", ".join(advanced), formatter.width - 2):
+                formatter.write(f"  {line}\n")
+    with formatter.section("Options"):
+        formatter.write_dl(others)

@@ -33,7 +33,7 @@ from evalstore.errors import (
 )
 
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager", "--wide")
-_VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
+_VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress", "--show-completion")
 
 
 @app.callback()
@@ -47,6 +47,11 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
     """
     if options.version:
         typer.echo(f"evalstore {__version__}")
+        raise typer.Exit(OK)
+    if options.show_completion:
+        from evalstore.cli.completion_scripts import completion_script
+
+        output.data_line(completion_script(options.show_completion, COMPLETING))
         raise typer.Exit(OK)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -115,8 +120,7 @@ def hoist(argv: Sequence[str]) -> list[str]:
 def commands() -> Callable[..., Any]:
     """Return all commands, created once however often a process calls `main`."""
     from evalstore.cli.commands import (  # noqa: F401
-        authoring,
-        bundle,
+        check,
         doctor,
         export,
         fsck,
@@ -124,7 +128,6 @@ def commands() -> Callable[..., Any]:
         history,
         import_,
         label,
-        mcp,
         remote,
         report,
         run,

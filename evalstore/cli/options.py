@@ -131,12 +131,6 @@ SELECTION: Table = {
     ),
 }
 """The options that select cases, models and answers."""
-SELECTION_OF_JUDGE: Table = {
-    **SELECTION,
-    "refresh": option("--refresh", help.REUSE, "Judge again what is judged."),
-    "max_age": option("--max-age", help.REUSE, "Ignore older judgements: 30d, 12h.", metavar="AGE"),
-}
-"""The same for `judge`, which asks nothing."""
 
 
 class OptionGroup:

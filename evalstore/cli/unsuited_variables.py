@@ -65,14 +65,8 @@ _RUN: Rules = {
 _JOINS = ("join", "until_eof", "concurrency", "json")
 """The options of a runner that joins a run; the others were chosen where it was begun."""
 RULES: Mapping[str, Rules] = {
-    "bundle": {
-        **dict.fromkeys(("exclude_tag", "allow_keys"), _is_not("action", "create")),
-        **dict.fromkeys(
-            ("since", "with_failures"), _any(_is_not("action", "create"), _has("exclude_tag"))
-        ),
-        "dry_run": _is_not("action", "unbundle"),
-    },
     "check": {
+        "into": _lacks("schema"),
         "format": lambda values: values["json"] or values["output_format"] != "table",
         "json": lambda values: values["format"] != "text",
         "output_format": lambda values: values["format"] != "text",
@@ -81,10 +75,8 @@ RULES: Mapping[str, Rules] = {
         "versus": lambda values: values["prompt"] is None and len(values["models"] or ()) != 1,
         "prompt": _lacks("versus"),
     },
-    "judge": _RUN,
     "label": {"remove": _has("verdict")},
     "log": {"graph": _has("file", "failures")},
-    "mcp": {"max_cost": _lacks("allow_run")},
     "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
     "push": {"with_failures": _has("exclude_tag")},
     "remote": {
@@ -100,6 +92,11 @@ RULES: Mapping[str, Rules] = {
         "json": lambda values: values["markdown"] or values["path"] == "-",
     },
     "run": _RUN,
+    "serve": {
+        "port": _has("mcp"),
+        "allow_run": _lacks("mcp"),
+        "max_cost": _any(_lacks("mcp"), _lacks("allow_run")),
+    },
     "status": _SELECTION,
     "trust": {
         "show": _has("paths"),

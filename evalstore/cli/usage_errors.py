@@ -29,11 +29,20 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """The messages of pydantic about a value, and ours."""
 
-_REPLACED = {
-    "fetch": "'evalstore pull --dry-run' says what a pull would copy",
-    "version": "'evalstore --version' prints the version of this program",
+GONE = {
+    "bundle": "push FILE.bundle', 'pull FILE.bundle' and 'fsck --remote FILE.bundle",
+    "completion": "--show-completion SHELL",
+    "explain": "ls checks NAME",
+    "fetch": "pull --dry-run",
+    "judge": "run --judge-only",
+    "mcp": "serve --mcp",
+    "merge": "pull FILE",
+    "new": "init FILE.md",
+    "schema": "check --schema",
+    "tui": "view",
+    "version": "--version",
 }
-"""What replaces the commands that are gone."""
+"""The commands that are gone, and what replaces each."""
 
 
 def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
@@ -61,7 +70,9 @@ def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
     """Return the error for a command that does not exist."""
     from evalstore.files.fields import nearest
 
-    hint = _REPLACED.get(name) or nearest(name, known) or "'evalstore --help' lists the commands"
+    if name in GONE:
+        return EvalstoreError(f"'evalstore {name}' is now 'evalstore {GONE[name]}'")
+    hint = nearest(name, known) or "'evalstore --help' lists the commands"
     return EvalstoreError(f"there is no command '{name}'", hint=hint)
 
 

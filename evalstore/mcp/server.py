@@ -114,7 +114,7 @@ def serve(location: Location, max_cost: float | None) -> None:
             raise
         raise EvalstoreError(
             f"the client cannot be reached: {_first(refused)}",
-            hint="an agent starts 'evalstore mcp' with pipes as stdin and stdout",
+            hint="an agent starts 'evalstore serve --mcp' with pipes as stdin and stdout",
         ) from refused
 
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import temporary_folder
-from evalstore.operations.bundle import unbundle
 from evalstore.operations.init import init
 from evalstore.operations.open_database import open_typed_database
 from evalstore.operations.open_remote import OpenRemote, open_typed
-from evalstore.operations.pull import PullReport, pull_from_database, pull_missing
+from evalstore.operations.pull import PullReport, pull, pull_from_database, pull_missing
 from evalstore.operations.remotes import absolute_address, allow_address
 from evalstore.planning.ignored_variables import warn_outside
 from evalstore.planning.open_project import open_store, open_workspace
@@ -89,7 +88,7 @@ def clone(
     def fill(folder: Path) -> PullReport:
         inside = Location(folder, warn=location.warn)
         if bundle:
-            return unbundle(inside, bundle, listener=listener)
+            return pull(inside, str(bundle), listener=listener)
         if files:
             return _fill(inside, address, files, listener)
         return _fill_from_database(inside, location, address, listener)
@@ -142,12 +141,12 @@ def _require_cloned(target: Path, directory: Path, address: str, bundle: Path | 
         _make(made, None if bundle else address)
         is_same = target.is_dir() and _read_made(target) == _read_made(made)
     if is_same and bundle:
-        lacking = unbundle(Location(target), bundle, dry_run=True).records
+        lacking = pull(Location(target), str(bundle), dry_run=True).records
         is_same = not any(lacking.values())
     if is_same:
         return
     same = (
-        f"'evalstore bundle unbundle {address}' gets"
+        f"'evalstore pull {address}' gets"
         if bundle
         else f"'evalstore remote add origin {address}' and 'evalstore pull' get"
     )

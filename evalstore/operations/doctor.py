@@ -192,7 +192,7 @@ def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:
     hint = None if level == "ok" else "'evalstore check' lists them with their lines"
     if not has_tests and not counts:
         folder = workspace.settings.paths["tests"]
-        hint = f"'evalstore new {folder}/hello.md' writes one"
+        hint = f"'evalstore init {folder}/hello.md' writes one"
         return DoctorFinding("files", level, "no tests yet", hint)
     message = f"{read if has_tests else 'no tests yet'}: {counts or 'no problems'}"
     return DoctorFinding("files", level, message, hint)

@@ -1,4 +1,4 @@
-"""The commands `explain` and `ls checks`: descriptions of check types."""
+"""`ls checks`: descriptions of check types."""
 
 from __future__ import annotations
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.display import short
 from evalstore.errors import EvalstoreError
+from evalstore.operations.open_database import is_place
 from evalstore.operations.open_remote import locate_remote
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.settled_cache import CACHE
 from evalstore.sharing.check_remote import RemoteCheck, check_remote
 from evalstore.sharing.progress import CopyListener
 from evalstore.store.fsck import Damage, check_store, repair_store
+from evalstore.store.location import is_url
 from evalstore.store.runs import LEFT_OUT
 from evalstore.store.tree_sizes import find_excessive
 
 if TYPE_CHECKING:
+    from evalstore.operations.bundle import BundleCheck
     from evalstore.planning.options import Location
 
 
@@ -72,8 +76,12 @@ class RemoteFsckReport:
 
 def fsck_remote(
     location: Location, name: str | None, listener: CopyListener | None = None
-) -> RemoteFsckReport:
-    """Check all files of a remote; raises `EvalstoreError` if it cannot be read."""
+) -> RemoteFsckReport | BundleCheck:
+    """Check all files of a remote, or a bundle; raises `EvalstoreError` if it cannot be read."""
+    if name is not None and not is_url(name) and is_place(location, name):
+        from evalstore.operations.bundle import verify_bundle
+
+        return verify_bundle(location.directory, Path(name), listener=listener)
     name, files = locate_remote(location, name)
     check = check_remote(files, listener or CopyListener())
     return RemoteFsckReport(name, files.address, check)

@@ -1,4 +1,4 @@
-"""The command `new`: writes a commented test file that can be run at once."""
+"""`init FILE.md`: writes a commented test file that can be run at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ The answer must name the capital of France and say nothing else about the countr
 - length: {max: 200}
 ~~~
 """
-SUFFIX = ".md"
 _IGNORED = "README.md"
 
 
@@ -59,14 +58,13 @@ class NewTest:
     """The command that runs it from the current folder."""
 
 
-def new_test(location: Location, path: str) -> NewTest:
+def new_test(location: Location, name: str) -> NewTest:
     """Write a commented test file; a file that exists is never overwritten.
 
-    `path` is relative to the current folder and must be inside the folder of tests; the suffix
-    `.md` is added when it is missing. Raises `EvalstoreError`.
+    `name` is relative to the current folder, and must be inside the folder of tests. Raises
+    `EvalstoreError`.
     """
     workspace = open_workspace(location)
-    name = path if path.endswith(SUFFIX) else path + SUFFIX
     file = Path(os.path.normpath(location.directory / name))
     _require_place(workspace, file, name)
     try:
@@ -94,7 +92,7 @@ def _require_place(workspace: WorkspaceFolder, file: Path, name: str) -> None:
     except ValueError as error:
         raise EvalstoreError(
             f"'{name}' is not in the folder of tests, '{prefix}'",
-            hint=f"write 'evalstore new {_example(workspace, folder, file)}'",
+            hint=f"write 'evalstore init {_example(workspace, folder, file)}'",
         ) from error
     if any(part.startswith(".") for part in inner.parts) or file.name == _IGNORED:
         raise EvalstoreError(

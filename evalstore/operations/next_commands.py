@@ -46,7 +46,7 @@ def first_commands(
     commands = [] if folder == os.curdir else [shlex.join(["cd", folder])]
     if needs_test:
         name = f"{tests}/{_free_name(workspace.folder('tests'))}.md"
-        commands.append(shlex.join(["evalstore", "new", name]))
+        commands.append(shlex.join(["evalstore", "init", name]))
     return [
         *commands,
         run_command(workspace.settings),

@@ -1,37 +1,42 @@
-"""Opens a remote that may be a database together with the store of the workspace.
+"""Opens a remote, or a database, a bundle or another store in its place, with our own store.
 
 What only a database needs is imported when one is opened, to keep other remotes quick.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError, RemoteError
+from evalstore.errors import EvalstoreError, NoWorkspaceError, RemoteError
+from evalstore.files.normal_path import normal_path
 from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.open_remote import OpenRemote, open_remote
+from evalstore.planning.ignored_variables import warn_before_opening
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.workspace.remote_names import is_database
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
+from evalstore.store.records import COPIED_TABLES
+from evalstore.workspace.remote_names import STORE, is_database
 from evalstore.workspace.remotes import find_remote, locate_database
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.sharing.differences import IdSource
     from evalstore.store import Store
-    from evalstore.store.location import DatabaseAddress
     from evalstore.workspace.settings import RemoteSettings
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDatabase:
-    """A database that is a remote, and the store of the workspace."""
+    """A database that is a remote, or another store, and the store of the workspace."""
 
     name: str
-    place: DatabaseAddress
+    place: StoreLocation
     database: Store | None
     """None where the tables are not made yet."""
     store: Store
@@ -50,6 +55,61 @@ class OpenDatabase:
 
             return nullcontext(ReachedIds({}))
         return self.database.snapshot_ids()
+
+
+def open_source(
+    location: Location, name: str | None, *, dry_run: bool
+) -> AbstractContextManager[OpenRemote | OpenDatabase]:
+    """Open what a pull reads: a remote, a bundle or another store; raises `EvalstoreError`."""
+    if name is None or not is_place(location, name):
+        return open_files_or_database(location, name, create=True)
+    from evalstore.operations.bundle import is_meant_as_bundle, open_bundle
+
+    if is_meant_as_bundle(location, name):
+        return open_bundle(location, name, create=not dry_run)
+    return _open_other_store(location, name, create=not dry_run)
+
+
+def is_place(location: Location, name: str) -> bool:
+    """Return whether a text in the place of a remote is a path or an address, and not its name."""
+    is_file = os.path.isfile(location.directory / name)  # noqa: PTH113 - also of impossible names
+    if not (is_file or is_url(name) or "/" in name or "." in name):
+        return False
+    with suppress(NoWorkspaceError):
+        return name not in open_workspace(location).settings.remotes
+    return True
+
+
+@contextmanager
+def _open_other_store(location: Location, name: str, *, create: bool) -> Iterator[OpenDatabase]:
+    """Open another store to copy its rows; it is never changed. Raises `EvalstoreError`."""
+    from evalstore.store.unchanged import open_unchanged
+
+    if not is_database(name) and (is_url(name) or (location.directory / name).is_dir()):
+        raise EvalstoreError(
+            f"'{name}' is neither a bundle nor a store",
+            hint=f"'evalstore remote add NAME {quote(name)}' makes it a remote with a name",
+        )
+    place = read_address(name) if is_url(name) else normal_path(location.directory, name)
+    if isinstance(place, DatabaseAddress):
+        warn_before_opening(open_workspace(location).root, location.warn, is_database=True)
+    with open_store(location, create=create) as store:
+        if _is_same(place, store.path):
+            raise EvalstoreError(
+                f"'{place}' is the store of this workspace", hint="name the other store"
+            )
+        with open_unchanged(place) as source:
+            with source.snapshot_ids() as theirs:
+                for table in COPIED_TABLES:  # one that is missing is an error of this store
+                    theirs.count(table, 1)
+            yield OpenDatabase(STORE, place, source, store)
+
+
+def _is_same(place: StoreLocation, opened: str) -> bool:
+    """Return whether a place is that of an open store, which `opened` names."""
+    if isinstance(place, Path):
+        return not is_url(opened) and place.exists() and place.samefile(opened)
+    return str(place) == opened
 
 
 @contextmanager

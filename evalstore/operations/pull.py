@@ -1,4 +1,4 @@
-"""The command `pull`: copy from a remote what the store does not have."""
+"""The command `pull`: copy from a remote, a bundle or another store what the store lacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.operations.open_database import OpenDatabase, open_files_or_database
+from evalstore.operations.open_database import OpenDatabase, open_source
 from evalstore.operations.push import count_kinds
 from evalstore.sharing.differences import count_by_table, find_missing
 from evalstore.sharing.layout import require_remote
@@ -55,6 +55,11 @@ class PullReport:
     left_out: Sequence[LeftOut] = field(default=(), metadata={"json_name": "leftOut"})
     """Pushes that do not count, of which nothing is copied."""
 
+    @property
+    def store(self) -> str:
+        """Return the path or the address of the other store, where one was read."""
+        return self.address
+
 
 def pull(
     location: Location,
@@ -65,10 +70,11 @@ def pull(
 ) -> PullReport:
     """Copy all rows of a remote that the store does not have; each is checked before it is stored.
 
-    Raises `EvalstoreError`, and then the rows that were stored until then stay; the next pull
-    goes on from there.
+    In the place of its name, a path or an address names a bundle or another store. Raises
+    `EvalstoreError`, and then the rows that were stored until then stay; the next pull goes on from
+    there.
     """
-    with open_files_or_database(location, remote, create=True) as opened:
+    with open_source(location, remote, dry_run=dry_run) as opened:
         if isinstance(opened, OpenDatabase):
             return pull_from_database(opened, dry_run=dry_run, listener=listener)
         return pull_missing(opened, dry_run=dry_run, listener=listener)
@@ -99,7 +105,7 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
 def pull_from_database(
     opened: OpenDatabase, *, dry_run: bool, listener: CopyListener | None
 ) -> PullReport:
-    """Copy all rows of an open database that its store does not have; raises `EvalstoreError`."""
+    """Copy all rows of an open database or store that its store lacks; raises `EvalstoreError`."""
     from evalstore.sharing.merge import copy_records
 
     with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
@@ -113,7 +119,7 @@ def pull_from_database(
         opened.store,
         missing,
         listener or CopyListener(),
-        opened.database.path,
+        opened.address,
     )
     report.records = count_kinds(copied.stored)
     report.bytes_received = copied.size

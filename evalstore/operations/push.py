@@ -1,4 +1,4 @@
-"""The command `push`: copies to a remote what it does not have."""
+"""The command `push`: copies to a remote what it does not have, or writes a bundle."""
 
 from __future__ import annotations
 
@@ -7,24 +7,34 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.display import plural, short
-from evalstore.errors import EvalstoreError, StoreError
-from evalstore.operations.open_database import OpenDatabase, open_files_or_database
+from evalstore.errors import EvalstoreError, RemoteError, StoreError
+from evalstore.operations.open_database import OpenDatabase, is_place, open_files_or_database
 from evalstore.operations.open_remote import OpenRemote
+from evalstore.operations.output_paths import require_writable
 from evalstore.operations.push_notes import note_excluded_tags, note_own_name
-from evalstore.operations.pushed_rows import choose_rows, count_excluded_runs, find_missing_rows
+from evalstore.operations.pushed_rows import (
+    ChosenRows,
+    choose_rows,
+    count_excluded_runs,
+    find_missing_rows,
+)
+from evalstore.operations.since import choose_since
 from evalstore.operations.user_name import name_of_writer
-from evalstore.planning.open_project import open_workspace
+from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.sharing.differences import count_by_table
+from evalstore.sharing.index_cache import IndexCache
 from evalstore.sharing.indexes import IndexHeader
 from evalstore.sharing.layout import is_remote, make_remote
 from evalstore.sharing.progress import CopyListener
 from evalstore.sharing.push import SecretsError, push_records, refuse_secrets
 from evalstore.sharing.secret_scan import FoundSecret, SecretScan
 from evalstore.workspace.env_files import variables_of
+from evalstore.workspace.remote_names import BUNDLE
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -52,6 +62,24 @@ class PushReport:
     versions of tests."""
 
 
+@dataclass(slots=True)
+class BundleReport(PushReport):
+    """A bundle that was written; `address` is its file."""
+
+    presumes: Sequence[str] = ()
+    """The ids of the runs that a store must have already."""
+
+    @property
+    def file(self) -> str:
+        """Return the path of the bundle."""
+        return self.address
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the bundle."""
+        return self.bytes_sent
+
+
 def push(
     location: Location,
     remote: str | None = None,
@@ -68,8 +96,20 @@ def push(
     With `since`, a revision, only the runs after it and what belongs to them. What has to do with
     cases with excluded tags stays here, with all runs that have such cases. An empty or missing
     folder becomes a remote, and a database without tables gets them. Raises `EvalstoreError`, also
-    when there are keys in what would be pushed, unless `allow_keys`.
+    when there are keys in what would be pushed, unless `allow_keys`. In the place of a name, the
+    path of a bundle has all rows written to it.
     """
+    if remote is not None and is_place(location, remote):
+        _require_bundle(location, remote, dry_run=dry_run)
+        return create_bundle(
+            location,
+            Path(remote),
+            since=since,
+            exclude_tags=exclude_tags,
+            with_failures=with_failures,
+            allow_keys=allow_keys,
+            listener=listener,
+        )
     with open_files_or_database(location, remote, to_push=not dry_run, may_lack=True) as opened:
         chosen = choose_rows(
             location,
@@ -93,6 +133,86 @@ def push(
         if not dry_run:
             note_excluded_tags(open_workspace(location), opened.name, exclude_tags)
         return report
+
+
+def _require_bundle(location: Location, file: str, *, dry_run: bool) -> None:
+    """Raise `EvalstoreError` unless a push may write a bundle at a path."""
+    from evalstore.operations.bundle import is_meant_as_bundle
+
+    if not is_meant_as_bundle(location, file):
+        raise EvalstoreError(
+            f"'{file}' is neither a remote nor a bundle",
+            hint="the name of a bundle ends with .bundle; 'evalstore remote add NAME ADDRESS' adds "
+            "a remote",
+        )
+    if dry_run:
+        raise EvalstoreError(
+            "'--dry-run' is for remotes: a bundle has all results", hint="leave it out"
+        )
+
+
+def create_bundle(
+    location: Location,
+    file: Path,
+    *,
+    since: str | None = None,
+    exclude_tags: Sequence[str] = (),
+    with_failures: bool = False,
+    allow_keys: bool = False,
+    listener: CopyListener | None = None,
+) -> BundleReport:
+    """Write all rows of the store to a bundle; failed calls only `with_failures`.
+
+    With `since`, a revision, only the runs after it, without what it and earlier runs reach; with
+    `exclude_tags`, nothing that has to do with cases with these tags. A file at the path is
+    replaced. Raises `EvalstoreError`, and then no bundle is written.
+    """
+    from evalstore.sharing.bundle_files import BundleDescription, is_bundle
+    from evalstore.sharing.bundle_writer import BundleWriter
+
+    path = location.directory / file
+    require_writable(path, file)
+    if path.exists() and path.stat().st_size and not is_bundle(path):
+        raise RemoteError(
+            f"'{file}' is another file, not a bundle, so it is not replaced",
+            hint="name a file that does not exist yet, such as results.bundle",
+        )
+    if since is not None and exclude_tags:
+        raise EvalstoreError(
+            "'--since' cannot be combined with '--exclude-tag' in a bundle",
+            hint="the earlier runs, which the bundle would presume, may have such cases",
+        )
+    with open_store(location) as store:
+        runs = None
+        if since is not None:
+            runs = choose_since(store, since, with_failures=with_failures)
+            if not runs.later:
+                raise RemoteError(
+                    f"there is no run after '{since}', so the bundle would be empty",
+                    hint="'evalstore log' lists the runs",
+                )
+        presumes = sorted(id.hex() for id in runs.earlier) if runs else []
+        created = max(now(), 0)  # a clock may be wrong
+        description = BundleDescription(name_of_writer(location.directory), created, presumes)
+        with (
+            BundleWriter.open(path, description) as files,
+            IndexCache.open(None, str(path)) as cache,
+        ):
+            make_remote(files)
+            opened = OpenRemote(BUNDLE, str(path), files, cache, store)
+            if runs:
+                chosen = ChosenRows(runs.reach_beyond())
+            else:
+                chosen = choose_rows(
+                    location, opened, exclude_tags=exclude_tags, with_failures=with_failures
+                )
+            rows = find_missing_rows(opened, chosen, with_failures=with_failures)
+            excluded_runs = count_excluded_runs(opened, chosen)
+            write_missing(location, opened, rows, listener, allow_keys=allow_keys, verb="written")
+    counts, size = count_kinds(count_by_table(rows)), path.stat().st_size
+    return BundleReport(
+        BUNDLE, str(file), counts, size, excluded_runs=excluded_runs, presumes=presumes
+    )
 
 
 def _read(opened: OpenRemote, *, dry_run: bool) -> None:

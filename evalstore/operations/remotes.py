@@ -205,7 +205,7 @@ def _measure(opened: OpenRemote | OpenDatabase) -> int:
     if isinstance(opened, OpenDatabase):
         from evalstore.store.inspection import inspect_database
 
-        return inspect_database(opened.place).size or 0
+        return inspect_database(read_database(opened.address)).size or 0
     names = {push.name for push in opened.cache.list_pushes()}
     indexes = sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
     return opened.cache.records.count_bytes() + indexes

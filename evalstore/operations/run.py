@@ -1,4 +1,4 @@
-"""The commands `run` and `judge`: carry out the plan, and record the run."""
+"""The command `run`: carry out the plan, and record the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `schema`: the JSON Schemas of the files that evalstore reads."""
+"""`check --schema`: the JSON Schemas of the files that evalstore reads."""
 
 from __future__ import annotations
 

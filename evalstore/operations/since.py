@@ -1,4 +1,4 @@
-"""The runs after a revision, for `push --since` and `bundle create --since`."""
+"""The runs after a revision, for `push --since`."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def bounds_of(
 ) -> tuple[AgeLimit, AgeLimit]:
     """Return the age limits of answers and of judgements; raises `EvalstoreError`.
 
-    Options of the command line limit answers, those of `judge` judgements; the settings limit
+    Options of the command line limit answers, with `judge_only` judgements; the settings limit
     answers. `begun` is when the run began: its own results count even when it refreshes.
     """
     from_options = EVER

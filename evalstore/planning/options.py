@@ -74,9 +74,9 @@ class SelectionOptions:
     """`i/n`"""
     limit: int | None = None
     refresh: bool = False
-    """Stored answers do not count; in `judge`, stored judgements."""
+    """Stored answers do not count; with `--judge-only`, stored judgements."""
     max_age: str | None = None
-    """Older answers do not count; in `judge`, older judgements."""
+    """Older answers do not count; with `--judge-only`, older judgements."""
     retry_errors: bool = False
     """Only failed calls and undecided judgements."""
     offline: bool = False

@@ -120,7 +120,7 @@ def resolve_scope(
     begun: float = math.inf,
     settled: SettledParts | None = None,
 ) -> Scope:
-    """Return the scope of a command (`judge` with `judge_only`); `begun` is when the run began.
+    """Return the scope of a command; `begun` is when the run began.
 
     `settled` are parts for which it has nothing to do; those that share a question with other
     cases are not left out.

@@ -148,7 +148,7 @@ class BundleFiles:
     def _unchangeable(self) -> RemoteError:
         return RemoteError(
             f"the bundle '{self.address}' cannot be changed",
-            hint=f"'evalstore bundle create {self.address}' writes it again",
+            hint=f"'evalstore push {self.address}' writes it again",
         )
 
     def _require_known(self, version: object) -> None:
@@ -192,8 +192,7 @@ class BundleFiles:
         if self._bytes(0, 4) not in (_LOCAL_START, b""):
             raise RemoteError(
                 f"'{self.address}' is not a bundle",
-                hint="'evalstore bundle create FILE' makes one, 'evalstore merge FILE' reads a "
-                "store",
+                hint="'evalstore push FILE.bundle' makes one",
             )
         if len(tail) < _END.size + DIGEST_SIZE or not tail.startswith(_END_START):
             raise self._damaged("it does not end where it should")
@@ -242,6 +241,15 @@ def is_bundle(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return find_format(file) is not None
+    except OSError:
+        return False
+
+
+def begins_like_bundle(path: Path) -> bool:
+    """Return whether a file begins like a bundle, which may be damaged."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == _LOCAL_START
     except OSError:
         return False
 

@@ -10,11 +10,11 @@ from evalstore.errors import RemoteError, StoreMissingError
 from evalstore.store import Store
 
 if TYPE_CHECKING:
-    from evalstore.store.location import DatabaseAddress
+    from evalstore.store.location import StoreLocation
 
 
 @contextmanager
-def open_database(address: DatabaseAddress, *, create: bool = False) -> Iterator[Store]:
+def open_database(address: StoreLocation, *, create: bool = False) -> Iterator[Store]:
     """Open a database that is a remote; its tables are never migrated.
 
     With `create`, tables that are missing are made. Raises `StoreError` when it cannot be used,

@@ -131,7 +131,7 @@ class PackReader:
     def _repair(self, pack: IndexedPack) -> str:
         """Return how to repair the remote; nothing of the pack was stored."""
         if isinstance(self._files, BundleFiles):
-            return "have the bundle made again; 'evalstore bundle verify' lists what is wrong"
+            return "have the bundle made again; 'evalstore fsck --remote FILE' lists what is wrong"
         names = [pack_name(pack.digest)]
         for name in self._cache.records.list_indexes(pack.digest):
             names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]

@@ -73,7 +73,7 @@ def _iterate_whole(store: Store, ids: MissingIds) -> Iterator[CheckedRecord]:
             raise StoreError(
                 f"the store is damaged, so its rows are not copied: {kind} {id} refers to "
                 f"{target}, which is not there",
-                hint="'evalstore fsck' lists what is missing; pull or merge it, or remove what "
+                hint="'evalstore fsck' lists what is missing; pull it, or remove what "
                 "refers to it with 'evalstore fsck --repair'",
             )
         yield from batch

@@ -7,6 +7,10 @@ import re
 from evalstore.store.location import is_url
 
 DEFAULT_REMOTE = "origin"
+BUNDLE = "bundle"
+"""What reports have for a bundle in the place of the name of a remote."""
+STORE = "store"
+"""The same for another store."""
 CACHES = "remotes"
 """The folder in `.evalstore` with copies of the indexes of remotes."""
 REMOTE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}"

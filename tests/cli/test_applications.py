@@ -81,7 +81,14 @@ def trust(*models: str) -> None:
 @pytest.mark.parametrize(
     "argv",
     [
-        *(["check"], ["status"], ["status", "--explain"], ["run", "-n"], ["run"], ["judge"]),
+        *(
+            ["check"],
+            ["status"],
+            ["status", "--explain"],
+            ["run", "-n"],
+            ["run"],
+            ["run", "--judge-only"],
+        ),
         *(["run", "-m", "bot"], ["run", "--refresh"], ["run", "--retry-errors"], ["doctor"]),
         *(["ls", "models"], ["ls", "cases"], ["log"], ["show"], ["diff"], ["stats"], ["fsck"]),
         *(["grep", "x"], ["run", "-J", "bot"], ["run", "--offline"], ["trust", "apps/bot.py"]),

@@ -1,4 +1,4 @@
-"""`completion`: what a shell needs to complete commands and options."""
+"""`--show-completion`: what a shell needs to complete commands and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from evalstore.cli import bash_completion, completions
+from evalstore.cli import completion_scripts, completions
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from tests.builders import tree
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.extended
     ],
 )
 def test_it_prints_the_script_of_a_shell(evalstore: Evalstore, shell: str, words: str) -> None:
-    ran = evalstore("completion", shell)
+    ran = evalstore("--show-completion", shell)
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert words in ran.stdout
     assert "_EVALSTORE_COMPLETE=complete_" in ran.stdout
@@ -46,13 +46,13 @@ def test_it_prints_the_script_of_a_shell(evalstore: Evalstore, shell: str, words
 def test_a_script_is_not_wrapped(
     evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, shell: str
 ) -> None:
-    wide = evalstore("completion", shell).stdout
+    wide = evalstore("--show-completion", shell).stdout
     monkeypatch.setenv("COLUMNS", "40")
-    assert evalstore("completion", shell).stdout == wide
+    assert evalstore("--show-completion", shell).stdout == wide
 
 
 def test_it_wants_a_shell_it_knows(evalstore: Evalstore) -> None:
-    assert evalstore("completion", "tcsh").exit_code == 2
+    assert evalstore("--show-completion", "tcsh").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def words_of_readline(line: str) -> list[str]:
 
 
 PROGRAM = Path(sys.executable).with_name("evalstore")
-PRINTED = f'eval "$({PROGRAM} completion bash)"'
+PRINTED = f'eval "$({PROGRAM} --show-completion bash)"'
 """How a user loads the script: the program prints it."""
 
 
-def completed(line: str, folder: Path, functions: str = bash_completion.SCRIPT) -> list[str]:
+def completed(line: str, folder: Path, functions: str = completion_scripts.BASH) -> list[str]:
     """What bash offers at the end of a line."""
     words = " ".join(map(shlex.quote, words_of_readline(line)))
     script = SCRIPT.format(
@@ -118,7 +118,8 @@ def completed(line: str, folder: Path, functions: str = bash_completion.SCRIPT) 
         ("evalstore ls cases --tag w", ["weather"]),
         ("evalstore show @", ["@", "@~1", "@work"]),
         ("evalstore ls -o cs", ["csv"]),
-        ("evalstore explain containsA", ["containsAll", "containsAny"]),
+        ("evalstore ls checks containsA", ["containsAll", "containsAny"]),
+        ("evalstore check --schema fr", ["frontmatter"]),
     ],
 )
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -223,8 +224,6 @@ def test_no_name_is_evaluated_by_zsh(workspace: Path) -> None:
 
 
 def test_names_that_need_no_workspace_are_completed() -> None:
-    assert completions.checks("containsA") == ["containsAll", "containsAny"]
-    assert completions.schemas("fr") == ["frontmatter"]
     assert completions.groups("model,t") == ["model,tag"]
     assert "model,model" not in completions.groups("model,m")
 
@@ -235,7 +234,7 @@ def test_names_that_need_no_workspace_are_completed() -> None:
 def test_the_script_is_valid_for_its_shell(evalstore: Evalstore, shell: str, option: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    script = evalstore("completion", shell).stdout
+    script = evalstore("--show-completion", shell).stdout
     done = subprocess.run([shell, option], input=script, text=True, check=False)
     assert done.returncode == 0
 
@@ -306,7 +305,7 @@ OFFERED = [
 def test_fish_offers_what_the_program_knows(
     prompted: Path, evalstore: Evalstore, line: str, values: list[str]
 ) -> None:
-    script = evalstore("completion", "fish").stdout
+    script = evalstore("--show-completion", "fish").stdout
     assert sorted(name.partition("\t")[0] for name in offered_by_fish(script, line)) == values
 
 
@@ -334,13 +333,13 @@ def test_bash_offers_it_as_well(prompted: Path, line: str, values: list[str]) ->
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 def test_summaries_of_commands_are_whole(workspace: Path, evalstore: Evalstore) -> None:
-    shown = offered_by_fish(evalstore("completion", "fish").stdout, "evalstore di")
+    shown = offered_by_fish(evalstore("--show-completion", "fish").stdout, "evalstore di")
     assert shown == ["diff\tShow what broke, was fixed or changed between two runs."]
 
 
 def test_files_are_not_offered_as_rows_by_any_shell(evalstore: Evalstore) -> None:
     for shell in ("bash", "zsh", "fish"):
-        assert "*::*" in evalstore("completion", shell).stdout
+        assert "*::*" in evalstore("--show-completion", shell).stdout
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -364,7 +363,7 @@ def test_no_name_ends_the_quote_or_is_expanded_in_it(word: str, offered: tuple[s
     names = shlex.join(HOSTILE)
     line = shlex.quote(f"evalstore show {word}")
     script = (
-        f"fake() {{ printf '%s\\n' {names}; }}\n{bash_completion.SCRIPT}\n"
+        f"fake() {{ printf '%s\\n' {names}; }}\n{completion_scripts.BASH}\n"
         f"COMP_LINE={line} COMP_POINT={len('evalstore show ') + 1} COMP_CWORD=2\n"
         f"COMP_WORDS=(evalstore show {shlex.quote(word)})\n"
         "_evalstore_completion fake\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n"

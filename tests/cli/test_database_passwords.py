@@ -60,7 +60,7 @@ READING = (
     *("status", "status --json", "log", "log --json", "show @", "show @ --json", "diff", "stats"),
     *("grep Cold", "ls runs", "ls models", "fsck", "check", "doctor --no-ping", "doctor --json"),
     *("export -o all.json", "export --format otlp -o spans.json", "report -o all.html"),
-    *("export --format inspect -o inspect", "bundle create all.bundle", "trust --list"),
+    *("export --format inspect -o inspect", "push all.bundle", "trust --list"),
 )
 
 
@@ -147,7 +147,7 @@ def test_a_password_is_nowhere(
 
 def test_a_wrong_password_is_not_repeated(url: str, run: Run) -> None:
     wrong = url.replace(WRITTEN, f"not-{SECRET}")
-    for command in ("run", "status", "merge other.db", "fsck", "init w"):
+    for command in ("run", "status", "pull other.db", "fsck", "init w"):
         exit_code, words = run("-v", "--store", wrong, *command.split())
         assert exit_code == STORE_UNUSABLE, command
         assert "does not accept this user: " in words
@@ -161,7 +161,7 @@ def test_an_address_that_is_malformed_is_not_repeated(malformed: str, run: Run) 
     for command in ("status", "run", "log", "init w", "doctor --no-ping", "check"):
         exit_code, words = run("-v", "--store", malformed, *command.split())
         assert (exit_code in (USAGE, STORE_UNUSABLE)) or command == "check", (command, words)
-    assert run("merge", malformed)[0] == USAGE
+    assert run("pull", malformed)[0] == USAGE
     assert run("--set", f"store={malformed}", "status")[0] != OK
     if malformed.startswith("postgresql://"):
         for at_another_place in ("remote add x", "push", "pull", "clone", "show", "import"):
@@ -176,11 +176,11 @@ def test_an_address_that_is_malformed_is_not_repeated(malformed: str, run: Run) 
 
 @pytest.mark.parametrize("unreachable", UNREACHABLE)
 def test_an_address_where_nobody_answers_is_shown_without_it(unreachable: str, run: Run) -> None:
-    for command in ("status", "run", "merge other.db", "fsck"):
+    for command in ("status", "run", "pull other.db", "fsck"):
         exit_code, words = run("-v", "--store", unreachable, *command.split())
         assert exit_code == STORE_UNUSABLE, words
         assert "'postgresql://ann@127.0.0.1:1/db" in words
-    run("merge", unreachable)
+    run("pull", unreachable)
     run.look()
 
 

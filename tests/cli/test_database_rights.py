@@ -32,11 +32,16 @@ READING = (
         "export --format jsonl -o -",
         "export --format junit -o -",
     ),
-    *("report -o out.html", "report --markdown", "bundle create out.bundle", "trust --list"),
+    *("report -o out.html", "report --markdown", "push out.bundle", "trust --list"),
 )
 WRITING = (
-    *("run", f"label {OSLO} pass --as Ada", "judge --refresh", "run --executor processes"),
-    *("grep Cold", "run --refresh", "run --max-cost 1", "merge other.db", "push", "pull"),
+    *(
+        "run",
+        f"label {OSLO} pass --as Ada",
+        "run --judge-only --refresh",
+        "run --executor processes",
+    ),
+    *("grep Cold", "run --refresh", "run --max-cost 1", "pull other.db", "push", "pull"),
 )
 FOUR = "SELECT, INSERT, UPDATE, DELETE"
 _names = count()

@@ -305,8 +305,8 @@ def test_a_workspace_without_tests_is_no_error_and_the_hint_writes_one(
     ran = evalstore("doctor", "--no-ping")
     assert ran.exit_code == 0
     at = lines(ran.stdout).index("warn  files  no tests yet")
-    assert lines(ran.stdout)[at + 1] == "  hint: 'evalstore new tests/hello.md' writes one"
-    assert evalstore("new", "tests/hello.md").exit_code == 0
+    assert lines(ran.stdout)[at + 1] == "  hint: 'evalstore init tests/hello.md' writes one"
+    assert evalstore("init", "tests/hello.md").exit_code == 0
     assert "ok  files  1 test file, 1 case: no problems" in lines(
         evalstore("doctor", "--no-ping").stdout
     )

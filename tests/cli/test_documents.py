@@ -24,7 +24,7 @@ COMMANDS = [
     ["run"],
     ["run", "-n"],
     ["status", "--offline", "--changed"],
-    ["judge"],
+    ["run", "--judge-only"],
     ["diff"],
     ["diff", "@~1", "@", "--answers"],
     ["stats"],
@@ -49,7 +49,11 @@ COMMANDS = [
 def name_of(command: Sequence[str]) -> str:
     """What the schema of a command's document is called."""
     name = " ".join(command[:2]) if command[0] == "ls" else command[0]
-    name = "status" if "-n" in command and command[0] in ("run", "judge") else name
+    name = "status" if "-n" in command and command[0] == "run" else name
+    if name == "ls checks" and len(command) > 2:
+        name = "ls checks NAME"
+    if command[0] == "init" and command[-1].endswith(".md"):
+        name = "init FILE.md"
     if tuple(command[:2]) in (("remote", "add"), ("remote", "show"), ("remote", "gc")):
         name = " ".join(command[:2])
     for option in ("--failures", "--full"):

@@ -220,10 +220,10 @@ def test_a_remote_excludes_tags_by_itself(
 
 
 def test_a_bundle_excludes_tags(shared: Path, evalstore: Evalstore) -> None:
-    written = evalstore("bundle", "create", "some.bundle", "--exclude-tag", "private")
-    assert written.stdout.startswith("wrote 1 answer, 1 judgement, 6 other versions to ")
+    written = evalstore("push", "some.bundle", "--exclude-tag", "private")
+    assert written.stdout.startswith("pushed 1 answer, 1 judgement, 6 other versions to ")
     assert written.stderr == f"4 runs stay here: they {EXCLUDED}"
-    refused = evalstore("bundle", "create", "b", "--exclude-tag", "private", "--since", "@~1")
+    refused = evalstore("push", "b.bundle", "--exclude-tag", "private", "--since", "@~1")
     assert refused.exit_code == 2
     assert "cannot be combined with '--exclude-tag' in a bundle" in refused.stderr
 

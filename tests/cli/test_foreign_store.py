@@ -87,7 +87,7 @@ def test_a_merge_names_the_store_that_lacks_a_table(
     for suffix in ("-wal", "-shm"):
         assert not Path(f"{foreign}{suffix}").exists()
     execute(other, "DROP TABLE failures")
-    merged = evalstore("merge", str(other))
+    merged = evalstore("pull", str(other))
     assert merged.exit_code == STORE_UNUSABLE
     assert f"error: the store '{other}' is damaged: no such table: failures" in merged.stderr
     assert str(foreign) not in merged.stderr

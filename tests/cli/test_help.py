@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore import __version__
+from evalstore.cli import output
 from evalstore.cli.app import GROUPS
 from evalstore.cli.examples import EXAMPLES
 from evalstore.cli.main import commands, hoist, main
@@ -23,8 +24,9 @@ PROGRAM: Any = commands()
 VISIBLE = {name for name, command in PROGRAM.commands.items() if not command.hidden}
 
 
-def help_of(name: str) -> str:
+def help_of(name: str, *, verbose: bool = False) -> str:
     """What `evalstore NAME --help` prints in 80 columns; an empty name is `evalstore` itself."""
+    output.verbose = verbose
     group = PROGRAM
     command = group.commands[name] if name else group
     width = {"max_content_width": 80, "terminal_width": 80}
@@ -52,19 +54,9 @@ def test_every_command_is_in_one_group() -> None:
 def test_commands_are_listed_in_groups_that_begin_with_the_first_steps() -> None:
     page = help_of("")
     titles = re.findall(r"^(\w+):$", page, re.MULTILINE)
-    assert titles == ["Options", "Start", "Everyday", "History", "Sharing", "Reference", "Upkeep"]
+    assert titles == ["Options", "Start", "Everyday", "History", "Sharing", "Upkeep"]
     listed = page.partition("\nStart:\n")[2]
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == NAMES
-
-
-def test_the_options_that_several_commands_share_are_about_the_command() -> None:
-    for name, text, age in (
-        ("status", "Ask again what is stored.", "Ignore older answers"),
-        ("run", "Ask again what is stored.", "Ignore older answers"),
-        ("judge", "Judge again what is judged.", "Ignore older judgements"),
-    ):
-        assert re.search(rf"^  --refresh +{text}$", help_of(name), re.MULTILINE)
-        assert re.search(rf"^  --max-age AGE +{age}: ", help_of(name), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +100,7 @@ def test_the_version_has_an_option_as_elsewhere(evalstore: Evalstore) -> None:
 
 @pytest.mark.parametrize("name", ["", *NAMES])
 def test_no_help_is_cut_at_80_columns(name: str) -> None:
-    page = help_of(name)
+    page = help_of(name, verbose=True)
     rest = page.partition("\n\n")[2]
     assert not re.search(r"(\.\.\.|…)$", rest, re.MULTILINE)
     assert all(len(line) <= 80 for line in page.splitlines())
@@ -116,12 +108,38 @@ def test_no_help_is_cut_at_80_columns(name: str) -> None:
         assert one_line(text) in one_line(rest), "a word is cut, or the text is not whole"
 
 
-@pytest.mark.parametrize("name", ["status", "run", "judge"])
+def test_few_commands_are_to_be_known() -> None:
+    assert len(NAMES) <= 24
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_a_command_fits_on_a_screen_of_60_lines(name: str) -> None:
+    assert len(help_of(name).splitlines()) <= 60
+
+
+@pytest.mark.parametrize("name", ["status", "run"])
+def test_a_long_help_only_names_advanced_options_which_v_describes(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([name, "--help"]) == 0
+    short, _, rest = capsys.readouterr().out.partition("\nAdvanced (described with -v):\n")
+    named = re.findall(r"--[a-z-]+", rest.partition("\n\n")[0])
+    assert main([name, "--help", "-v"]) == 0
+    long = capsys.readouterr().out
+    for parameter in PROGRAM.commands[name].params:
+        if parameter.param_type_name == "option" and not parameter.hidden:
+            described = rf"(?m)^  (-., )?(--lf, )?{parameter.opts[-1]}\b"
+            assert re.search(described, long)
+            assert bool(re.search(described, short)) == (parameter.opts[-1] not in named)
+    assert {"--seed", "--shard", "--max-age"} <= {*named}
+
+
+@pytest.mark.parametrize("name", ["status", "run"])
 def test_the_help_of_commands_with_many_options_has_sections(name: str) -> None:
-    titles = re.findall(r"^([A-Z][\w ]+):$", help_of(name), re.MULTILINE)
-    sections = ["Arguments", "Models", "Selection", "Stored results", "Limits"]
-    sections += ["Gate", "Execution"] * (name != "status") + ["Output", "Options"]
-    sections += ["Examples"]
+    titles = re.findall(r"^([A-Z][\w ()-]+):$", help_of(name), re.MULTILINE)
+    sections = ["Arguments", "Models", "Selection", "Stored results"]
+    sections += ["Limits", "Gate", "Execution"] * (name != "status") + ["Output"]
+    sections += ["Advanced (described with -v)", "Options", "Examples"]
     assert titles == sections
     options = help_of(name).partition("\nOptions:\n")[2].partition("\nExamples:\n")[0]
     listed = re.findall(r"^  (-.*?)  ", options, re.MULTILINE)

@@ -39,14 +39,14 @@ def test_a_command_warns_of_them_once_and_does_not_use_them(
     assert not (workspace / "other.db").exists()
 
 
-@pytest.mark.parametrize("command", ["log", "merge {}", "init"])
+@pytest.mark.parametrize("command", ["log", "pull {}", "init"])
 def test_where_the_store_needs_a_password_one_in_the_file_is_warned_of(
     evalstore: Evalstore, workspace: Path, postgresql_server: PostgreSQLServer, command: str
 ) -> None:
     user = f"keeper_{command.partition(' ')[0]}"
     with postgresql_server.needing_password(user, "s3cret") as url:
         place = url.replace(f"{user}:s3cret@", f"{user}@")
-        store = () if "merge" in command else ("--store", place)
+        store = () if "pull" in command else ("--store", place)
         ran = evalstore(*store, *command.format(place).split())
     assert ran.exit_code == 6
     *warnings, error, hint = ran.stderr.splitlines()

@@ -230,7 +230,7 @@ def test_a_label_counts_whatever_is_judged_again(
     ran: Any, documents: Any, evalstore: Evalstore, option: str
 ) -> None:
     documents("label", OSLO, "pass", "--as", "Ada")
-    evalstore("judge", option)
+    evalstore("run", "--judge-only", option)
     assert verdicts(documents("run"))["city=Oslo"] == "pass"
 
 

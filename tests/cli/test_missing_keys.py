@@ -84,7 +84,7 @@ def test_an_evaluator_without_its_key_ends_a_run(
 ) -> None:
     calls.side_effect = _open
     assert evalstore("run").exit_code == 1
-    ran = evalstore("judge", "-J", MINI)
+    ran = evalstore("run", "--judge-only", "-J", MINI)
     assert (ran.exit_code, ran.stderr) == (
         2,
         f"error: OPENAI_API_KEY is not set, so '{MINI}' cannot be called\n{SET_OPENAI}",

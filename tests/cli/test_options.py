@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from evalstore.cli.app import app
-from evalstore.cli.commands.run import MODE, MODE_OF_RUN, RUN, Mode
+from evalstore.cli.commands.run import MODE, RUN, Mode
 from evalstore.cli.global_options import GLOBAL, GlobalOptions
 from evalstore.cli.main import commands
 from evalstore.cli.options import SELECTION, OptionGroup, grouped, selection
@@ -17,7 +17,7 @@ from evalstore.planning.options import RunOptions, SelectionOptions
 GROUPS = {
     "selection": (SelectionOptions, SELECTION),
     "run": (RunOptions, RUN),
-    "mode": (Mode, MODE_OF_RUN),
+    "mode": (Mode, MODE),
     "global": (GlobalOptions, GLOBAL),
 }
 SELECTING = """
@@ -27,7 +27,7 @@ SELECTING = """
 """
 RUNNING = """
     -j 1 --timeout 0.5 --retries 2 --threshold 1 --fail-on none --max-cost 2.5 --max-time 3 -y -x
-    --message note --executor dask --workers 7 --scheduler local
+    --message note --executor dask --workers 7 --scheduler local --judge-only
 """
 
 
@@ -91,6 +91,7 @@ def test_options_of_a_run_arrive_in_their_fields() -> None:
         executor="dask",
         workers=7,
         scheduler="local",
+        judge_only=True,
     )
 
 
@@ -128,6 +129,8 @@ def test_a_command_with_groups_is_called_with_their_objects_and_its_own_options(
         exports=None,
         remote=None,
         json=False,
+        join=None,
+        until_eof=False,
         limit=4,
     )
     assert calls == [(SelectionOptions(tags=("a",)), Mode(watch=True), 4)]

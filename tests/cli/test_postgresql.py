@@ -27,7 +27,7 @@ COMMANDS = (
     "label tests/weather.md::city=Oslo pass --as Ada",
     "label tests/weather.md::city=Rome fail --as Bob",
     "label tests/weather.md::city=Rome none --as Bob",
-    "judge check",
+    "run --judge-only check",
     "run",
     "EDIT",
     "status --explain",
@@ -56,7 +56,7 @@ COMMANDS = (
     "fsck",
     "export -o -",
     "export --format junit -o -",
-    "judge --refresh",
+    "run --judge-only --refresh",
     "status",
     "run --refresh",
     "show @~9",
@@ -152,8 +152,8 @@ def test_the_store_of_the_settings_needs_consent_before_anything_is_connected(
     tree(workspace, {"evalstore.yaml": f"store: {url}\nremotes: {{origin: r}}\n{settings}"})
     commands = (
         "run", "status", "log", "show @", "diff", "stats", "grep Cold", f"label {OSLO} pass",
-        "fsck", "ls runs", "check", "judge", "export -o x.json", "merge other.db", "doctor",
-        "push", "pull", "report -o x.html", "init", "bundle create x.bundle",
+        "fsck", "ls runs", "check", "run --judge-only", "export -o x.json", "pull other.db",
+        "doctor", "push", "pull", "report -o x.html", "init", "push x.bundle",
     )  # fmt: skip
     with monkeypatch.context() as patched:
         patched.setattr("psycopg.Connection.connect", refuse)
@@ -164,7 +164,7 @@ def test_the_store_of_the_settings_needs_consent_before_anything_is_connected(
             assert f"leads to '{shown}', which is outside of the workspace" in words, command
     assert connected == []
     # A misspelt address begins no empty store, in which all would be asked and paid again.
-    for command in ("--allow-outside run", "status", "judge", "log"):
+    for command in ("--allow-outside run", "status", "run --judge-only", "log"):
         missing = evalstore(*command.split())
         assert missing.exit_code == STORE_UNUSABLE
         assert "there is no store at" in missing.stderr
@@ -205,18 +205,18 @@ def test_stores_of_both_kinds_are_merged_both_ways(
     theirs, ours = read_rows(read_address(url)), read_rows(file)
     union = theirs | ours
     assert len(union) > max(len(theirs), len(ours))
-    dry = evalstore("-C", str(own), "merge", url, "--dry-run")
-    assert dry.stdout.startswith("would copy ")
+    dry = evalstore("-C", str(own), "pull", url, "--dry-run")
+    assert dry.stdout.startswith("would pull ")
     assert read_rows(file) == ours
-    assert evalstore("-C", str(own), "merge", url).exit_code == OK
+    assert evalstore("-C", str(own), "pull", url).exit_code == OK
     assert (read_rows(file), read_rows(read_address(url))) == (union, theirs)
-    assert "nothing" in evalstore("-C", str(own), "merge", url).stdout
-    assert evalstore("-C", str(team), "--store", url, "merge", str(file)).exit_code == OK
+    assert "nothing" in evalstore("-C", str(own), "pull", url).stdout
+    assert evalstore("-C", str(team), "--store", url, "pull", str(file)).exit_code == OK
     assert read_rows(read_address(url)) == union
     Store.open(read_address(copy), create=True).close()
-    assert evalstore("-C", str(team), "--store", copy, "merge", url).exit_code == OK
+    assert evalstore("-C", str(team), "--store", copy, "pull", url).exit_code == OK
     assert read_rows(read_address(copy)) == union
-    same = evalstore("-C", str(team), "--store", url, "merge", url)
+    same = evalstore("-C", str(team), "--store", url, "pull", url)
     assert (same.exit_code, "is the store of this workspace" in same.stderr) == (USAGE, True)
     for store in (["--store", url], ["--store", copy], []):
         assert evalstore("-C", str(own), *store, "fsck").exit_code == OK

@@ -198,15 +198,15 @@ def test_a_file_threshold_tolerates_failures(workspace: Path, evalstore: Evalsto
 
 
 def test_judge_never_asks(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
-    document = documents("judge")
+    document = documents("run", "--judge-only")
     assert (document["asked"], document["judged"], document["verdicts"]["pending"]) == (0, 0, 2)
-    assert evalstore("judge").exit_code == 3
+    assert evalstore("run", "--judge-only").exit_code == 3
 
 
 def test_judge_judges_stored_answers(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
     evalstore("run")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
-    document = documents("judge")
+    document = documents("run", "--judge-only")
     assert (document["asked"], document["judged"], document["verdicts"]["pass"]) == (0, 2, 2)
 
 

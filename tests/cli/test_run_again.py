@@ -101,9 +101,9 @@ def test_a_judge_refreshes_judgements_and_asks_nothing(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
     documents("run")
-    document = documents("judge", "-n", "--refresh")
+    document = documents("run", "--judge-only", "-n", "--refresh")
     assert {item["reason"] for item in document["items"]} == {"judged again at your request"}
-    assert counts(documents("judge", "--refresh")) == (0, 2)
+    assert counts(documents("run", "--judge-only", "--refresh")) == (0, 2)
     assert counts(documents("run")) == (0, 0)
 
 
@@ -111,7 +111,7 @@ def test_a_judge_refreshes_checks_as_well(workspace: Path, documents: Any) -> No
     edit(workspace / "tests/weather.md", "[weather]", "[weather, _json_mode]")
     edit(workspace / "models/one.yaml", "answer: Warm.", "answer: '{}'")
     assert counts(documents("run")) == (2, 3)  # Oslo's answer is not JSON, so no model judges it
-    assert counts(documents("judge", "--refresh")) == (0, 3)
+    assert counts(documents("run", "--judge-only", "--refresh")) == (0, 3)
 
 
 # --- max age
@@ -136,10 +136,10 @@ def test_a_judgement_that_is_too_old_is_made_again(
 ) -> None:
     documents("run")
     days_later(31)
-    document = documents("judge", "-n", "--max-age", "4w")
+    document = documents("run", "--judge-only", "-n", "--max-age", "4w")
     assert {item["reason"] for item in document["items"]} == {"judgement is older than 4w"}
-    assert counts(documents("judge", "--max-age", "4w")) == (0, 2)
-    assert counts(documents("judge", "--max-age", "4w")) == (0, 0)
+    assert counts(documents("run", "--judge-only", "--max-age", "4w")) == (0, 2)
+    assert counts(documents("run", "--judge-only", "--max-age", "4w")) == (0, 0)
 
 
 def test_an_age_that_makes_no_sense_is_refused(workspace: Path, evalstore: Evalstore) -> None:
@@ -165,7 +165,7 @@ def test_the_age_can_be_set_for_good_and_status_is_empty_until_it_is_reached(
     assert plan(documents("status")) == (0, 0)
     days_later(60)
     assert plan(documents("status")) == (0, 0)
-    assert counts(documents("judge")) == (0, 0)
+    assert counts(documents("run", "--judge-only")) == (0, 0)
 
 
 def test_a_refresh_counts_on_with_an_age_that_the_older_answers_exceed(
@@ -259,7 +259,7 @@ def test_a_judge_that_failed_is_retried(
     document = documents("status", "--retry-errors")
     assert [(item["kind"], item["row"]) for item in document["items"]] == [("judge", "city=Oslo")]
     assert document["items"][0]["reason"].startswith("retry of a failure: ")
-    assert counts(documents("judge", "--retry-errors")) == (0, 1)
+    assert counts(documents("run", "--judge-only", "--retry-errors")) == (0, 1)
 
 
 def test_an_unreadable_judgement_is_made_again_and_the_readable_one_stays(
@@ -424,8 +424,8 @@ def test_attempts_that_were_lowered_and_raised_again_ask_nothing(
 def test_judge_judges_as_many_answers_as_there_are(workspace: Path, documents: Any) -> None:
     documents("run", "-r", "2")
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
-    assert counts(documents("judge", "-r", "1")) == (0, 2)
-    assert counts(documents("judge", "-r", "3")) == (0, 2)
+    assert counts(documents("run", "--judge-only", "-r", "1")) == (0, 2)
+    assert counts(documents("run", "--judge-only", "-r", "3")) == (0, 2)
 
 
 def test_an_answer_counts_under_a_lower_limit_and_a_cut_one_not_under_a_higher(

@@ -86,7 +86,7 @@ def theirs(place: Path, url: str) -> Callable[[str], Path]:
     def make(news: str) -> Path:
         folder = place.with_name("theirs")
         shutil.copytree(place, folder, ignore=shutil.ignore_patterns(".evalstore"))
-        act(folder, ("merge", url, "-q"))
+        act(folder, ("pull", url, "-q"))
         if news == "more rows":
             edit_rows(folder)
         act(folder, *NEWS[news])
@@ -119,7 +119,7 @@ def verify(
     assert evalstore("fsck").exit_code == problems
 
 
-@pytest.mark.parametrize("way", ["pull", "merge"])
+@pytest.mark.parametrize("way", ["remote", "store"])
 @pytest.mark.parametrize("news", NEWS)
 def test_what_is_copied_into_the_store_is_planned(
     place: Path,
@@ -131,12 +131,12 @@ def test_what_is_copied_into_the_store_is_planned(
     way: str,
 ) -> None:
     other = theirs(news)
-    if way == "pull":
+    if way == "remote":
         share(place, other, url)
     before = settled(place)
     assert before > 2
-    source = () if way == "pull" else (str(other / ".evalstore/store.db"),)
-    copied = evalstore(way, *source)
+    source = () if way == "remote" else (str(other / ".evalstore/store.db"),)
+    copied = evalstore("pull", *source)
     assert copied.exit_code == 0, copied
     is_of_known_rows = news in ("another answer", "a label")
     assert (settled(place) < before) == is_of_known_rows
@@ -160,7 +160,7 @@ def test_commands_that_only_copy_elsewhere_and_check_leave_parts_settled(
         ("remote", "gc", "origin", "--grace", "1s"),
         ("fsck",),
         ("fsck", "--remote", "origin"),
-        ("bundle", "create", "all.bundle"),
+        ("push", "all.bundle"),
         ("export", "-o", "all.json"),
     ):
         ran = evalstore(*command)
@@ -287,7 +287,7 @@ def test_a_server_that_was_restored_from_a_backup_is_planned_as_it_was_then(
 ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "another answer": (("run", ROW, "--refresh", *QUIET),),
     "a label": (("label", ROW, "fail"),),
-    "a merge": (("merge", "../theirs/.evalstore/store.db", "-q"),),
+    "a merge": (("pull", "../theirs/.evalstore/store.db", "-q"),),
     "a pull": (("pull", "-q"),),
     "clean-up": (("remote", "gc", "origin", "--grace", "1s"), ("push", "-q")),
     "the same run": (RUN,),

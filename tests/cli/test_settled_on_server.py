@@ -72,7 +72,7 @@ def uncommitted(
     copy = server.url()
     with monkeypatch.context() as there:
         there.setenv(STORE, copy)
-        assert evalstore("merge", url).exit_code == 0
+        assert evalstore("pull", url).exit_code == 0
         labelled = evalstore("label", ROW, "fail")
         assert labelled.exit_code == 0, labelled
     ours, theirs = (address.rpartition("=")[2] for address in (url, copy))
@@ -190,7 +190,7 @@ def test_another_schema_has_no_settled_parts(
     before = settled(place)
     with monkeypatch.context() as there:
         there.setenv(STORE, postgresql_server.url())
-        assert evalstore("merge", url).exit_code == 0
+        assert evalstore("pull", url).exit_code == 0
         assert settled(place) == 0
     assert settled(place) == before
     compare(evalstore, place)

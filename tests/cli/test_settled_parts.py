@@ -164,7 +164,7 @@ def run_both(evalstore: Evalstore, root: Path, monkeypatch: pytest.MonkeyPatch) 
         there.chdir(copy)
         if url := os.environ.get(STORE):
             there.setenv(STORE, f"{url}_{next(_copies)}")
-            merged = evalstore("merge", url)
+            merged = evalstore("pull", url)
             assert merged.exit_code == 0, merged
         whole = evalstore("run", "--yes", "--json", "--fail-on", "none")
         same = results_of(copy)[0]

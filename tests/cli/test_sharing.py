@@ -113,9 +113,9 @@ def test_a_clock_before_1970_hinders_nobody(
     with monkeypatch.context() as patch:
         patch.setattr(time, "time_ns", lambda: -(10**18))
         assert evalstore("push").stdout.startswith(f"pushed {COPIED}")
-        assert evalstore("bundle", "create", "all.bundle").stdout.startswith(f"wrote {COPIED}")
+        assert evalstore("push", "all.bundle").stdout.startswith(f"pushed {COPIED}")
     monkeypatch.chdir(clone)
-    assert evalstore("bundle", "verify", str(shared / "all.bundle")).exit_code == 0
+    assert evalstore("fsck", "--remote", str(shared / "all.bundle")).exit_code == 0
     assert evalstore("pull", "--allow-outside").stdout.startswith(f"pulled {COPIED}")
     assert evalstore("remote", "show").stdout.splitlines()[-1].startswith("1970-01-01T00:00:00Z")
 

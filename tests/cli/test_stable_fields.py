@@ -27,7 +27,7 @@ OPTIONAL = {
     *("diff.models", "diff.prompts", "log.runs[].edits", "log.runs[].push", "log --failures.file"),
     *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
     *(f"diff.{group}[].promptName" for group in ("broke", "fixed", "changed", "new", "gone")),
-    *(f"{name}.cases[].promptName" for name in ("run", "judge")),
+    "run.cases[].promptName",
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     "show.planned",
     *("log.runs[].broke", "log.runs[].fixed"),
@@ -41,10 +41,9 @@ OPTIONAL = {
         "status.inProgress",
         "status.shortLimit",
     ),
-    *(f"{name}.{field}" for name in ("run", "judge") for field in ("since", "cases[].change")),
+    *("run.since", "run.cases[].change"),
     *(
-        f"{name}.{field}"
-        for name in ("run", "judge")
+        f"run.{field}"
         for field in (
             *(
                 "since.changed",
@@ -246,10 +245,10 @@ def test_every_field_is_printed(
     run = show("run", "--yes")
     edit(workspace / "models/judge.yaml", "responses:\n", BROKEN_JUDGE)
     edit(workspace / "tests/weather.md", "must be short", "must be warm and short")
-    show("judge")
+    show("run", "--judge-only")
     show("log", "--failures", "tests/weather.md")
     edit(workspace / "models/judge.yaml", BROKEN_JUDGE, "responses:\n")
-    show("judge")
+    show("run", "--judge-only")
     show("log", "--failures", "tests/weather.md")
     edit(workspace / "tests/weather.md", "must be warm and short", "must be warm")
     several = "---\nsystemPrompts: [brief, null]\n---\n"
@@ -268,10 +267,9 @@ def test_every_field_is_printed(
         tree(workspace, {"tests/failing.md": FAILING.format(text)})
         documents("run", "--yes", "tests/failing.md")
     show("show", "tests/failing.md")
-    for name in ("run", "judge"):
-        show(name, "tests/failing.md", "--fail-on", "regression")
+    show("run", "tests/failing.md", "--fail-on", "regression")
     tree(workspace, {"tests/failing.md": FAILING.format("zebras").replace("Hi", "Hello")})
-    documents("judge", "tests/failing.md")
+    documents("run", "--judge-only", "tests/failing.md")
     show("show", "tests/failing.md")
     twice = "---\nattempts: 2\n---\n\n" + FAILING.format("zebra")
     tree(workspace, {"tests/twice.md": twice})
@@ -289,12 +287,12 @@ def test_every_field_is_printed(
     tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})
     show("doctor", "--no-ping")
     show("doctor", "--no-ping", "-m", "mini")
-    for command in (("init",), ("ls", "runs"), ("ls", "checks"), ("explain", "f1")):
+    for command in (("init",), ("ls", "runs"), ("ls", "checks"), ("ls", "checks", "f1")):
         show(*command)
     for kind in ("tests", "cases", "models", "evaluators", "prompts", "tools", "schemas", "tags"):
         show("ls", kind)
     show("ls", "cases", "--full")
-    show("new", "tests/template.md")
+    show("init", "tests/template.md")
     _ask_without_a_price(workspace, show, evalstore)
     with closing(Store.open(workspace / ".evalstore/store.db")) as store:
         store.add_shared_run("1" * 32, DESCRIPTION | {"author": "Ann"}, None)
@@ -320,18 +318,18 @@ def _ask_without_a_price(workspace: Path, show: Callable[..., Any], evalstore: E
     model = "id: free\nprovider: python\ncode: apps/free.py\n"
     tree(workspace, {"apps/free.py": answer, "models/free.yaml": model})
     evalstore("trust", "models/free.yaml")
-    for command in ("run", "judge"):
-        show(command, "--yes", "-m", "free", "-J", "free", "--refresh", "tests/new.md")
+    for words in ((), ("--judge-only",)):
+        show("run", *words, "--yes", "-m", "free", "-J", "free", "--refresh", "tests/new.md")
     desk = "code: desk\ntype: openai-compatible\nbaseURL: http://localhost:9/v1\n"
     near = "id: near\nprovider: desk\n"
     tree(workspace, {"providers/desk.yaml": desk, "models/near.yaml": near})
     server = Echo(lambda _text: '{"pass": true, "feedback": ""}')
     with mock.patch("evalstore.execution.endpoints.open_provider", return_value=server):
-        for command in ("run", "judge"):
-            show(command, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
+        for words in ((), ("--judge-only",)):
+            show("run", *words, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
         server.failing = ""
-        for command in ("run", "judge"):
-            show(command, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
+        for words in ((), ("--judge-only",)):
+            show("run", *words, "--yes", "-m", "near", "-J", "near", "--refresh", "tests/new.md")
 
 
 def _import(workspace: Path, show: Callable[..., Any]) -> None:

@@ -101,12 +101,12 @@ def test_stores_in_files_and_databases_are_merged_both_ways(
     assert main([*place, "run", "-q"]) == 0
     assert main([*place, "--store", url, "init", "-q", str(folder)]) == 0
     file = str(folder / ".evalstore/store.db")
-    assert main([*place, "--store", url, "merge", file]) == 0
+    assert main([*place, "--store", url, "pull", file]) == 0
     capsys.readouterr()
     assert main([*place, "--store", url, "run", "-q"]) == 0
     assert "0 new answers, 1 reused" in capsys.readouterr().out
-    assert main([*place, "merge", url]) == 0
-    assert "copied 1 run from postgresql://" in capsys.readouterr().out
+    assert main([*place, "pull", url]) == 0
+    assert "pulled 1 run from store (postgresql://" in capsys.readouterr().out
     assert main([*place, "fsck"]) == 0
     assert main([*place, "--store", url, "fsck"]) == 0
 
@@ -159,7 +159,7 @@ def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
         error, hint = capsys.readouterr().err.splitlines()
         return error, hint.removeprefix("hint: ")
 
-    assert complain("merge", address("x")) == (
+    assert complain("pull", address("x")) == (
         f"error: there is no store at '{address('x')}'",
         "this database has no store that this user can see",
     )
@@ -168,7 +168,7 @@ def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
         assert main(["--store", address(schema), "init", "-q"]) == 0
     names = "?schema=NAME' at the end of the address names one"
     both = f"this database has a store in the schemas 'winter_team', 'atlas': '{names}"
-    assert complain("merge", address("winterteam"))[1] == both
+    assert complain("pull", address("winterteam"))[1] == both
     new = "'evalstore init' makes a new one"
     assert complain("--store", address("winterteam"), "status")[1] == f"{both}; {new}"
     with psycopg.connect(
@@ -176,7 +176,7 @@ def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
     ) as admin:
         admin.execute("GRANT USAGE ON SCHEMA atlas TO guest")
     one = f"this database has a store in the schema 'atlas': '{names}"
-    assert complain("merge", address("winterteam", "guest"))[1] == one
+    assert complain("pull", address("winterteam", "guest"))[1] == one
     assert main(["--store", address("winterteam"), "doctor", "--no-ping"]) == 0
     assert f"'evalstore init' creates it; {both}" in capsys.readouterr().out
     assert main(["remote", "add", "-q", "team", address("winterteam")]) == 0

@@ -375,7 +375,7 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     titles = [f"{start} instructions, checks" for start in ("by the same", "by other")]
     evalstore("run", "-q")
     edit(workspace / "models/judge.yaml", 'pass: true, feedback: ""', "pass: false")
-    again = evalstore("judge", "-q", "--refresh", case).stdout
+    again = evalstore("run", "--judge-only", "-q", "--refresh", case).stdout
     assert "since the last run: 1 broke (1 by another judgement)\n" in again
     assert f"fail       {place}  <short>  (broke, another judgement)\n" in again
     shown = evalstore("show", case).stdout

@@ -38,23 +38,15 @@ def test_every_rule_is_about_a_parameter_of_its_command() -> None:
 @pytest.mark.parametrize(
     ("variable", "unsuited", "suited"),
     [
-        ("BUNDLE_SINCE=@~1", "bundle verify b", "bundle create b"),
-        ("BUNDLE_SINCE=@~1", "bundle create b --exclude-tag a", "bundle create b"),
-        ("BUNDLE_EXCLUDE_TAG=a", "bundle unbundle b", "bundle create b"),
-        ("BUNDLE_WITH_FAILURES=1", "bundle verify b", "bundle create b"),
-        ("BUNDLE_WITH_FAILURES=1", "bundle create b --exclude-tag a", "bundle create b"),
-        ("BUNDLE_ALLOW_KEYS=1", "bundle verify b", "bundle create b"),
-        ("BUNDLE_DRY_RUN=1", "bundle create b", "bundle unbundle b"),
+        ("CHECK_INTO=a", "check", "check --schema"),
         ("CHECK_FORMAT=sarif", "check --json", "check"),
         ("CHECK_JSON=1", "check --format sarif", "check"),
         ("DIFF_VERSUS=b", "diff", "diff --model a"),
         ("DIFF_VERSUS=b", "diff", "diff --prompt a"),
         ("DIFF_PROMPT=a", "diff", "diff --vs b"),
-        ("JUDGE_SEED=1", "judge", "judge --sample 2"),
         ("LABEL_REMOVE=1", "label a pass", "label a"),
         ("LOG_GRAPH=1", "log tests/a.md", "log"),
         ("LOG_GRAPH=1", "log --failures", "log --oneline"),
-        ("MCP_MAX_COST=1", "mcp", "mcp --allow-run"),
         ("PULL_BASELINE=@", "pull", "pull --for-plan"),
         ("PULL_FOR_PLAN=1", "pull -n", "pull"),
         ("PUSH_WITH_FAILURES=1", "push --exclude-tag a", "push"),
@@ -74,6 +66,9 @@ def test_every_rule_is_about_a_parameter_of_its_command() -> None:
         ("RUN_REMOTE=origin", "run --watch", "run"),
         ("RUN_RETRY_ERRORS=1", "run --refresh", "run"),
         ("RUN_WATCH=1", "run -n", "run"),
+        ("SERVE_ALLOW_RUN=1", "serve", "serve --mcp"),
+        ("SERVE_MAX_COST=1", "serve --mcp", "serve --mcp --allow-run"),
+        ("SERVE_PORT=80", "serve --mcp", "serve"),
         ("STATUS_SEED=1", "status", "status --sample 2"),
         ("TRUST_NETWORK=1", "trust env A b", "trust a.py"),
         ("TRUST_REVOKE=1", "trust --list", "trust a.py"),
@@ -113,7 +108,6 @@ def test_other_uses_of_a_command_go_on(
 ) -> None:
     monkeypatch.setenv("EVALSTORE_REMOTE_GRACE", "3d")
     monkeypatch.setenv("EVALSTORE_PULL_BASELINE", "@")
-    monkeypatch.setenv("EVALSTORE_BUNDLE_EXCLUDE_TAG", "weather")
     for line in ("remote add origin shared", "push", "remote", "remote show", "pull"):
         ran = evalstore(*line.split())
         assert ran.exit_code == 0, ran.stderr
@@ -135,9 +129,5 @@ def test_other_uses_of_a_command_go_on(
     )
     assert evalstore("push", "--with-failures").exit_code == 2
     settings.write_text(text)
-    monkeypatch.delenv("EVALSTORE_BUNDLE_EXCLUDE_TAG")
-    evalstore("bundle", "create", "b")
-    monkeypatch.setenv("EVALSTORE_BUNDLE_EXCLUDE_TAG", "weather")
-    assert evalstore("bundle", "verify", "b").exit_code == 0
     refused = evalstore("remote", "show", "--grace", "3d")
     assert refused.stderr.startswith("error: 'remote show' has no option '--grace'")

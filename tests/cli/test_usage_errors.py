@@ -173,12 +173,12 @@ NEAREST = {
         "there is no model 'one' (candidates)",
         "did you mean 'scripted/one'?",
     ),
-    "judge -J juge": (
+    "run --judge-only -J juge": (
         2,
         "there is no model 'juge' (evaluators)",
         "did you mean 'scripted/judge'?",
     ),
-    "judge -J scripted/ones": (
+    "run --judge-only -J scripted/ones": (
         2,
         "there is no model 'scripted/ones' (evaluators)",
         "did you mean 'scripted/judge'?",
@@ -257,12 +257,12 @@ NEAREST = {
         "run <short> has no test file 'tests/new.md'",
         "the workspace has it now: 'evalstore show @work:tests/new.md' shows it",
     ),
-    "bundle verify tests/maps.txt": (
+    "fsck --remote tests/maps.txt": (
         6,
         "the bundle 'ROOT/tests/maps.txt' cannot be read: No such file or directory",
         "did you mean 'map.txt'?",
     ),
-    "merge .evalstore/stor.db": (
+    "pull .evalstore/stor.db": (
         6,
         "there is no store at 'ROOT/.evalstore/stor.db'",
         "did you mean 'store.db'?",
@@ -385,7 +385,7 @@ def test_a_candidate_of_a_provider_file_needs_a_model_file(
         ("EVALSTORE_RUN_CONCURRENCY", "x", ["run"], "must be a whole number"),
         ("EVALSTORE_RUN_CONCURRENCY", "0", ["run"], "must be at least 1"),
         ("EVALSTORE_COLOR", "x", ["status"], "'x' is not a valid value"),
-        ("EVALSTORE_VIEW_PORT", "x", ["tui", "--web"], "must be a whole number"),
+        ("EVALSTORE_VIEW_PORT", "x", ["view", "--web"], "must be a whole number"),
     ],
 )
 def test_a_wrong_value_of_a_variable_names_the_variable(

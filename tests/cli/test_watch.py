@@ -343,7 +343,7 @@ def test_judge_never_asks(
     warmly: Callable[[], None],
 ) -> None:
     evalstore("run")
-    played = play(leniently, warmly, command="judge --json")
+    played = play(leniently, warmly, command="run --judge-only --json")
     assert "\n2 judgements to make, at no cost\n" in played.rounds[1]
     assert "\nnothing to ask or judge" in played.rounds[2]
     assert [counts(document) for document in played.documents] == [(0, 0), (0, 2), (0, 0)]

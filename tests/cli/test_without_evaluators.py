@@ -46,7 +46,7 @@ def test_checks_judge_and_what_needs_a_model_is_pending(
 
 def test_judge_alone_does_the_same(unjudged: Path, documents: Any) -> None:
     documents("run")
-    run = documents("judge")
+    run = documents("run", "--judge-only")
     assert (run["judged"], sorted(map(str, words(run).values()))) == (
         0,
         ["fail", "pass", "pending"],
@@ -65,7 +65,7 @@ def test_an_evaluator_that_comes_later_judges_what_was_pending(
     unjudged: Path, documents: Any
 ) -> None:
     documents("run")
-    run = documents("judge", "-J", "scripted/judge")
+    run = documents("run", "--judge-only", "-J", "scripted/judge")
     assert (run["asked"], run["judged"]) == (0, 1)
     assert words(run)["tests/weather.md", "city=Rome"] == "pass"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 
-from evalstore.cli.main import main
+from evalstore.cli.main import commands, main
+from evalstore.cli.usage_errors import GONE
 from evalstore.planning.options import Kind
 from tests.builders import HELLO, tree
 from tests.cli.conftest import WEATHER_WORKSPACE, Evalstore, Ran
@@ -56,7 +58,7 @@ def test_init_makes_a_workspace_that_runs(
         0,
         "wrote evalstore.yaml\nwrote tests/hello.md\nwrote models/parrot.yaml\n"
         "wrote models/judge.yaml\nwrote .gitignore\nwrote .evalstore/store.db\n",
-        "Next:\n  cd new\n  evalstore new tests/first.md\n  evalstore run\n  evalstore view\n",
+        "Next:\n  cd new\n  evalstore init tests/first.md\n  evalstore run\n  evalstore view\n",
     )
     ran = " ".join(evalstore("-C", "new", "run").stdout.split())
     assert "1 pass, 1 fail" in ran
@@ -273,19 +275,17 @@ def test_an_empty_tests_folder(workspace: Path, evalstore: Evalstore) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("command", "hint"),
-    [
-        ("fetch", "'evalstore pull --dry-run' says what a pull would copy"),
-        ("version", "'evalstore --version' prints the version of this program"),
-    ],
-)
-def test_a_command_that_is_gone_names_what_replaces_it(
-    evalstore: Evalstore, command: str, hint: str
-) -> None:
+@pytest.mark.parametrize("command", GONE)
+def test_a_command_that_is_gone_names_what_replaces_it(evalstore: Evalstore, command: str) -> None:
     ran = evalstore(command, "--json")
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == f"error: there is no command '{command}'\nhint: {hint}\n"
+    now = GONE[command]
+    assert ran == Ran(2, "", f"error: 'evalstore {command}' is now 'evalstore {now}'\n")
+    program: Any = commands()
+    first, *rest = shlex.split(now.partition("'")[0])
+    known = program.commands.get(first, program)
+    assert {word for word in (first, *rest) if word.startswith("--")} <= {
+        name for parameter in known.params for name in parameter.opts
+    }
 
 
 def test_no_command_prints_help(evalstore: Evalstore) -> None:

@@ -28,15 +28,10 @@ from tests.hostile.forking import Case, Ended
 ROOT = Path(__file__).parents[2]
 
 CALLS = {
-    "bundle": ("verify", "made.bundle"),
     "clone": ("shared", "cloned"),
-    "completion": ("bash",),
-    "explain": ("contains",),
     "grep": ("warm",),
     "import": ("openai-evals", "source/capitals.jsonl"),
     "label": ("tests/weather.md::city=Rome", "pass"),
-    "merge": ("other.db",),
-    "new": ("tests/weather.md",),
     "report": ("--markdown",),
     "serve": ("--port", "70000"),  # a port that does not exist: it would not end
     "trust": ("check.py",),
@@ -108,7 +103,7 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tree(tmp_path_factory.mktemp("run") / "w", FILES)
     assert main(["-C", str(folder), "run", "-q"]) == 1
     assert main(["-C", str(folder), "push", "-q"]) == 0
-    assert main(["-C", str(folder), "bundle", "create", "made.bundle", "-q"]) == 0
+    assert main(["-C", str(folder), "push", "made.bundle", "-q"]) == 0
     shutil.copy(folder / ".evalstore/store.db", folder / "other.db")
     return folder
 
@@ -123,7 +118,7 @@ def after_a_run(
     monkeypatch.chdir(folder)
     if database == "postgresql":
         shutil.rmtree(folder / ".evalstore")
-        assert main(["merge", "other.db", "-q"]) == 0
+        assert main(["pull", "other.db", "-q"]) == 0
     return folder
 
 

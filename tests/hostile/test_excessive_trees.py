@@ -61,16 +61,16 @@ def test_a_run_that_describes_too_much_is_refused_on_every_way_in(
         patch.setattr("evalstore.store.contents.find_excess", lambda _: None)  # who means harm
         stores.push(opened, FolderFiles(tmp_path / "team"))
         here = ["-C", str(hurt)]
-        assert main([*here, "bundle", "create", str(tmp_path / "all.bundle")]) == 0
+        assert main([*here, "push", str(tmp_path / "all.bundle")]) == 0
     mine = tmp_path / "mine"
     shutil.copytree(sound, mine)
     before = len(_runs(mine))
     here = ["-C", str(mine), "--allow-outside"]
     assert main([*here, "remote", "add", "team", str(tmp_path / "team")]) == 0
     for argv in (
-        ["merge", str(store)],
+        ["pull", str(store)],
         ["pull", "team"],
-        ["bundle", "unbundle", str(tmp_path / "all.bundle")],
+        ["pull", str(tmp_path / "all.bundle")],
     ):
         capsys.readouterr()
         assert main([*here, *argv]) == 6

@@ -65,11 +65,11 @@ def sent(server: endpoint.Endpoint) -> set[str | None]:
     return {request.headers.get("authorization") for request in server.received}
 
 
-@pytest.mark.parametrize("command", ["run", "judge", "doctor"])
+@pytest.mark.parametrize("command", ["run", "run --judge-only", "doctor"])
 def test_no_command_sends_a_variable_that_is_not_allowed(
     hostile: Path, evalstore: Evalstore, server: endpoint.Endpoint, command: str
 ) -> None:
-    if command == "judge":  # there must be an answer to judge
+    if "--judge-only" in command:  # there must be an answer to judge
         settings = hostile / "evalstore.yaml"
         settings.write_text("candidates: [y]\nevaluators: [x]\nretries: 0\n")
         tree(
@@ -80,7 +80,7 @@ def test_no_command_sends_a_variable_that_is_not_allowed(
         (hostile / "tests/one.md").write_text(checked)
         assert evalstore("run").exit_code == 0
         (hostile / "tests/one.md").write_text("# 👤\n\nHello\n\n---\n\nExpect a greeting.\n")
-    ran = evalstore(command)
+    ran = evalstore(*command.split())
     assert ran.exit_code == 2
     assert server.received == []
     output = ran.stdout + ran.stderr

@@ -55,7 +55,7 @@ COMMANDS = {
     "import": Command(IMPORT),
     "import --force": Command((*IMPORT, "--force"), before=IMPORT, edited="tests/source/a.md"),
     "run": Command(("run",), 1),
-    "judge": Command(("judge", "--refresh"), 1, before=("run",)),
+    "judge": Command(("run", "--judge-only", "--refresh"), 1, before=("run",)),
     "label": Command(("label", *CALLS["label"]), before=("run",)),
     "trust": Command(("trust", *CALLS["trust"])),
     "status": Command(("status",), before=("run",)),

@@ -31,13 +31,13 @@ GROUP: Any = commands()
 def parameters() -> list[Any]:
     """The name of each command with each of its parameters that takes a value.
 
-    What `status`, `run` and `judge` share is taken once, and `tui` is `view`.
+    What `status` and `run` share is taken once.
     """
     actual = {("", param.name): ("", param) for param in GROUP.params if not is_flag(param)}
     for name, command in GROUP.commands.items():
         for param in command.params:
-            if name != "tui" and not is_flag(param):
-                group = "status" if name in ("run", "judge") else name
+            if not is_flag(param):
+                group = "status" if name == "run" else name
                 actual.setdefault((group, param.name), (name, param))
     return [pytest.param(*pair, id=f"{pair[0]} {pair[1].opts[-1]}") for pair in actual.values()]
 

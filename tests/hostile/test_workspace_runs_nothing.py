@@ -46,14 +46,13 @@ READING = [
     ["sql", "SELECT text FROM results_v"],
     ["fsck"],
     ["trust", "--list"],
-    ["completion", "bash"],
-    ["schema", "settings"],
-    ["explain", "contains"],
+    ["--show-completion", "bash"],
+    ["check", "--schema", "settings"],
+    ["ls", "checks", "contains"],
     ["view"],
-    ["tui"],
     ["remote"],
     ["pull", "-n"],
-    ["bundle", "verify", "made.bundle"],
+    ["fsck", "--remote", "made.bundle"],
 ]
 DOING = [
     ["run", "-n"],
@@ -61,21 +60,21 @@ DOING = [
     ["run", "-m", "far", "--retries", "0"],
     ["run", "-m", "app", "-m", "path", "-J", "prog", "--refresh"],
     ["doctor", "app", "prog", "path"],
-    ["judge"],
+    ["run", "--judge-only"],
     ["label", "tests/one.md", "--pass"],
     ["import", "promptfoo", "source/promptfooconfig.yaml"],
     ["init", "new"],
-    ["new", "tests/first.md"],
+    ["init", "tests/first.md"],
     ["remote", "add", "origin", "shared"],
     ["push"],
     ["pull"],
-    ["bundle", "create", "made.bundle"],
+    ["push", "made.bundle"],
     ["clone", "shared", "cloned"],
-    ["merge", "other.db"],
+    ["pull", "other.db"],
     ["trust", "env", "DESK_KEY", "localhost"],
     ["trust", "--revoke", "env", "DESK_KEY", "localhost"],
 ]
-SERVING = ["mcp", "--allow-run", "--max-cost", "1"]
+SERVING = ["serve", "--mcp", "--allow-run", "--max-cost", "1"]
 """Every command of the program is in one of the two lists, or is this one."""
 TOOLS: dict[str, dict[str, str]] = {
     "explain_case": {"case": "tests/one.md"},
@@ -320,7 +319,7 @@ def require_nothing_ran(folder: Path, outside: Path, errors: str = "") -> None:
 
 
 def test_every_command_is_tried() -> None:
-    names = {argv[0] for argv in (*READING, *DOING, SERVING)}
+    names = {argv[0] for argv in (*READING, *DOING, SERVING)} - {"--show-completion"}
     assert names == set(commands().commands)  # type: ignore[attr-defined]
 
 

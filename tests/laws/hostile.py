@@ -177,7 +177,7 @@ READERS: dict[str, Reader] = {
     "grep": _command("grep", "bike"),
     "fsck": _command("fsck"),
     "check": _command("check"),
-    "judge": _command("judge", "--yes"),
+    "judge": _command("run", "--judge-only", "--yes"),
     "run": _command("run", "--yes"),
     "run --lf": _command("run", "--yes", "--lf"),
     "label": _command(*LABEL, "fail", "--as", "Eva"),

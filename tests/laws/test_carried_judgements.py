@@ -404,7 +404,7 @@ def test_whoever_carries_a_judgement_over_stores_the_same_row(
     assert sorted(map(json.dumps, file_bench.judgements())) == sorted(
         map(json.dumps, theirs.judgements())
     )
-    assert main(["-C", str(file_bench.root), "merge", f"{theirs.root}/.evalstore/store.db"]) == 0
+    assert main(["-C", str(file_bench.root), "pull", f"{theirs.root}/.evalstore/store.db"]) == 0
     assert len(file_bench.judgements()) == 4
     file_bench.finish()
 

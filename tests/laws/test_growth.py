@@ -165,7 +165,7 @@ ALL = (
     Command("ls cases --full --json"),
     Command("ls tags"),
     Command("grep Hello"),
-    Command("judge --refresh"),
+    Command("run --judge-only --refresh"),
     Command("run --refresh --fail-on none"),
     Command("run --last-failed --fail-on none"),
     Command("run --changed --fail-on none"),
@@ -183,7 +183,7 @@ SOME = (
     Command("run --fail-on none"),
     Command("diff @~1 @ --json"),
     Command("ls cases --full --json"),
-    Command("judge --refresh"),
+    Command("run --judge-only --refresh"),
 )
 SHAPES: dict[Make, tuple[Command, ...]] = {
     files: ALL,
@@ -309,7 +309,9 @@ def test_recorded_answers_are_placed_without_a_query_for_each(
         )
         monkeypatch.chdir(root / "w")
         again = "import lve ../source --into in --sessions"
-        actual.append([(line, _steps(line)) for line in (again, "judge -m openai/gpt-4", again)])
+        actual.append(
+            [(line, _steps(line)) for line in (again, "run --judge-only -m openai/gpt-4", again)]
+        )
     problems = [
         f"{line}: {problem}"
         for (line, few), (_, many) in zip(*actual, strict=True)

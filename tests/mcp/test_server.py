@@ -280,7 +280,7 @@ def test_warnings_about_the_store_are_in_the_result(
     ("options", "error"),
     [
         (["--allow-run"], "error: '--allow-run' needs a limit on the cost\nhint: add '--max-cost"),
-        (["--allow-outside"], "error: 'mcp' cannot be combined with '--allow-outside'\nhint: an"),
+        (["--allow-outside"], "error: '--mcp' cannot be combined with '--allow-outside'\nhint: an"),
         (
             ["--allow-run", "--max-cost", "inf"],
             "error: '--max-cost' must be finite\nhint: name",
@@ -291,7 +291,7 @@ def test_warnings_about_the_store_are_in_the_result(
 def test_options_that_would_allow_too_much_are_refused(
     workspace: Path, evalstore: Evalstore, options: list[str], error: str
 ) -> None:
-    ran = evalstore("mcp", *options)
+    ran = evalstore("serve", "--mcp", *options)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.startswith(error)
 
@@ -299,11 +299,11 @@ def test_options_that_would_allow_too_much_are_refused(
 def test_without_its_package_the_command_names_the_extra(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.cli.commands.mcp.find_spec", lambda _: None)
-    ran = evalstore("mcp")
+    monkeypatch.setattr("evalstore.cli.commands.serve.find_spec", lambda _: None)
+    ran = evalstore("serve", "--mcp")
     assert (ran.exit_code, ran.stderr) == (
         2,
-        "error: 'mcp' needs the package mcp, which is not installed\n"
+        "error: '--mcp' needs the package mcp, which is not installed\n"
         "hint: install the extra: pip install 'evalstore[mcp]'\n",
     )
 
@@ -312,5 +312,5 @@ def test_outside_of_a_workspace_the_command_ends_at_once(
     folder: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    ran = evalstore("mcp")
+    ran = evalstore("serve", "--mcp")
     assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (2, "hint: run 'evalstore init' first")

@@ -55,7 +55,16 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Conne
             "tests/weather.md": WEATHER,
         },
     )
-    arguments = ["-P", "-m", "evalstore", "mcp", "--allow-run", "--max-cost", str(BUDGET)]
+    arguments = [
+        "-P",
+        "-m",
+        "evalstore",
+        "serve",
+        "--mcp",
+        "--allow-run",
+        "--max-cost",
+        str(BUDGET),
+    ]
     environment = {"HOME": str(folder.parent), "PYTHONPATH": str(Path(__file__).parents[2])}
     with connected_process(arguments, folder, environment) as client:
         progress: list[tuple[float, float | None]] = []

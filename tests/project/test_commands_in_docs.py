@@ -48,7 +48,16 @@ def problems_in(command: str) -> Iterator[str]:
     group: Any = cli.commands()
     shared = {name for parameter in group.params for name in parameter.opts}
     words = words_of(command)
-    values = {"-C", "-c", "--config", "--store", "--set", "--color", "--progress"}
+    values = {
+        "-C",
+        "-c",
+        "--config",
+        "--store",
+        "--set",
+        "--color",
+        "--progress",
+        "--show-completion",
+    }
     while words and words[0].startswith("-"):
         words = words[2 if words[0] in values else 1 :]
     if not words or not re.fullmatch("[a-z]+", words[0]):

@@ -30,10 +30,10 @@ def test_the_settings_start_a_command_that_exists() -> None:
     group: Any = commands()
     for server in servers:
         assert server["command"] == "evalstore"
-        *_, name = (word for word in hoist(server["args"]) if word in ("-C", "mcp"))
-        assert name == "mcp", server
-        options = server["args"][server["args"].index("mcp") + 1 :]
-        group.commands["mcp"].make_context("mcp", options)
+        arguments = hoist(server["args"])
+        options = arguments[arguments.index("serve") + 1 :]
+        assert options[0] == "--mcp", server
+        group.commands["serve"].make_context("serve", options)
 
 
 def test_the_sizes_of_results_are_those_of_the_page() -> None:

@@ -12,9 +12,10 @@ import pytest
 from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError, RemoteError
-from evalstore.operations.bundle import create_bundle, unbundle, verify_bundle
+from evalstore.operations.bundle import verify_bundle
 from evalstore.operations.init import init
-from evalstore.operations.push import push
+from evalstore.operations.pull import pull
+from evalstore.operations.push import create_bundle, push
 from evalstore.planning.options import Location
 from evalstore.sharing.bundle_files import BundleFiles
 from evalstore.sharing.folder import FolderFiles
@@ -55,11 +56,11 @@ def test_a_bundle_brings_the_whole_store(
     assert (written.records["runs"], written.presumes) == (2, [])
     check = verify_bundle(tmp_path, Path("all.bundle")).check
     assert (check.checked, check.problems) == (len(stores.rows(full)), [])
-    assert unbundle(other, file, dry_run=True).records == written.records
+    assert pull(other, str(file), dry_run=True).records == written.records
     assert not any(table == RUNS.name for table, _ in _rows_of(other))
-    assert unbundle(other, file).records == written.records
+    assert pull(other, str(file)).records == written.records
     assert _rows_of(other) == stores.rows(full)
-    assert not any(unbundle(other, file).records.values())
+    assert not any(pull(other, str(file)).records.values())
 
 
 def test_a_store_that_has_the_run_has_everything_with_the_bundle_since_it(
@@ -71,10 +72,10 @@ def test_a_store_that_has_the_run_has_everything_with_the_bundle_since_it(
     assert len(written.presumes) == 1
     assert verify_bundle(tmp_path, file).check.problems == []
     with pytest.raises(RemoteError, match=f"presumes 1 run .*{written.presumes[0][:8]}"):
-        unbundle(other, file)
+        pull(other, str(file))
     _has_first(other, finished)
     before = _rows_of(other)
-    copied = unbundle(other, file)
+    copied = pull(other, str(file))
     assert copied.records == written.records  # nothing that the store had
     assert before.items() < _rows_of(other).items()
     assert _rows_of(other) == stores.rows(full)
@@ -217,35 +218,64 @@ def test_the_command_says_what_it_did(
     _has_first(Location(tmp_path / "other"), finished)
     monkeypatch.chdir(tmp_path)
     file = str(tmp_path / "new.bundle")
-    assert main(["-C", str(finished), "bundle", "create", file, "--since", "@~1"]) == 0
-    assert main(["bundle", "verify", "new.bundle"]) == 0  # without a workspace
-    assert main(["-C", "other", "bundle", "unbundle", file, "--dry-run"]) == 0
-    assert main(["-C", "other", "bundle", "unbundle", file]) == 0
-    assert main(["-C", "other", "bundle", "unbundle", file]) == 0
+    assert main(["-C", str(finished), "push", file, "--since", "@~1"]) == 0
+    assert main(["fsck", "--remote", "new.bundle"]) == 0  # without a workspace
+    assert main(["-C", "other", "pull", file, "--dry-run"]) == 0
+    assert main(["-C", "other", "pull", file]) == 0
+    assert main(["-C", "other", "pull", file]) == 0
     created, presumed, written, presumes, checked, *copied = capsys.readouterr().out.splitlines()
-    counted = created.removeprefix("wrote ").partition(" to ")[0]
+    counted = created.removeprefix("pushed ").partition(" to bundle (")[0]
     assert counted.startswith("1 run, ")
-    assert presumed == "it presumes 1 earlier run, which the store that unbundles it must have"
+    assert presumed == "it presumes 1 earlier run, which the store that pulls it must have"
     assert written.startswith("written  20")
     assert presumes.startswith("presumes 1 run: ")
     assert checked.endswith("rows checked: all is well")
-    assert copied[0] == f"would copy {counted} from {file}"
-    assert copied[1].startswith(f"copied {counted} from {file}: ")
-    assert copied[2] == f"nothing to copy from {file}"
+    assert copied[0] == f"would pull {counted} from bundle ({file})"
+    assert copied[1].startswith(f"pulled {counted} from bundle ({file}): ")
+    assert copied[2] == f"nothing to pull from bundle ({file})"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["crate", "f"], "'crate' is not a valid value"),
-        (["create"], "FILE is missing"),
-        (["verify", "f", "--since", "@"], "'bundle verify' has no option '--since'"),
-        (["create", "f", "--dry-run"], "'bundle create' has no option '--dry-run'"),
-        (["verify", "missing"], "missing' cannot be read: No such file or directory"),
+        (["push", "a.bundle", "--dry-run"], "'--dry-run' is for remotes: a bundle has all results"),
+        (["push", "other.db"], "'other.db' is neither a remote nor a bundle"),
+        (["push", "../team"], "'../team' is neither a remote nor a bundle"),
+        (["push", "s3://team/results"], "'s3://team/results' is neither a remote nor a bundle"),
+        (["push", "orgin"], "there is no remote 'orgin'"),
+        (["pull", "a.bundle"], "a.bundle' cannot be read: No such file or directory"),
+        (["pull", "tests"], "there is no remote 'tests'"),
+        (["pull", "../w/tests"], "'../w/tests' is neither a bundle nor a store"),
+        (["pull", "s3://team/results"], "'s3://team/results' is neither a bundle nor a store"),
+        (["fsck", "--remote", "a.bundle"], "a.bundle' cannot be read: No such file or directory"),
+        (["fsck", "--remote", "postgresql://u:secret@h/d"], "no remote 'postgresql://u:***@h/d'"),
+        (["push", "postgresql://u:secret@h/d"], "'postgresql://u:***@h/d' is neither a remote nor"),
     ],
 )
-def test_wrong_words_are_refused(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_what_is_neither_a_remote_nor_such_a_file_is_refused(
+    words: list[str],
+    message: str,
+    finished: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["bundle", *words]) != 0
-    assert message in capsys.readouterr().err
+    workspace = shutil.copytree(finished, tmp_path / "w")
+    before = {path.name for path in tmp_path.iterdir()}, {path.name for path in workspace.iterdir()}
+    assert main(["-C", str(workspace), *words]) != 0
+    told = capfd.readouterr().err
+    assert message in told
+    assert "secret" not in told
+    after = {path.name for path in tmp_path.iterdir()}, {path.name for path in workspace.iterdir()}
+    assert after == before
+
+
+def test_the_name_of_a_remote_comes_before_that_of_a_file(finished: Path, tmp_path: Path) -> None:
+    workspace = str(shutil.copytree(finished, tmp_path / "w"))
+    assert main(["-C", workspace, "remote", "add", "all.bundle", str(tmp_path / "r"), "-q"]) == 0
+    assert main(["-C", workspace, "push", "all.bundle"]) == 0
+    assert (tmp_path / "r/format").is_file()
+    assert not (tmp_path / "w/all.bundle").exists()
+    assert main(["-C", workspace, "fsck", "--remote", "all.bundle"]) == 0
+    assert main(["-C", workspace, "pull", "all.bundle"]) == 0
+    assert main(["-C", workspace, "push", "./all.bundle"]) == 0
+    assert (tmp_path / "w/all.bundle").is_file()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.operations.bundle import create_bundle
 from evalstore.operations.clone import clone
 from evalstore.operations.pull import pull
+from evalstore.operations.push import create_bundle
 from evalstore.planning.options import Location
 from evalstore.sharing.folder import FolderFiles
 from evalstore.store import Store
@@ -88,7 +88,7 @@ def test_a_bundle_is_cloned_without_a_workspace(
     file = tmp_path / "our results.bundle"
     create_bundle(Location(finished), file, with_failures=True)
     here = ["-C", str(tmp_path)]
-    assert main([*here, "bundle", "unbundle", file.name]) == 2
+    assert main([*here, "pull", file.name]) == 2
     assert capsys.readouterr().err.endswith(
         f"hint: 'evalstore -C {tmp_path} clone 'our results.bundle' DIR' makes a workspace "
         "with these results\n"
@@ -104,10 +104,7 @@ def test_a_bundle_is_cloned_without_a_workspace(
     assert main([*here, "clone", file.name]) == 0
     (tmp_path / "our results/tests").mkdir()
     assert main([*here, "clone", file.name]) == 2
-    assert (
-        f"'evalstore -C {tmp_path} bundle unbundle {file}' gets the same results"
-        in capsys.readouterr().err
-    )
+    assert f"'evalstore -C {tmp_path} pull {file}' gets the same results" in capsys.readouterr().err
     assert main(["-C", str(tmp_path / "our results"), "remote"]) == 0
     assert capsys.readouterr().out == ""
     file.write_bytes(file.read_bytes()[:-9])

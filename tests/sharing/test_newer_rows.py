@@ -179,14 +179,14 @@ def test_after_an_upgrade_the_next_pull_has_all(
 
 
 def test_a_merge_and_a_push_stop_at_it(newest: Path, empty: Store, remote: FolderFiles) -> None:
-    from evalstore.operations.merge import merge
+    from evalstore.operations.pull import pull
     from evalstore.planning.options import Location
 
     folder = newest.parent / "w"
     (folder / ".evalstore").mkdir(parents=True)
     (folder / "evalstore.yaml").write_text("{}\n")
     with pytest.raises(NewerError, match=f"^the store '{newest}' was written by a newer evalstore"):
-        merge(Location(folder), newest)
+        pull(Location(folder), str(newest))
     with stores.opened(folder / ".evalstore/store.db") as store:
         require_sound(store, 0)
     with stores.opened(newest) as store, pytest.raises(NewerError, match=r"^the store was written"):
@@ -260,14 +260,14 @@ def test_bundles_and_clones_are_refused_with_their_names(
     shutil.copytree(finished, reader, ignore=shutil.ignore_patterns(".evalstore"))
     bundle, remote = str(tmp_path / "all.bundle"), str(tmp_path / "remote")
     with upgraded(monkeypatch):
-        assert main(["-C", str(maker), "bundle", "create", bundle]) == OK
+        assert main(["-C", str(maker), "push", bundle]) == OK
         assert main(["-C", str(maker), "remote", "add", "origin", remote]) == OK
         assert main(["-C", str(maker), "push"]) == OK
     capsys.readouterr()
-    assert main(["-C", str(reader), "bundle", "verify", bundle]) == NO
+    assert main(["-C", str(reader), "fsck", "--remote", bundle]) == NO
     assert "a newer evalstore has written row" in capsys.readouterr().out
     refused = {
-        bundle: ["-C", str(reader), "bundle", "unbundle", bundle],
+        bundle: ["-C", str(reader), "pull", bundle],
         remote: ["-C", str(tmp_path), "clone", remote, "cloned"],
     }
     for place, command in refused.items():

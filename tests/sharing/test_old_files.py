@@ -84,8 +84,8 @@ def test_its_answers_and_judgements_are_reused(
         return capsys.readouterr().out
 
     sound = f"{ROWS} rows checked: all is well\n"
-    assert printed("bundle", "verify", str(OLD)).endswith(sound)
-    assert "2 runs, 2 answers, 5 judgements" in printed("bundle", "unbundle", str(OLD))
+    assert printed("fsck", "--remote", str(OLD)).endswith(sound)
+    assert "2 runs, 2 answers, 5 judgements" in printed("pull", str(OLD))
     assert printed("fsck") == sound
     said = printed("status")  # besides the label
     assert "evalstore reads the replies of judges in another way" in " ".join(said.split())

@@ -33,17 +33,17 @@ def test_a_store_that_lacks_a_row_is_not_published_until_it_is_whole_again(
     here = ("-C", str(tmp_path / "w"))
     assert main([*here, "remote", "add", "team", str(tmp_path / "team")]) == 0
     capsys.readouterr()
-    for argv in (["push", "team"], ["bundle", "create", str(tmp_path / "all.bundle")]):
+    for argv in (["push", "team"], ["push", str(tmp_path / "all.bundle")]):
         assert main([*here, *argv]) == 6
         error = capsys.readouterr().err
         assert "the store is damaged, so its rows are not copied: " in error
         assert f"refers to {lost.record.id}, which is not there" in error
-        assert "pull or merge it" in error
+        assert "pull it" in error
     assert not (tmp_path / "all.bundle").exists()
     assert main(["clone", str(tmp_path / "team"), str(tmp_path / "clone")]) == 0
     with stores.opened(tmp_path / "clone/.evalstore/store.db") as store:
         assert stores.rows(store) == {}
     copy = shutil.copy(whole, tmp_path / "copy.db")
-    assert main([*here, "merge", str(copy)]) == 0
+    assert main([*here, "pull", str(copy)]) == 0
     assert main([*here, "push", "team"]) == 0
     assert main([*here, "fsck", "--remote", "team"]) == 0

@@ -37,7 +37,7 @@ def url(workspace: Path, own_server: PostgreSQLServer) -> str:
     """Return the URL of a store with the run of the workspace."""
     made = own_server.url()
     Store.open(read_address(made), create=True).close()
-    assert main(["-C", str(workspace), "--store", made, "merge", ".evalstore/store.db"]) == OK
+    assert main(["-C", str(workspace), "--store", made, "pull", ".evalstore/store.db"]) == OK
     return made
 
 

@@ -20,7 +20,13 @@ _TEXTS = (
     *("status", "status --explain", "status --short", "status --lf", "status --changed"),
     *("run -n", "run -n --explain --refresh", "run -n --lf", "run -n --sample 5 --seed 2"),
     *("run -n -k {stem}", "run -n -t {tag} --explain", "run -n -r 4", "run -n --retry-errors"),
-    *("run -n --max-age 30h", "run -n --limit 3", "run -n --shard 1/3", "judge -n", "check"),
+    *(
+        "run -n --max-age 30h",
+        "run -n --limit 3",
+        "run -n --shard 1/3",
+        "run --judge-only -n",
+        "check",
+    ),
     *("log", "log -v", "log --oneline --graph", "log --failures", "log -n 2", "show @"),
     *("show @~1", "show @~2", "show @work", "stats", "stats @", "stats @~1 --wide"),
     *("stats --by prompt", "stats @ --by tag", "stats --by file", "stats @~2 --by model,tag"),
@@ -67,16 +73,17 @@ _WRITTEN = (
     *(f"export @ --format {form} -o {{out}}/{form}" for form in _EXPORTS),
     *("export @~1 -o {out}/older.jsonl", "export @work -o {out}/work.csv"),
     *("report -o {out}/work.html", "report @ --compare @~2 -o {out}/run.html"),
-    *("report @~1 -o {out}/run.md", "bundle create {out}/results.bundle"),
-    "bundle create {out}/new.bundle --since @~1",
+    *("report @~1 -o {out}/run.md", "push {out}/results.bundle"),
+    "push {out}/new.bundle --since @~1",
 )
 """Those that write files, which are compared."""
 _CHAINS = (
     "status && status && stats && stats --by tag && diff && diff",
     "run --fail-on none && status && log -n 1 && stats @ && diff @~1 @ && show @ && run",
     "label {case} fail --as Eve --all && status && stats && show @work && diff && ls labels",
-    "bundle create {far}/b && clone {far}/b {far}/w && log -C {far}/w && stats @ -C {far}/w && "
-    "diff @~1 @ -C {far}/w && show @ -C {far}/w && fsck -C {far}/w && grep right -C {far}/w",
+    "push {far}/b.bundle && clone {far}/b.bundle {far}/w && log -C {far}/w && "
+    "stats @ -C {far}/w && diff @~1 @ -C {far}/w && show @ -C {far}/w && fsck -C {far}/w && "
+    "grep right -C {far}/w",
     "remote add origin {far}/r && push && remote show && push && pull && fsck --remote origin",
 )
 """Several commands, each with what the one before has left."""

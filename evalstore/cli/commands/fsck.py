@@ -11,6 +11,9 @@ from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.remote_check import checked_rows, print_check, tell_of_repair
 from evalstore.errors import NO, EvalstoreError
 
+_LISTED = 10
+"""The runs that a bundle presumes that are listed."""
+
 
 @app.command()
 def fsck(
@@ -18,7 +21,8 @@ def fsck(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="With --remote: the name of the remote (default: origin, or the only one).",
+            help="With --remote: the name of the remote (default: origin, or the only one), or a "
+            "bundle.",
             autocompletion=completions.remotes,
         ),
     ] = None,
@@ -34,12 +38,12 @@ def fsck(
     """Verify every id and reference of the store or a remote.
 
     With --repair, judgements whose answers are missing, and runs that lack a part or describe more
-    than can be read, are removed from the store first. Pull or merge what others have before that.
+    than can be read, are removed from the store first. Pull what others have before that.
 
     Of a remote, every index, every pack and every row in them is read and checked, and nothing is
     changed. What is damaged is listed with the files to remove, so that a push writes their rows
     again. A pack that no index lists comes from an interrupted push, which uses it when it is
-    repeated.
+    repeated. Of a bundle, every byte and row is checked; this needs no workspace and no store.
     """
     if remote:
         if repair:
@@ -72,14 +76,22 @@ def fsck(
 
 def _fsck_remote(name: str | None, *, json: bool) -> None:
     from evalstore.cli.copy_progress import CopyProgress
-    from evalstore.operations.fsck import fsck_remote
+    from evalstore.operations.fsck import RemoteFsckReport, fsck_remote
 
     with CopyProgress("checking", Globals.progress) as listener:
         report = fsck_remote(here(), name, listener)
     if json:
         output.document(report)
     else:
+        if not isinstance(report, RemoteFsckReport):
+            output.line(f"written  {report.created} by {output.safe(report.writer)}")
+            if report.presumes:
+                names = ", ".join(output.short(id) for id in report.presumes[:_LISTED])
+                more = len(report.presumes) - _LISTED
+                runs = f"{names} and {more:,} more" if more > 0 else names
+                output.line(f"presumes {output.plural(len(report.presumes), 'run')}: {runs}")
         print_check(report.check)
-        tell_of_repair(report.check)
+        if isinstance(report, RemoteFsckReport):
+            tell_of_repair(report.check)
     if report.check.problems:
         raise typer.Exit(NO)

@@ -1,4 +1,4 @@
-"""`status`, `run`, `judge`."""
+"""`status`, `run`."""
 
 from __future__ import annotations
 
@@ -72,6 +72,12 @@ RUN: options.Table = {
     "max_time": option(
         "--max-time", help.LIMITS, "Stop after this many seconds (exit code 4).", metavar="S", min=0
     ),
+    "judge_only": option(
+        "--judge-only",
+        help.EXECUTION,
+        "Judge stored answers without a verdict; ask nothing. --refresh and --max-age are about "
+        "judgements then.",
+    ),
     "yes": option("-y, --yes", help.EXECUTION, "Skip the confirmation of the cost."),
     "exit_first": option("-x, --exitfirst", help.EXECUTION, "Stop at the first new failure."),
     "executor": option(
@@ -101,7 +107,7 @@ RUN: options.Table = {
         callback=_keep_bytes,
     ),
 }
-"""The options of `run` and `judge` that limit calls, cost and time, and set the gate."""
+"""The options of `run` that limit calls, cost and time, and set the gate."""
 
 
 class Mode(NamedTuple):
@@ -133,7 +139,7 @@ MODE: options.Table = {
         "-w, --watch", help.EXECUTION, "Run again whenever files are saved, until Ctrl-C."
     ),
     "dry_run": option("-n, --dry-run", help.EXECUTION, "List what would be done; do nothing."),
-    "explain": option("--explain", help.OUTPUT, "With -n: the reason for each call."),
+    "explain": option("--explain", help.OUTPUT, "A dry run always explains.", hidden=True),
     "every": option("--all", help.OUTPUT, "List all failures, not only what is new."),
     "exports": option(
         "-o, --output",
@@ -149,10 +155,6 @@ MODE: options.Table = {
         autocompletion=completions.remotes,
     ),
     "json": options.JSON,
-}
-"""The options of `run` and `judge` that choose what is done and shown."""
-MODE_OF_RUN: options.Table = {
-    **MODE,
     "join": option(
         "--join",
         help.EXECUTION,
@@ -166,6 +168,7 @@ MODE_OF_RUN: options.Table = {
         "--until-eof", help.EXECUTION, "With --join: end with the standard input.", hidden=True
     ),
 }
+"""The options of `run` that choose what is done and shown."""
 
 
 @app.command()
@@ -228,12 +231,11 @@ def status(
         raise typer.Exit(USAGE)
 
 
-_RUN_OPTIONS = OptionGroup(RunOptions, RUN)
-
-
 @app.command()
 @options.grouped(
-    selection=options.selection(), run_options=_RUN_OPTIONS, mode=OptionGroup(Mode, MODE_OF_RUN)
+    selection=options.selection(),
+    run_options=OptionGroup(RunOptions, RUN),
+    mode=OptionGroup(Mode, MODE),
 )
 def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Ask and judge what is new, and print the results.
@@ -243,21 +245,6 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
     if mode.join is not None:
         _join(mode.join, selection, run_options, mode)
         return
-    _carry_out(selection, run_options, mode)
-
-
-@app.command()
-@options.grouped(
-    selection=OptionGroup(SelectionOptions, options.SELECTION_OF_JUDGE),
-    run_options=_RUN_OPTIONS,
-    mode=OptionGroup(Mode, MODE),
-)
-def judge(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
-    """Judge stored answers without a verdict; ask nothing."""
-    _carry_out(selection, replace(run_options, judge_only=True), mode)
-
-
-def _carry_out(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     from evalstore.cli.render.status import print_status
 
     if mode.until_eof:

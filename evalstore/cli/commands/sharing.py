@@ -1,8 +1,9 @@
-"""`push`, `pull`."""
+"""`push`, `pull`, `clone`."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,14 +11,18 @@ import typer
 from evalstore.cli import completions, options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.copied_rows import (
+    counts_text,
     print_sentence,
     pull_line,
     push_line,
     tell_of_excluded,
     warn_of_left_out,
+    warn_of_rows_left,
 )
 from evalstore.cli.unsuited_variables import Values, unsuited
+from evalstore.display import bytes_text
 from evalstore.errors import EvalstoreError
+from evalstore.workspace.remote_names import BUNDLE
 
 if TYPE_CHECKING:
     from evalstore.cli.copy_progress import CopyProgress
@@ -27,27 +32,8 @@ Remote = Annotated[
     str | None,
     typer.Argument(
         metavar="REMOTE",
-        help="The name of a remote (default: origin, or the only one).",
+        help="The name of a remote (default: origin, or the only one), or a file.",
         autocompletion=completions.remotes,
-    ),
-]
-
-Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="REV",
-        help="Only the runs after this one, with all that belongs to them.",
-        autocompletion=completions.runs,
-    ),
-]
-
-ExcludeTags = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--exclude-tag",
-        metavar="T",
-        help="Nothing of cases with this tag (repeatable).",
-        autocompletion=completions.tags,
     ),
 ]
 
@@ -66,8 +52,23 @@ def _is_to_excluding_remote(values: Values) -> bool:
 @app.command()
 def push(
     remote: Remote = None,
-    since: Since = None,
-    exclude_tag: ExcludeTags = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REV",
+            help="Only the runs after this one, with all that belongs to them.",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
+    exclude_tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude-tag",
+            metavar="T",
+            help="Nothing of cases with this tag (repeatable).",
+            autocompletion=completions.tags,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Only say what would be pushed.")
     ] = False,
@@ -79,12 +80,15 @@ def push(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Copy results to a remote that lacks them.
+    """Copy results that a remote lacks to it, or to a file.
 
     Any number of people and machines may push at once: nothing is replaced, and nobody sees a run
     before everything that belongs to it is there. An interrupted push is completed by the next one.
     A folder that is empty, or does not exist yet, becomes a remote, and a database without tables
     gets them. Rows with an API key are refused.
+
+    A FILE.bundle is for machines without a shared folder: it has all results, or with --since what
+    is new since a run, and presumes that the store that pulls it has the earlier ones.
 
     With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
     and of other tests only what belongs to their present versions: a private test may have been a
@@ -110,6 +114,9 @@ def push(
         output.document(report)
         return
     print_sentence(push_line(report))
+    if presumes := getattr(report, "presumes", ()):  # of a bundle
+        runs = output.plural(len(presumes), "earlier run")
+        print_sentence(f"it presumes {runs}, which the store that pulls it must have")
     tell_of_excluded(report.excluded_runs)
 
 
@@ -135,14 +142,17 @@ def pull(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Copy results that the store lacks from a remote.
+    """Copy results the store lacks from a remote or a file.
 
     Every row is checked before it is stored: its id is computed again from its content. An
-    interrupted pull is completed by the next one. With --for-plan, all runs but the newest and the
-    results of other cases stay in the remote: enough for CI, which begins with an empty store.
-    It also copies older runs until each case has passed in one, at most 100.
+    interrupted pull is completed by the next one. A file is a bundle or another store, which is
+    never changed; so is the address of a store in PostgreSQL.
 
-    Exit code 6: the remote is damaged, or it or the store cannot be used.
+    With --for-plan, all runs but the newest and the results of other cases stay in the remote:
+    enough for CI, which begins with an empty store. It also copies older runs until each case has
+    passed in one, at most 100.
+
+    Exit code 6: the remote or the file is damaged, or it or the store cannot be used.
     """
     if not for_plan:
         if baseline is not None:
@@ -171,6 +181,42 @@ def _print_pulled(report: PullReport, *, json: bool) -> None:
         return
     print_sentence(pull_line(report))
     warn_of_left_out(report)
+
+
+@app.command()
+def clone(
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="The remote, or the file of a bundle.")
+    ],
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR", help="The folder to make (default: the last name of the address)."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Make a workspace with results of a remote or bundle.
+
+    The workspace is for looking at them. It has no tests: these come from your repository, which
+    has a workspace of its own. There, 'evalstore remote add' and 'evalstore pull', or 'evalstore
+    pull FILE', get the same results.
+
+    Exit code 6: the remote or the bundle is damaged or cannot be used.
+    """
+    from evalstore.operations.clone import clone as operation
+
+    with progress("pulling") as listener:
+        report = operation(here(), address, directory, listener=listener)
+    if json:
+        output.document(report)
+        return
+    source, name = output.safe(report.address), output.safe(report.workspace)
+    size = bytes_text(report.bytes_received)
+    print_sentence(f"cloned {counts_text(report.records)} from {source} into {name}: {size}")
+    place = "bundle" if report.remote == BUNDLE else "remote"
+    output.talk(f"the tests are not in a {place}: they come from your repository, with git")
+    warn_of_rows_left(report)
 
 
 def progress(verb: str) -> CopyProgress:

@@ -27,18 +27,13 @@ if TYPE_CHECKING:
 _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"
 
 
-def _own(name: str) -> str:
-    """Return the environment variable of an option, the same for `tui`."""
-    return f"EVALSTORE_VIEW_{name}"
-
-
 Revision = Annotated[
     str | None,
     typer.Argument(
         metavar="REV",
         help="The run to open first; @work: the workspace.",
         autocompletion=completions.runs,
-        envvar=_own("REVISION"),
+        envvar="EVALSTORE_VIEW_REVISION",
     ),
 ]
 Theme = Annotated[
@@ -48,7 +43,6 @@ Theme = Annotated[
         metavar="NAME",
         help="Colour theme (overrides the settings).",
         autocompletion=completions.themes,
-        envvar=_own("THEME"),
     ),
 ]
 Key = Annotated[
@@ -57,14 +51,11 @@ Key = Annotated[
         "--key",
         metavar="ID=KEYS",
         help="Rebind an action: history.compare=D,f4 (repeatable).",
-        envvar=_own("KEY"),
     ),
 ]
 Web = Annotated[
     bool,
-    typer.Option(
-        "--web", help="Serve it to a local web browser at a secret URL.", envvar=_own("WEB")
-    ),
+    typer.Option("--web", help="Serve it to a local web browser at a secret URL."),
 ]
 Port = Annotated[
     int | None,
@@ -74,7 +65,6 @@ Port = Annotated[
         min=1,
         max=65535,
         help="With --web: the port (default: a free one).",
-        envvar=_own("PORT"),
     ),
 ]
 Offline = Annotated[
@@ -209,6 +199,3 @@ def _command() -> list[str]:
         elif argument != "--web" and not argument.startswith("--port="):
             rest.append(argument)
     return [sys.executable, "-P", "-m", "evalstore", *rest, *waiting]
-
-
-app.command("tui", hidden=True)(view)

@@ -1,21 +1,21 @@
-"""`init`, `check`, `ls`, `completion`."""
+"""`init`, `ls`."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalstore.cli import options, output
-from evalstore.cli.app import COMPLETING, Globals, app, from_here, here
+from evalstore.cli.app import Globals, app, from_here, here
 from evalstore.cli.data_output import print_data
 from evalstore.cli.render.table import Table, align_points, print_table
-from evalstore.errors import OK, USAGE, EvalstoreError, Problem
+from evalstore.errors import OK, USAGE, EvalstoreError
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.options import Kind, SelectionOptions
 
@@ -48,7 +48,10 @@ _SHORTENED = {"cases": {"row": 16}, "checks": {"description": 36, "settings": 20
 @app.command()
 def init(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="The folder (default: the current one).")
+        Path | None,
+        typer.Argument(
+            metavar="DIR|FILE", help="The folder (default: the current one), or a test file."
+        ),
     ] = None,
     example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
     bare: Annotated[
@@ -60,10 +63,18 @@ def init(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Create a workspace and its store.
+    """Create a workspace and its store, or a test file.
 
-    Existing files are left unchanged, including those of an adopted project.
+    Existing files are left unchanged, including those of an adopted project. In a workspace,
+    a FILE.md in the folder of tests is a new test file with comments, to start from.
     """
+    if directory is not None and directory.suffix == ".md":
+        if example or bare or adopt:
+            raise EvalstoreError(
+                "'--example', '--bare' and '--from' are for a folder", hint="name no test file"
+            )
+        _write_test(directory, json=json)
+        return
     from evalstore.operations.init import init as operation
 
     base = Globals.directory
@@ -86,75 +97,24 @@ def init(
         output.line(f"kept  {output.safe(name)} (already exists, left unchanged)")
     for note in made.notes:
         output.talk(f"note: {output.safe(note)}")
-    output.talk("Next:")
-    for command in from_here(made.next):
+    _tell_next("Next:", made.next)
+
+
+def _write_test(file: Path, *, json: bool) -> None:
+    from evalstore.operations.new_test import new_test
+
+    created = new_test(here(), str(file))
+    if json:
+        output.document(created)
+        return
+    output.line(f"wrote {output.safe(created.written)}")
+    _tell_next("Next: edit it, then run it:", [created.next])
+
+
+def _tell_next(title: str, commands: list[str]) -> None:
+    output.talk(title)
+    for command in from_here(commands):
         output.talk(f"  {output.safe(command)}")
-
-
-@app.command()
-@options.grouped(selection=options.selection("paths"))
-def check(
-    selection: SelectionOptions,
-    format: Annotated[
-        Literal["text", "sarif"],
-        typer.Option("--format", metavar="FORMAT", help="As text or sarif (SARIF 2.1.0)."),
-    ] = "text",
-    output_format: options.Output = "table",
-    json: options.Json = False,
-) -> None:
-    """Validate all files without calling a model."""
-    from evalstore.operations.check import check as operation
-
-    if format != "text" and (json or output_format != "table"):
-        other = "--json" if json else "--output"
-        raise EvalstoreError(
-            f"'{other}' cannot be combined with '--format'", hint="write one of the two"
-        )
-    report = operation(here(), selection.paths)
-    report.problems.extend(_problems_of_browser())
-    if format == "sarif":
-        _print_sarif(report.problems)
-    elif not print_data(report, ["problems"], output_format, kind="check", json=json):
-        for problem in report.problems:
-            output.problem(problem)
-        warnings = len(report.problems) - report.errors
-        output.line(
-            f"{output.plural(report.files, 'test file')}, {output.plural(report.cases, 'case')}: "
-            + (
-                output.paint(output.plural(report.errors, "error"), "fail")
-                if report.errors
-                else "no errors"
-            )
-            + (f", {output.plural(warnings, 'warning')}" if warnings else "")
-        )
-    if output.is_github():
-        from evalstore.cli.render.github import print_problems
-
-        print_problems(here(), report.problems)
-    if report.errors:
-        raise typer.Exit(USAGE)
-
-
-def _print_sarif(problems: Iterable[Problem]) -> None:
-    from json import dumps
-
-    from evalstore.operations.sarif import sarif_log
-    from evalstore.workspace.settings import find_root
-
-    output.data_line(dumps(sarif_log(problems, find_root(here().directory)), indent=2))
-
-
-def _problems_of_browser() -> Iterable[Problem]:
-    """Return problems in the browser's settings, which only the browser can check."""
-    from evalstore.workspace.settings import BrowserSettings
-    from evalstore.workspace.settings_reader import browser_settings
-
-    file, browser = browser_settings(here().directory, here().config)
-    if browser == BrowserSettings():
-        return ()
-    from evalstore.tui.appearance import find_problems
-
-    return find_problems(file, browser)
 
 
 @app.command()
@@ -176,7 +136,13 @@ def ls(
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """List tests, cases, models, runs, checks and more."""
+    """List tests, cases, models, runs, checks and more.
+
+    'ls checks NAME' explains a check: its settings, defaults and examples. No workspace is needed.
+    """
+    if kind == "checks" and selection.paths:
+        _explain_checks(selection.paths, output_format, json=json)
+        return
     from evalstore.operations.list import list_things
 
     listing = list_things(here(), kind, selection, full=full)
@@ -187,6 +153,22 @@ def ls(
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)
+
+
+def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> None:
+    from evalstore.cli.render.check_explanation import print_check_explanation
+    from evalstore.operations.explain_check import explain_check
+
+    if len(names) > 1 or output_format not in ("table", "json"):
+        raise EvalstoreError(
+            "'ls checks' explains one check, as text or JSON",
+            hint=f"evalstore ls checks {names[0]} --json",
+        )
+    explanation = explain_check(names[0])
+    if json or output_format == "json":
+        output.document(explanation.document())
+    else:
+        print_check_explanation(explanation)
 
 
 def _print_listing(listing: Listing) -> None:
@@ -203,7 +185,7 @@ def _print_listing(listing: Listing) -> None:
 
         output.talk(f"{agreement_text(listing.rows)}.")
     if listing.kind == "checks":
-        output.talk("'evalstore explain CHECK' shows settings and examples.")
+        output.talk("'evalstore ls checks NAME' shows settings and examples.")
         output.talk("'not: true' reverses a check: {contains: Paris, not: true}")
 
 
@@ -352,27 +334,3 @@ def _cell(value: object) -> str:
         if len(text) == 32 and all(digit in "0123456789abcdef" for digit in text)
         else text
     )
-
-
-@app.command()
-def completion(
-    shell: Annotated[
-        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
-    ],
-) -> None:
-    """Print the completion script of a shell.
-
-    For bash: eval "$(evalstore completion bash)" in ~/.bashrc; zsh likewise in ~/.zshrc;
-    for fish: evalstore completion fish > ~/.config/fish/completions/evalstore.fish
-    """
-    if shell == "bash":
-        from evalstore.cli.bash_completion import SCRIPT
-
-        output.data_line(SCRIPT)
-    else:
-        from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-        from evalstore.cli.row_completion import without_files_as_rows
-
-        script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
-        output.data_line(without_files_as_rows(script))

@@ -9,10 +9,12 @@ from evalstore.cli import output
 from evalstore.cli.render.table import Table, print_table
 from evalstore.display import bytes_text
 from evalstore.sharing.acceptance import REASONS
+from evalstore.workspace.remote_names import BUNDLE, STORE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from evalstore.operations.clone import CloneReport
     from evalstore.operations.pull import PullReport
     from evalstore.operations.push import PushReport
     from evalstore.operations.remotes import RemotePush
@@ -35,41 +37,22 @@ def counts_text(records: Mapping[str, int]) -> str:
 
 def push_line(report: PushReport) -> str:
     """Return what was pushed in a line."""
-    place = f"{report.remote} ({report.address})"
-    verbs = ("push", "pushed")
-    return copied_line(
-        verbs, report.records, "to", place, size=report.bytes_sent, dry_run=report.dry_run
-    )
+    return _copied_line("push", "to", report, report.bytes_sent)
 
 
 def pull_line(report: PullReport) -> str:
     """Return what was pulled in a line."""
-    place = f"{report.remote} ({report.address})"
-    verbs = ("pull", "pulled")
-    return copied_line(
-        verbs, report.records, "from", place, size=report.bytes_received, dry_run=report.dry_run
-    )
+    return _copied_line("pull", "from", report, report.bytes_received)
 
 
-def copied_line(
-    verbs: tuple[str, str],
-    records: Mapping[str, int],
-    word: str,
-    place: str,
-    *,
-    size: int | None = None,
-    dry_run: bool,
-) -> str:
-    """Return what was copied in a line; `verbs` are such as `push` and `pushed`."""
-    verb, past = verbs
-    place = f"{word} {output.safe(place)}"
-    if not any(records.values()):
+def _copied_line(verb: str, word: str, report: PushReport | PullReport, size: int) -> str:
+    place = f"{word} {output.safe(f'{report.remote} ({report.address})')}"
+    if not any(report.records.values()):
         return f"nothing to {verb} {place}"
-    if dry_run:
-        return f"would {verb} {counts_text(records)} {place}"
-    return f"{past} {counts_text(records)} {place}" + (
-        "" if size is None else f": {bytes_text(size)}"
-    )
+    counts = counts_text(report.records)
+    if report.dry_run:
+        return f"would {verb} {counts} {place}"
+    return f"{verb}ed {counts} {place}: {bytes_text(size)}"
 
 
 def tell_of_excluded(runs: int) -> None:
@@ -100,9 +83,7 @@ def print_sentence(text: str, label: str = "") -> None:
 
 def warn_of_left_out(report: PullReport) -> None:
     """Warn of rows that this program does not know, and of pushes that do not count."""
-    warn_of_newer(report.newer)
-    warn_of_waiting(report.waiting, report.waiting_rows)
-    warn_of_missing(report.missing_packs, report.missing_rows)
+    warn_of_rows_left(report)
     for left_out in report.left_out[:_WRITERS]:
         pushes = output.plural(left_out.pushes, "push")
         writer = left_out.writer or "an unknown writer"
@@ -112,6 +93,21 @@ def warn_of_left_out(report: PullReport) -> None:
     more = len(report.left_out) - _WRITERS
     if more > 0:
         output.warn(f"so were those of {output.plural(more, 'other writer')}")
+
+
+def warn_of_rows_left(report: PullReport | CloneReport) -> None:
+    """Warn of rows that were not copied."""
+    if report.newer:
+        rows = output.plural(report.newer, "row")
+        output.warn(f"{rows} of a newer version of evalstore stayed where they are")
+    _warn_of_waiting(report)
+    if report.missing_packs:
+        packs, rows = report.missing_packs, output.plural(report.missing_rows, "row")
+        output.warn(
+            f"the remote is not complete yet: {output.plural(packs, 'pack')} with {rows} "
+            f"{'is' if packs == 1 else 'are'} missing; pull again later, and if this stays so, see "
+            "'evalstore fsck --remote'"
+        )
 
 
 def print_pushes(pushes: Sequence[RemotePush]) -> None:
@@ -125,32 +121,20 @@ def print_pushes(pushes: Sequence[RemotePush]) -> None:
     print_table(Table(header, rows, numbers=frozenset({"rows"})))
 
 
-def warn_of_waiting(runs: int, rows: int, place: str = "remote", then: str = "") -> None:
+def _warn_of_waiting(report: PullReport | CloneReport) -> None:
     """Warn of rows that were not copied, because they refer to rows that are not there."""
+    runs, rows = report.waiting, report.waiting_rows
     counts = {"run": runs, "other row" if runs else "row": rows}
     stayed = [output.plural(count, word) for word, count in counts.items() if count]
     if not stayed:
         return
-    is_one = runs + rows == 1
-    again = "pull again when they have been pushed" if place == "remote" else "have it made again"
+    place, then = "remote", "pull again when they have been pushed"
+    if report.remote == BUNDLE:
+        place, then = "bundle", "have it made again"
+    elif report.remote == STORE:
+        address = shlex.quote(report.address)
+        place, then = "other store", f"'evalstore fsck --store {address}' lists what is missing"
     output.warn(
         f"{' and '.join(stayed)} stayed in the {place}, which lacks rows that "
-        f"{'it refers' if is_one else 'they refer'} to; {then or again}"
+        f"{'it refers' if runs + rows == 1 else 'they refer'} to; {then}"
     )
-
-
-def warn_of_missing(packs: int, rows: int) -> None:
-    """Warn of packs that are not in the remote, although an index lists them."""
-    if packs:
-        output.warn(
-            f"the remote is not complete yet: {output.plural(packs, 'pack')} with "
-            f"{output.plural(rows, 'row')} {'is' if packs == 1 else 'are'} missing; pull again "
-            "later, and if this stays so, see 'evalstore fsck --remote'"
-        )
-
-
-def warn_of_newer(count: int) -> None:
-    """Warn when there are rows that this program does not know."""
-    if count:
-        rows = output.plural(count, "row")
-        output.warn(f"{rows} of a newer version of evalstore stayed where they are")

@@ -1,4 +1,4 @@
-"""Prints the results of `run` and `judge` for people."""
+"""Prints the results of `run` for people."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _describe_too_much(trial: Trial, form: str) -> None:
     for argv in trial.chance.sample(COMMANDS, 4):
         trial.run(*argv)
     mine = trial.workspace / "mine"
-    trial.run("merge", "../.evalstore/store.db", folder=mine, allowed={6})
+    trial.run("pull", "../.evalstore/store.db", folder=mine, allowed={6})
     trial.run("fsck", folder=mine, allowed={0})
     trial.run("fsck", allowed={1})
     trial.run("fsck", "--repair", allowed={0})
@@ -171,7 +171,7 @@ def _fill_up(trial: Trial) -> None:
     chance = trial.chance
     other = tree(trial.workspace / "other", example_files())
     trial.run("run", "--fail-on", "none", folder=other)
-    trial.run("bundle", "create", "../all.bundle", folder=other, allowed={0})
+    trial.run("push", "../all.bundle", folder=other, allowed={0})
     room = (other / ".evalstore/store.db").stat().st_size
     write_example(trial)
     trial.run("run", "--fail-on", "none", "--limit", str(chance.randint(1, 20)))
@@ -187,7 +187,7 @@ def _fill_up(trial: Trial) -> None:
 
 WRITING = (
     *(("run", "--fail-on", "none"), ("run", "--fail-on", "none"), ("run", "--refresh", "-q")),
-    *(("merge", "other/.evalstore/store.db"), ("bundle", "unbundle", "all.bundle")),
+    *(("pull", "other/.evalstore/store.db"), ("pull", "all.bundle")),
 )
 OTHERS = {"earlier-copy": _go_back, "full-disk": _fill_up}
 """What does not damage a store, but what it is on."""

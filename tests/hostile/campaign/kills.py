@@ -87,7 +87,7 @@ def _run(trial: Trial, signals: Signals, *, judge_only: bool = False) -> None:
     trial.server.reply = reply
     files = {**loopback(trial, concurrency=AT_ONCE, timeout=60), **numbered(QUESTIONS)}
     tree(trial.workspace, files)
-    total, command = 2 * QUESTIONS, "run"
+    total, command = 2 * QUESTIONS, ["run"]
     if judge_only:
         other = json.dumps({**json.loads(files["evalstore.yaml"]), "evaluators": ["other"]})
         (trial.workspace / "other.yaml").write_text(other)
@@ -96,14 +96,14 @@ def _run(trial: Trial, signals: Signals, *, judge_only: bool = False) -> None:
             {"models/other.yaml": files["models/judge.yaml"].replace("judge", "other")},
         )
         trial.run("run", "-c", "other.yaml", allowed={0, 3})
-        total, command = QUESTIONS, "judge"
+        total, command = QUESTIONS, ["run", "--judge-only"]
     begun, in_flight, before = len(trial.server.received), 0, stores.rows(trial, *RESULTS)
     first = len(before)
     for _ in range(trial.chance.randint(1, 3)):
         calls = len(trial.server.received)
         at_call = trial.chance.choice((None, trial.chance.randint(1, total)))
         number = _kill(
-            trial, signals, command, window=0.4 if at_call is None else 0.03, at_call=at_call
+            trial, signals, *command, window=0.4 if at_call is None else 0.03, at_call=at_call
         )
         after = stores.rows(trial, *RESULTS)
         if not before.items() <= after.items():
@@ -114,7 +114,7 @@ def _run(trial: Trial, signals: Signals, *, judge_only: bool = False) -> None:
         in_flight, before = in_flight + max(0, lost), after
         _check_store(trial)
     trial.figures["calls lost"] += in_flight
-    report = trial.document(command, limit=30)
+    report = trial.document(*command, limit=30)
     if report.get("status") != "complete":
         trial.note("does not finish after a kill", str(report.get("status")))
     if len(stores.rows(trial, *RESULTS)) != first + total:
@@ -206,7 +206,7 @@ def _copy(trial: Trial, signals: Signals, name: str) -> None:
     other = trial.workspace / "other"
     tree(other, example_files())
     trial.run("run", "--fail-on", "none", "-q", folder=other)
-    trial.run("bundle", "create", "../all.bundle", folder=other, allowed={0})
+    trial.run("push", "../all.bundle", folder=other, allowed={0})
     trial.run("remote", "add", "team", "../team", folder=other, allowed={0})
     trial.run("push", "team", "--allow-outside", folder=other, allowed={0})
     trial.run("init", "--bare", allowed={0})
@@ -232,12 +232,12 @@ def _copy(trial: Trial, signals: Signals, name: str) -> None:
 
 
 COPIES = {
-    "merge": ("merge", "other/.evalstore/store.db"),
+    "merge": ("pull", "other/.evalstore/store.db"),
     "pull": ("pull", "team"),
-    "unbundle": ("bundle", "unbundle", "all.bundle"),
+    "unbundle": ("pull", "all.bundle"),
     "clone": ("clone", "team", "copy"),
     "clone-bundle": ("clone", "all.bundle", "copy"),
-    "bundle": ("bundle", "create", "made.bundle"),
+    "bundle": ("push", "made.bundle"),
 }
 """Commands that copy rows."""
 LEFT = ("failures", *stores.PASSING)

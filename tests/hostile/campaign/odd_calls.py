@@ -64,10 +64,22 @@ CHECK = "def good(answer):\n    return True\n"
 WITH_CHECK = "# 👤\n\nHi\n\n---\n\n~~~checks\n- python: {file: good.py, function: good}\n~~~\n"
 COMMANDS = (
     *("run", "status", "diff", "log", "show", "grep", "label", "ls", "stats", "trust"),
-    *("check", "fsck", "doctor", "init", "judge"),
+    *("check", "fsck", "doctor", "init", "push", "pull"),
 )
 OPTIONS = (
-    *("--json", "--explain", "-n", "-k", "-t", "--limit", "--sample", "--shard", "--seed"),
+    *(
+        "--json",
+        "--explain",
+        "-n",
+        "--judge-only",
+        "--schema",
+        "-k",
+        "-t",
+        "--limit",
+        "--sample",
+        "--shard",
+        "--seed",
+    ),
     *("--refresh", "--lf", "--max-age", "--threshold", "--max-cost", "--max-time", "-j", "-v"),
     *("--by", "--in", "--answers", "--stat", "--model", "--vs", "-C", "-c", "--store", "--"),
     *("-r", "--timeout", "--retries", "--fail-on", "--color", "--progress", "-m", "-J", "--as"),

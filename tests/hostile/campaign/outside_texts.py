@@ -21,7 +21,7 @@ NAMES_OF_KEYS = (
 )
 OTHER_NAMES = ("DATABASE_URL", "REDIS", "BROKER", "HTTPS_PROXY_OF_OURS")
 LETTERS = "abcdefghijkmnpqrstuvwxyz"
-DOORS = (("push",), ("bundle", "create", "../secret.bundle"))
+DOORS = (("push",), ("push", "../secret.bundle"))
 SETTINGS = {"candidates": ["one"], "remotes": {"origin": {"address": "../team"}}}
 TEST = "# 👤\n\nHow is it?\n\n---\n\n~~~checks\n- notEmpty\n~~~\n"
 ENDS = frozenset({0, 1, 2, 3, 6})

@@ -88,7 +88,7 @@ def test_answers_and_verdicts_count_for_the_files_as_they_are(
 def test_an_answer_keeps_its_facts(database: Database, document: Document) -> None:
     database.session(database.test("# 👤\n\nHello"), "Hi!")
     imported(document, database)
-    (case,) = document("judge")["cases"]
+    (case,) = document("run", "--judge-only")["cases"]
     shown = document("show", case["session"])
     (turn,) = shown["turns"]
     assert turn == {
@@ -141,7 +141,7 @@ def test_calls_of_tools_are_calls_again(database: Database, root: Path, document
     answer = '[{"name":"cityWeather","arguments":{"city":"Oslo"}}]'
     database.session(database.test("# 👤\n\nGo", tool=TOOL), answer)
     imported(document, database)
-    (case,) = document("judge")["cases"]
+    (case,) = document("run", "--judge-only")["cases"]
     (turn,) = document("show", case["session"])["turns"]
     assert turn["toolCalls"] == [{"name": "cityWeather", "arguments": {"city": "Oslo"}}]
 
@@ -286,7 +286,7 @@ def test_each_of_two_variants_of_a_model_has_its_own_answers(
         database.session(test, f"with {effort}", model_version_id=id)
     assert imported(document, database)["left"] == []
     answers = {}
-    for case in document("judge")["cases"]:
+    for case in document("run", "--judge-only")["cases"]:
         (turn,) = document("show", case["session"])["turns"]
         answers[case["model"]] = turn["text"]
     assert answers == {"local/low": "with low", "local/high": "with high"}
@@ -352,7 +352,7 @@ def test_why_an_answer_ended_is_kept(
     database.execute("ALTER TABLE sessions ADD finish_reason text")
     database.session(database.test("# 👤\n\nHello"), "Hi!", finish_reason=there)
     imported(document, database)
-    (case,) = document("judge")["cases"]
+    (case,) = document("run", "--judge-only")["cases"]
     (turn,) = document("show", case["session"])["turns"]
     assert turn.get("finishReason") == here
 

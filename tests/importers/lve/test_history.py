@@ -65,7 +65,7 @@ class Imported(CommandRunner):
         return self.json("import", "lve", str(self.source), "--into", "in", "--sessions")
 
     def judge(self) -> Any:
-        return self.json("judge", "-m", MODEL)
+        return self.json("run", "--judge-only", "-m", MODEL)
 
     @property
     def history(self) -> Any:
@@ -213,7 +213,7 @@ def test_answers_that_attempts_leave_out_count_when_more_are_wanted_of_the_file(
     imported = Imported(tmp_path, capsys, sums(), *lines, settings="verdict: any\n")
     words = "2 rows have more recorded answers than are judged: 'attempts: 1' takes the oldest"
     assert [item["reason"] for item in imported.document["warnings"]] == [words]
-    run = imported.json("judge", "-m", MODEL, "-r", "2", str(imported.test))
+    run = imported.json("run", "--judge-only", "-m", MODEL, "-r", "2", str(imported.test))
     assert (run["reused"], run["asked"], run["verdicts"]["pass"]) == (4, 0, 2)
 
 

@@ -276,7 +276,7 @@ def test_suggested_candidates_ask_nothing_that_has_no_recorded_answer(
     repository.paste({**settings, **done["settings"]})
     plan = repository.json("run", "-n")
     assert (plan["ask"], plan["reuse"]) == (0, 7)
-    run = repository.json("judge")
+    run = repository.json("run", "--judge-only")
     counted = Counter(id for case in run["cases"] for id in case["sessions"])
     assert (len(run["cases"]), sorted(counted.values())) == (7, [1] * 7)
     diff = repository.json("diff", done["history"]["run"], run["run"])
@@ -350,7 +350,7 @@ def test_answers_need_no_model_that_can_be_called(repository: Repository) -> Non
     assert (done["left"], done["history"]["sessions"]) == ([], 2)
     assert "models/in/acme--m-7b.yaml" in done["written"]
     assert repository.run("check")[0] == 0
-    run = repository.json("judge", "-m", model)
+    run = repository.json("run", "--judge-only", "-m", model)
     assert (run["reused"], run["judged"], run["asked"]) == (2, 2, 0)
 
 
@@ -359,7 +359,7 @@ def test_settings_of_the_import_judge_every_model(repository: Repository) -> Non
     repository.add(ASKED, river("Peru"), place="geo/rivers/gpt")
     settings = repository.bring()["settings"]
     tree(repository.root, {"evalstore.yaml": json.dumps(settings)})
-    run = repository.json("judge")
+    run = repository.json("run", "--judge-only")
     assert (run["reused"], run["asked"], len(run["cases"])) == (2, 0, 2)
 
 
@@ -417,7 +417,7 @@ def test_a_model_of_the_workspace_is_not_written(repository: Repository) -> None
     repository.add({**ASKED, "model": "acme/m-7b"}, river("Peru"))
     done = repository.bring()
     assert [name for name in done["written"] if name.startswith("models/")] == []
-    assert repository.json("judge", "-m", "acme/m-7b")["reused"] == 1
+    assert repository.json("run", "--judge-only", "-m", "acme/m-7b")["reused"] == 1
 
 
 def test_a_model_that_is_described_later_gets_the_answers_again(repository: Repository) -> None:
@@ -481,6 +481,6 @@ def test_one_command_brings_a_whole_repository(repository: Repository) -> None:
     done = repository.bring()
     assert (done["left"], done["rows"], done["history"]["sessions"]) == ([], 61, 67)
     tree(repository.root, {"evalstore.yaml": json.dumps(done["settings"])})
-    run = repository.json("judge")
+    run = repository.json("run", "--judge-only")
     words = [case["verdict"] for case in run["cases"]]
     assert (words.count("pass"), words.count("pending"), run["asked"]) == (60, 1, 0)

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from evalstore import hashing
-from evalstore.operations.merge import merge
+from evalstore.operations.pull import pull
 from evalstore.planning.options import Location
 from evalstore.results import Session
 from evalstore.store import Store, migrations
@@ -191,7 +191,7 @@ def test_what_is_merged_is_new(
     extent = extent_of(pg_store)
     (tmp_path / "evalstore.yaml").write_text(f"store: {str(address)!r}\n", encoding="utf-8")
     location = Location(tmp_path, store=str(address), allow_outside=True)
-    merge(location, str(other))
+    pull(location, str(str(other)))
     assert len(pg_store.find_new_questions(extent, MANY) or ()) == 2
 
 

@@ -25,7 +25,7 @@ def url(workspace: Path, location: StoreLocation) -> str:
     """Return the URL of a store in each database, with the run of the workspace."""
     url = str(location)
     Store.open(location, create=True).close()
-    assert main(["-C", str(workspace), "--store", url, "merge", ".evalstore/store.db"]) == OK
+    assert main(["-C", str(workspace), "--store", url, "pull", ".evalstore/store.db"]) == OK
     return url
 
 

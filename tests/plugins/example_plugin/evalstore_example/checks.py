@@ -51,7 +51,7 @@ DESCRIPTION = CheckDescription(
     ),
     (CheckExample("palindrome: {least: 5}", "Never odd or even", "Bob"),),
 )
-"""For `evalstore explain` and for editors; it may be left out."""
+"""For `evalstore ls checks` and for editors; it may be left out."""
 
 PALINDROME = CheckType(revision=1, read=_read, judge=_judge, main=None, description=DESCRIPTION)
 """Raise the revision when the behaviour changes: what it judged is judged again then."""

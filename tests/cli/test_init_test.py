@@ -1,4 +1,4 @@
-"""`new` writes a test file that works, and `init` ends with commands that work."""
+"""`init FILE.md` writes a test file that works, and `init` ends with commands that work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.test_documents import schema_of
 
 
 def test_a_new_test_says_how_to_run_it(workspace: Path, evalstore: Evalstore) -> None:
-    assert evalstore("new", "tests/shop/hello.md") == Ran(
+    assert evalstore("init", "tests/shop/hello.md") == Ran(
         0,
         "wrote tests/shop/hello.md\n",
         "Next: edit it, then run it:\n  evalstore run tests/shop/hello.md\n",
@@ -31,27 +31,27 @@ def test_a_new_test_has_the_headings_of_the_documentation() -> None:
 
 
 def test_a_new_test_passes_check(workspace: Path, evalstore: Evalstore) -> None:
-    evalstore("new", "tests/hello.md")
+    evalstore("init", "tests/hello.md")
     assert evalstore("check", "tests/hello.md") == Ran(0, "1 test file, 1 case: no errors\n", "")
 
 
 def test_the_document_of_a_new_test_has_its_shape(workspace: Path, documents: object) -> None:
     assert callable(documents)
-    document = documents("new", "tests/hello.md")
-    jsonschema.Draft202012Validator(schema_of(["new"])).validate(document)
+    document = documents("init", "tests/hello.md")
+    jsonschema.Draft202012Validator(schema_of(["init", "tests/hello.md"])).validate(document)
     assert document["next"] == "evalstore run tests/hello.md"
 
 
 @pytest.mark.parametrize(
     ("typed", "written"),
-    [("tests/hello", "hello.md"), ("tests/v1.5", "v1.5.md"), ("./tests/x/../a b", "a b.md")],
+    [("tests/v1.5.md", "v1.5.md"), ("tests/x/../a b.md", "a b.md")],
 )
-def test_the_suffix_is_added(
+def test_the_place_may_be_written_in_any_form(
     workspace: Path, evalstore: Evalstore, typed: str, written: str
 ) -> None:
-    ran = evalstore("new", typed)
+    ran = evalstore("init", typed)
     assert (ran.exit_code, ran.stdout) == (0, f"wrote tests/{written}\n")
-    assert shlex.split(ran.stderr.splitlines()[-1]) == ["evalstore", "run", f"{typed}.md"]
+    assert shlex.split(ran.stderr.splitlines()[-1]) == ["evalstore", "run", typed]
     assert (workspace / "tests" / written).exists()
 
 
@@ -59,7 +59,7 @@ def test_a_new_test_counts_from_the_current_folder(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workspace / "tests")
-    ran = evalstore("new", "hello")
+    ran = evalstore("init", "hello.md")
     assert (ran.stdout, ran.stderr.splitlines()[-1]) == (
         "wrote tests/hello.md\n",
         "  evalstore run hello.md",
@@ -70,7 +70,7 @@ def test_the_next_command_names_models_when_the_settings_name_none(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     tree(workspace, {"evalstore.yaml": ""})
-    assert evalstore("new", "tests/hello.md").stderr.splitlines()[-1] == (
+    assert evalstore("init", "tests/hello.md").stderr.splitlines()[-1] == (
         "  evalstore run tests/hello.md -m openai/gpt-5.4-mini -J openai/gpt-5.4-mini"
     )
 
@@ -84,7 +84,7 @@ def test_a_new_test_overwrites_nothing(
         file.write_text(existing)
     else:
         file.symlink_to(tmp_path / "elsewhere.md")
-    assert evalstore("new", "tests/hello") == Ran(
+    assert evalstore("init", "tests/hello.md") == Ran(
         2,
         "",
         "error: 'tests/hello.md' exists already\n"
@@ -98,25 +98,25 @@ def test_a_new_test_overwrites_nothing(
 def test_a_new_test_is_in_the_folder_of_tests(
     workspace: Path, evalstore: Evalstore, place: str
 ) -> None:
-    assert evalstore("new", place) == Ran(
+    assert evalstore("init", place) == Ran(
         2,
         "",
         f"error: '{place}' is not in the folder of tests, 'tests'\n"
-        "hint: write 'evalstore new tests/hello.md'\n",
+        "hint: write 'evalstore init tests/hello.md'\n",
     )
 
 
 def test_the_folder_of_tests_is_that_of_the_settings(workspace: Path, evalstore: Evalstore) -> None:
     tree(workspace, {"evalstore.yaml": "paths: {tests: cases}\n"})
-    assert "hint: write 'evalstore new cases/a.md'\n" in evalstore("new", "tests/a.md").stderr
-    assert evalstore("new", "cases/a.md").exit_code == 0
+    assert "hint: write 'evalstore init cases/a.md'\n" in evalstore("init", "tests/a.md").stderr
+    assert evalstore("init", "cases/a.md").exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["tests/.hidden", "tests/.x/a.md", "tests/README.md"])
+@pytest.mark.parametrize("name", ["tests/.hidden.md", "tests/.x/a.md", "tests/README.md"])
 def test_a_new_test_is_not_a_file_that_is_ignored(
     workspace: Path, evalstore: Evalstore, name: str
 ) -> None:
-    ran = evalstore("new", name)
+    ran = evalstore("init", name)
     assert ran.exit_code == 2
     assert "would not be read as a test\n" in ran.stderr
     assert not (workspace / name).exists()
@@ -127,21 +127,21 @@ def test_a_new_test_is_not_in_a_linked_folder(
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     (workspace / "tests/linked").symlink_to(tmp_path / "elsewhere")
-    ran = evalstore("new", "tests/linked/a.md")
+    ran = evalstore("init", "tests/linked/a.md")
     assert ran.exit_code == 2
     assert "is in a linked folder, which is not searched for tests" in ran.stderr
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_a_name_with_a_row_is_refused(workspace: Path, evalstore: Evalstore) -> None:
-    assert evalstore("new", "tests/a::b.md").exit_code == 2
+    assert evalstore("init", "tests/a::b.md").exit_code == 2
 
 
-@pytest.mark.parametrize("name", ["tests/" + "a" * 300, "tests/weather.md/a.md"])
+@pytest.mark.parametrize("name", ["tests/" + "a" * 300 + ".md", "tests/weather.md/a.md"])
 def test_what_cannot_be_written_is_an_error(
     workspace: Path, evalstore: Evalstore, name: str
 ) -> None:
-    ran = evalstore("new", name)
+    ran = evalstore("init", name)
     assert ran.exit_code == 2
     assert ran.stderr.startswith("error: ")
     assert "cannot be written: " in ran.stderr
@@ -192,7 +192,7 @@ def test_the_commands_of_init_work(
         monkeypatch.chdir(commands.pop(0)[1])
     *new, run, view = commands
     assert [run[1], view] == ["run", ["evalstore", "view"]]
-    assert [command[1] for command in new] == ([] if "--example" in options else ["new"])
+    assert [command[1] for command in new] == ([] if "--example" in options else ["init"])
     assert all(evalstore(*command[1:]).exit_code == 0 for command in new)
     ran = evalstore(*run[1:], "--fail-on", "none")
     assert (ran.exit_code, "pending" in ran.stdout) == (0, False), ran.stderr
@@ -203,7 +203,7 @@ def test_the_first_test_of_a_new_workspace_passes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     evalstore("init")
-    ran = evalstore("new", "tests/first")
+    ran = evalstore("init", "tests/first.md")
     run = next(iter(ran.stderr.splitlines()[1:])).split()
     assert evalstore(*run[1:]).stdout.startswith("1 pass (100.0%")
 
@@ -213,7 +213,7 @@ def test_init_names_models_where_the_settings_name_none(
 ) -> None:
     monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": "paths: {tests: cases}\n"}))
     assert next_commands(evalstore("init")) == [
-        ["evalstore", "new", "cases/hello.md"],
+        ["evalstore", "init", "cases/hello.md"],
         ["evalstore", "run", "-m", "openai/gpt-5.4-mini", "-J", "openai/gpt-5.4-mini"],
         ["evalstore", "view"],
     ]
@@ -225,7 +225,7 @@ def test_init_names_a_test_that_is_not_there_yet(
     taken = ("hello", "first", "second", "third", "test1")
     files = {f"tests/{name}.md": "# 👤\n\nHi\n\n---\n\nx\n" for name in taken}
     monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": "", **files}))
-    assert next_commands(evalstore("init"))[0] == ["evalstore", "new", "tests/test2.md"]
+    assert next_commands(evalstore("init"))[0] == ["evalstore", "init", "tests/test2.md"]
 
 
 def test_printed_commands_repeat_the_folder_that_was_named(
@@ -233,11 +233,11 @@ def test_printed_commands_repeat_the_folder_that_was_named(
 ) -> None:
     monkeypatch.chdir(workspace.parent)
     name = workspace.name
-    ran = evalstore("-C", name, "new", "tests/hello.md")
+    ran = evalstore("-C", name, "init", "tests/hello.md")
     assert ran.stderr.endswith(f"\n  evalstore -C {name} run tests/hello.md\n")
     assert evalstore(*shlex.split(ran.stderr.splitlines()[-1])[1:-1], "-n").exit_code == 0
     made = evalstore("init", "-C", name).stderr
-    assert f"  evalstore -C {name} new tests/" in made
+    assert f"  evalstore -C {name} init tests/" in made
     assert f"  evalstore -C {name} view\n" in made
     other = evalstore("-C", name, "init", "inner one").stderr
-    assert f"  cd '{name}/inner one'\n  evalstore new tests/" in other
+    assert f"  cd '{name}/inner one'\n  evalstore init tests/" in other

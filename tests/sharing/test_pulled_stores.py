@@ -1,4 +1,4 @@
-"""`merge`: the union with another store file, which is never changed."""
+"""`pull FILE`: the union with another store file, which is never changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError, StoreError
 from evalstore.operations.init import init
-from evalstore.operations.merge import merge
+from evalstore.operations.pull import pull
 from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
@@ -41,20 +41,20 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_merge_is_the_union_in_whatever_order(
+def test_a_pull_of_stores_is_the_union_in_whatever_order(
     full: Store, whole_records: list[CheckedRecord], tmp_path: Path
 ) -> None:
     parts = whole_records[::2], whole_records[1:]
     first, second = (_workspace(tmp_path / str(i), list(part)) for i, part in enumerate(parts))
     both = _workspace(tmp_path / "both", list(parts[0]))
     before = _files(second.directory)
-    expected = merge(both, _store(second), dry_run=True)
+    expected = pull(both, str(_store(second)), dry_run=True)
     assert len(_rows(both)) == len(parts[0])
-    assert merge(both, _store(second)).records == expected.records
+    assert pull(both, str(_store(second))).records == expected.records
     assert _files(second.directory) == before
-    merge(second, _store(first))
+    pull(second, str(_store(first)))
     assert _rows(both) == _rows(second) == stores.rows(full)
-    assert not any(merge(both, _store(second)).records.values())
+    assert not any(pull(both, str(_store(second))).records.values())
     assert _rows(both) == stores.rows(full)
 
 
@@ -70,7 +70,7 @@ def test_a_store_of_an_older_version_is_read_and_stays_as_it_was(
         raw.execute("PRAGMA journal_mode = WAL")  # as evalstore has it
     before = _files(old.directory)
     new = _workspace(tmp_path / "new")
-    assert merge(new, _store(old)).records["runs"] == 2
+    assert pull(new, str(_store(old))).records["runs"] == 2
     assert _files(old.directory) == before
     assert not any((tmp_path / "temporary").iterdir())
     with stores.opened(_store(new)) as store:
@@ -87,7 +87,7 @@ def test_a_store_that_is_in_use_is_read_as_it_is(
         store.ensure_records(whole_records)
         with store.writing() as connection:
             connection.execute("DELETE FROM runs")
-            merge(here, _store(other))
+            pull(here, str(_store(other)))
             connection.execute("ROLLBACK")
         assert len(_rows(here)) == len(stores.rows(full))
 
@@ -103,12 +103,12 @@ def test_a_store_of_a_program_that_was_killed_is_read_with_its_log(
         for name in ("store.db", "store.db-wal"):
             shutil.copy(_store(other).with_name(name), left)
     before = _files(left)
-    merge(here, left / "store.db")
+    pull(here, str(left / "store.db"))
     assert _files(left) == before
     assert _rows(here) == stores.rows(full)
 
 
-def test_a_merge_that_is_killed_between_batches_leaves_a_sound_store_and_is_completed_by_the_next(
+def test_a_pull_that_is_killed_between_batches_leaves_a_sound_store_and_is_completed_by_the_next(
     whole: Path, whole_records: list[CheckedRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evalstore.sharing.batches._ROWS", 3)
@@ -129,13 +129,13 @@ def test_a_merge_that_is_killed_between_batches_leaves_a_sound_store_and_is_comp
 
         monkeypatch.setattr(Store, "ensure_records", ensure_some)
         with suppress(KilledError):
-            merge(here, whole)
+            pull(here, str(whole))
         monkeypatch.setattr(Store, "ensure_records", ensure)
         with stores.opened(_store(here)) as store:
             assert check_store(store)[1] == []
         if left:
             break
-        merge(here, whole)
+        pull(here, str(whole))
         with stores.opened(whole) as other:
             assert _rows(here) == stores.rows(other)
     assert 10 < after < len(whole_records) - 1
@@ -147,9 +147,9 @@ def test_rows_of_a_damaged_store_that_lack_what_they_refer_to_stay_there(
     lost = next(checked for checked in whole_records if checked.kind == "session")
     rest = [checked for checked in whole_records if checked is not lost]
     other, here = _workspace(tmp_path / "other", rest), _workspace(tmp_path / "here")
-    assert main(["-C", str(here.directory), "merge", str(_store(other))]) == 0
+    assert main(["-C", str(here.directory), "pull", str(_store(other))]) == 0
     captured = capsys.readouterr()
-    assert captured.out.startswith("copied 2 answers")
+    assert captured.out.startswith("pulled 2 answers")
     assert "stayed in the other store, which lacks rows that they refer to" in captured.err
     with stores.opened(_store(here)) as store:
         assert check_store(store)[1] == []
@@ -197,7 +197,7 @@ def test_a_store_that_is_not_sound_is_refused(
         if not in_use:
             raw.close()
         with pytest.raises(StoreError, match=message):
-            merge(here, other)
+            pull(here, str(other))
     assert not any(table == "sessions" for table, _ in _rows(here))
 
 
@@ -209,7 +209,7 @@ def test_errors_name_paths_without_detours(
         (tmp_path / folder).write_text("")
     (tmp_path / "w/link").symlink_to(tmp_path / "away/deep")
     here = ["-C", str(tmp_path / "w")]
-    for command in (["merge"], ["bundle", "verify"], ["bundle", "unbundle"], ["fsck", "--store"]):
+    for command in (["pull"], ["fsck", "--remote"], ["fsck", "--store"]):
         for name, shown in (("../no", tmp_path / "no"), ("link/../no", tmp_path / "w/link/../no")):
             assert main([*here, *command, name]) == 6
             assert f"'{shown}'" in capsys.readouterr().err
@@ -220,11 +220,11 @@ def test_what_is_not_another_store_is_refused(
 ) -> None:
     here = _workspace(tmp_path / "here")
     with pytest.raises(EvalstoreError, match="is the store of this workspace"):
-        merge(here, Path(".evalstore/store.db"))
+        pull(here, str(Path(".evalstore/store.db")))
     with pytest.raises(StoreError, match="there is no store at"):
-        merge(here, Path("missing.db"))
+        pull(here, str(Path("missing.db")))
     (tmp_path / "text.db").write_text("not a database, but a text of some length" * 99)
-    assert main(["-C", str(here.directory), "merge", "../text.db"]) == 6
+    assert main(["-C", str(here.directory), "pull", "../text.db"]) == 6
     assert "error: " in capsys.readouterr().err
 
 
@@ -232,11 +232,11 @@ def test_the_command_says_what_it_copied(
     whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = Path(shutil.copy(whole, tmp_path / "other.db"))
-    command = ["-C", str(_workspace(tmp_path / "here").directory), "merge", str(other)]
+    command = ["-C", str(_workspace(tmp_path / "here").directory), "pull", str(other)]
     assert main([*command, "-n"]) == 0
     assert main(command) == 0
     assert main(command) == 0
     would, did, nothing = capsys.readouterr().out.splitlines()
-    assert would.startswith("would copy 2 runs, ")
-    assert did == would.replace("would copy", "copied")
-    assert nothing == f"nothing to copy from {other}"
+    assert would.startswith("would pull 2 runs, ")
+    assert did.startswith(would.replace("would pull", "pulled") + ": ")
+    assert nothing == f"nothing to pull from store ({other})"

@@ -1,4 +1,4 @@
-"""`explain` and `ls checks` show what a check type does, with its settings and an example."""
+"""`ls checks` and `ls checks NAME` show what a check does, with its settings and an example."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_check_is_explained(
     evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # no workspace is needed
-    assert evalstore("explain", "levenshtein") == Ran(0, LEVENSHTEIN, "")
+    assert evalstore("ls", "checks", "levenshtein") == Ran(0, LEVENSHTEIN, "")
 
 
 LEVENSHTEIN = """\
@@ -58,12 +58,12 @@ Example:
 
 @pytest.mark.parametrize("name", sorted(known_kinds()))
 def test_every_check_is_explained(evalstore: Evalstore, documents: Any, name: str) -> None:
-    ran = evalstore("explain", name)
+    ran = evalstore("ls", "checks", name)
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert ran.stdout.startswith(f"{name} passes if ")
     assert max(map(len, ran.stdout.splitlines())) <= 120
-    document = documents("explain", name)
-    jsonschema.Draft202012Validator(schema_of(["explain"])).validate(document)
+    document = documents("ls", "checks", name)
+    jsonschema.Draft202012Validator(schema_of(["ls", "checks", name])).validate(document)
     assert document["type"] == name
 
 
@@ -89,7 +89,7 @@ def test_settings_and_an_example_of_checks_are_listed_where_they_fit(
 
 
 def test_an_unknown_check_is_an_error_with_the_nearest_name(evalstore: Evalstore) -> None:
-    assert evalstore("explain", "contain") == Ran(
+    assert evalstore("ls", "checks", "contain") == Ran(
         2, "", "error: there is no check 'contain'\nhint: did you mean 'contains'?\n"
     )
 
@@ -99,7 +99,7 @@ def test_checks_are_listed_with_a_description_and_an_example(
 ) -> None:
     ran = evalstore("ls", "checks")
     assert ran.stderr == (
-        "'evalstore explain CHECK' shows settings and examples.\n"
+        "'evalstore ls checks NAME' shows settings and examples.\n"
         "'not: true' reverses a check: {contains: Paris, not: true}\n"
     )
     lines = ran.stdout.splitlines()
@@ -133,15 +133,17 @@ def test_a_check_of_a_plugin_is_explained_by_what_it_declares(
         )
     }
     monkeypatch.setattr(check_registry, "_plugged_in", lambda: kinds)
-    shown = evalstore("explain", "rhymes").stdout
+    shown = evalstore("ls", "checks", "rhymes").stdout
     assert shown.startswith("rhymes passes if it rhymes.\n\nSettings:\n  lines  how many (whole")
     assert "  - rhymes: {lines: 2}\n      pass  a\\na\n" in shown
     assert "it rhymes" in evalstore("ls", "checks").stdout
 
 
-def test_without_a_check_a_hint_says_where_they_are_listed(evalstore: Evalstore) -> None:
-    told = evalstore("explain")
-    assert told.exit_code == 2
-    assert told.stderr == (
-        "error: no check is named\nhint: 'evalstore ls checks' lists all checks\n"
+@pytest.mark.parametrize("words", ["contains f1", "contains -o csv"])
+def test_one_check_is_explained_as_text_or_json(evalstore: Evalstore, words: str) -> None:
+    assert evalstore("ls", "checks", *words.split()) == Ran(
+        2,
+        "",
+        "error: 'ls checks' explains one check, as text or JSON\n"
+        "hint: evalstore ls checks contains --json\n",
     )
