@@ -45,7 +45,6 @@ html_report.report: _AT_ONCE
 operations.comparable_results: _AT_ONCE
 operations.diff_causes: _AT_ONCE
 operations.diff_pairs: _AT_ONCE
-operations.earlier_index: _AT_ONCE
 operations.earlier_results: _FEW
 operations.edited_files: _FEW _TREES_AT_ONCE
 operations.equal_parts: _AT_ONCE
@@ -61,7 +60,7 @@ operations.measured_results: _AT_ONCE
 operations.mixed_cases: _AT_ONCE
 operations.plan_status: _FIRST
 operations.regressions: _AT_ONCE
-operations.rerolls: _FEW_CELLS _FILES_AT_ONCE _TIMES_AT_ONCE _TREES_AT_ONCE
+operations.rerolls: _AT_ONCE _FILES_AT_ONCE _TREES_AT_ONCE
 operations.run_control: _NONCES_AT_ONCE
 operations.run_plans: BATCH LONGEST
 operations.same_answers: _AT_ONCE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.planning.path_history import PathHistory
-from evalstore.reports.comparison import ResultIndex
+from evalstore.reports.comparison import CellIndex
 from evalstore.store.path_trees import read_tree
 from evalstore.values import Json
 
@@ -35,7 +35,7 @@ class CaseHistory:
         """The earlier runs, newest first."""
         self._rows = rows
         self._entries: list[dict[str, str]] = []
-        self._indices: list[Mapping[str, ResultIndex]] = []
+        self._indices: list[Mapping[str, CellIndex]] = []
         """The results that each run has of the cases of the batch, by test file."""
         if run is None:
             return
@@ -53,15 +53,15 @@ class CaseHistory:
         for result, _ in batch:
             names.setdefault(result.file, set()).update((result.key, result.row))
         # Runs that have the same nodes of a file share its index.
-        indices: dict[tuple[str, tuple[str, ...]], ResultIndex] = {}
+        indices: dict[tuple[str, tuple[str, ...]], CellIndex] = {}
         self._indices = []
         for entries in self._entries:
-            of_run: dict[str, ResultIndex] = {}
+            of_run: dict[str, CellIndex] = {}
             there = {path: entries[path] for path in names if path in entries}
             for path, found in self._rows.find(there, names).items():
                 place = path, found.nodes
                 if place not in indices:
-                    indices[place] = ResultIndex(result for result, _ in found.cells)
+                    indices[place] = CellIndex(found.cells)
                 of_run[path] = indices[place]
             self._indices.append(of_run)
 
@@ -72,5 +72,5 @@ class CaseHistory:
             index = indices.get(result.file)
             earlier = index.find(result, case.prompts) if index else None
             if earlier:
-                listed.append([number, earlier.word or "answered"])
+                listed.append([number, earlier[0].word or "answered"])
         return listed

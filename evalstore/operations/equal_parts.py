@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.case_finder import CaseFinder
     from evalstore.values import CaseFile
-    from evalstore.workspace.folder import WorkspaceFolder
 
 _AT_ONCE = 10_000
 """Answers whose questions are read together."""
@@ -73,7 +72,7 @@ def find_equal_parts(
     leaves = read_tree(now.results, load)
     long = store.find_divided({*entries.values(), *leaves.values()})
     parts = {leaf: find_parts(store, [leaf]) for leaf in long}
-    known = known_parts(project) if parts else {}
+    known = _known_parts(project) if parts else {}
     for path in sorted(entries.keys() | leaves.keys()) if parts else ():
         was_ids, now_ids = (parts.get(side.get(path, ""), set()) for side in (entries, leaves))
         elsewhere |= was_ids ^ now_ids
@@ -154,25 +153,11 @@ def find_parts(store: Store, leaves: Collection[str]) -> set[str]:
     return {id for root in roots for id in long_parts_of(root, store.load_leaves)}
 
 
-def known_parts(project: Project) -> dict[str, SettledPart]:
+def _known_parts(project: Project) -> dict[str, SettledPart]:
     """Return the settled parts that are cached, by the node of their results."""
-    return known_parts_in(project.workspace)
-
-
-def known_parts_in(workspace: WorkspaceFolder) -> dict[str, SettledPart]:
-    """Return those that are cached in a workspace."""
+    workspace = project.workspace
     cache = read_settled_cache(workspace.private / CACHE, workspace.boundary)
     return {part.results: part for part in cache.parts.values()} if cache else {}
-
-
-def share_rows(store: Store, parts: Iterable[SettledPart], *sides: Iterable[Result]) -> bool:
-    """Return whether some of these results may be of rows with the values of rows of the parts.
-
-    Equal rows ask the same question.
-    """
-    listed = list(parts)
-    asked = _questions_of(store, sides) if listed else set()
-    return bool(asked) and any(not asked.isdisjoint(part.questions) for part in listed)
 
 
 def without_rows_of(store: Store, parts: SettledParts, *sides: Iterable[Result]) -> SettledParts:
@@ -188,15 +173,6 @@ def without_rows_of(store: Store, parts: SettledParts, *sides: Iterable[Result])
         for samples in store.find_samples(questions if has_answers else ()).values():
             answers |= {digest_of(sample.id) for sample in samples}
     return parts.without(asked, answers)
-
-
-def _questions_of(store: Store, sides: Iterable[Iterable[Result]]) -> set[int]:
-    """Return the digests of the questions of the answers of these results."""
-    sessions = (id for results in sides for result in results for id in result.sessions)
-    asked = set[int]()
-    while batch := list(islice(sessions, _AT_ONCE)):
-        asked |= set(map(digest_of, store.find_questions_of(batch).values()))
-    return asked
 
 
 def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[CaseFile, CaseFile]:

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
 from evalstore.operations.compared_side import OTHER
-from evalstore.operations.mixed_cases import CaseVersions, FiledCases
-from evalstore.reports.cell_places import is_of_cell
-from evalstore.reports.placed_results import PLACES, PlacedResults, digests_of
+from evalstore.operations.earlier_results import find_cells
+from evalstore.operations.growing_results import GrowingResults
+from evalstore.operations.mixed_cases import CaseVersions
+from evalstore.reports.placed_results import PlacedResults, digests_of
 from evalstore.results import Result
-from evalstore.store.results import iterate_entries
+from evalstore.store.row_results import RowResults
 from evalstore.store.run_sources import SourcesReader
-from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
+from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable
 
     from evalstore.operations.compared_side import Side
     from evalstore.operations.earlier_results import EarlierEntries
@@ -32,11 +33,7 @@ if TYPE_CHECKING:
     from evalstore.values import Case
 
 _AT_ONCE = 2_000
-"""The results that are read together."""
-_DIGESTS = 1 << 64
-"""How many digests a `DigestSet` can tell apart."""
-_NONE = -1
-"""The number of a result that is not found."""
+"""The results that are looked for together."""
 
 
 class EarlierResults(Mapping[Result, str]):
@@ -109,9 +106,8 @@ class _Filler:
 
     def __init__(self, store: Store, was: Side, now: Side) -> None:
         self._store, self._was, self._now = store, was, now
-        self._prompts = _Prompts(now)
-        self._filled: list[tuple[PlacedResults, array[int]]] = []
-        """Results of earlier runs, and the numbers of those that are filled in."""
+        self._rows, self._prompts = RowResults(store), _Prompts(now)
+        self._filled = GrowingResults()
         self._runs, self._ids = DigestMap(), list[str]()
         """The number of the run of each of these, by its digest; the ids of the runs."""
         self._whole: dict[str, str] = {}
@@ -126,40 +122,35 @@ class _Filler:
         own, nodes = self._store.load_leaves(entries.values()), self._was.nodes
         same = {path for path, leaf in entries.items() if own[leaf]["cases"] == nodes.get(path)}
         """Files whose cases are those that the older side has."""
-        results, own_results = self._now.results, self._was.results.file_names.keys()
-        places = DigestSet()
-        for column in results.places:
-            for number in missing:
-                places.add(column[number] % _DIGESTS)
-        judged = _JudgedResults(
-            iterate_entries(self._store, entries),
-            places,
-            same | (entries.keys() - own_results),
-        )
-        found = judged.find(results, missing, self._prompts)
-        filled = array("l")
-        for number in found:
-            if number == _NONE:
-                continue
-            if not self._runs.replace(judged.digests[number], len(self._ids)):
-                self._runs.add(judged.digests[number], len(self._ids))
-                filled.append(number)
-            path = judged.results.file_name(number)
-            if path not in own_results:
-                self._take_whole(path, past, entries)
-            elif (case := judged.cases_of[number]) != _NONE:
-                self._older.setdefault(path, CaseVersions()).add(judged.cases, case)
+        left = array("l")
+        for start in range(0, len(missing), _AT_ONCE):
+            numbers = missing[start : start + _AT_ONCE]
+            cells = [
+                (each, _OfCase(self._prompts, each)) for each in self._now.results.read(numbers)
+            ]
+            found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
+            for number, earlier in zip(numbers, found, strict=True):
+                if earlier:
+                    self._add(*earlier, past, entries, same)
+                else:
+                    left.append(number)
         self._ids.append(past.id)
-        if filled:
-            self._filled.append((judged.results, filled))
-        pairs = zip(missing, found, strict=True)
-        return array("l", (number for number, partner in pairs if partner == _NONE))
+        return left
 
-    def _take_whole(self, path: str, past: Run, entries: Mapping[str, str]) -> None:
-        """Note that the older side has the cases that a run has of a file."""
-        if path not in self._whole:
-            self._whole[path] = entries[path]
-            self._sources[path] = self._find_sources(past)
+    def _add(
+        self, result: Result, case: Case, past: Run, entries: Mapping[str, str], same: set[str]
+    ) -> None:
+        """Add a result of an earlier run, with its case unless its file is among the `same`."""
+        digest, path = digest_of_value(result), result.file
+        if not self._runs.replace(digest, len(self._ids)):
+            self._runs.add(digest, len(self._ids))
+            self._filled.append(result)
+        if path not in self._was.results.file_names:
+            if path not in self._whole:  # it has the cases that the run has of the file
+                self._whole[path] = entries[path]
+                self._sources[path] = self._find_sources(past)
+        elif path not in same:
+            self._older.setdefault(path, CaseVersions()).append(case)
 
     def finish(self) -> Side:
         """Return the older side with all that was added."""
@@ -177,101 +168,25 @@ class _Filler:
                 self._sources[path] = None
         pending = was.results.places_where(missing=True)
         known = pending.intersection(
-            column[number]
-            for results, numbers in (self._filled if pending else ())
-            for column in results.places
-            for number in numbers
+            place for result in (self._filled if pending else ()) for place in digests_of(result)
         )
-        own = array(
-            "l",
-            (
-                number
-                for number, is_missing in enumerate(was.results.missing)
-                if not (is_missing and was.results.has_place(number, known))
-            ),
-        )
-        results = PlacedResults(_read_all([(was.results, own), *self._filled]))
+        kept = [
+            not (is_missing and was.results.has_place(number, known))
+            for number, is_missing in enumerate(was.results.missing)
+        ]
+        results = PlacedResults(chain(compress(was.results, kept), self._filled))
         return replace(
             was,
             results=results,
             nodes=was.nodes | nodes,
             files=was.files | files,
-            earlier=EarlierResults(results, len(own), self._runs, self._ids),
+            earlier=EarlierResults(results, sum(kept), self._runs, self._ids),
             earlier_sources={
                 path: of_run
                 for path, of_run in self._sources.items()
                 if nodes[path] != was.nodes.get(path)
             },
         )
-
-
-def _read_all(lists: Iterable[tuple[PlacedResults, Sequence[int]]]) -> Iterator[Result]:
-    """Yield the results with the numbers of each list."""
-    for results, numbers in lists:
-        for start in range(0, len(numbers), _AT_ONCE):
-            yield from results.read(numbers[start : start + _AT_ONCE])
-
-
-class _JudgedResults:
-    """The results with a verdict that an earlier run has at some places, with their cases."""
-
-    def __init__(
-        self,
-        batches: Iterable[Sequence[tuple[Result, Case]]],
-        places: DigestSet,
-        without_cases: Collection[str],
-    ) -> None:
-        """`places` are their digests; the cases of the files `without_cases` are not kept."""
-        self.cases = FiledCases()
-        self.cases_of = array("l")
-        """The number of the case of each result."""
-        self.digests = array("Q")
-        """That of each result."""
-        self.results = PlacedResults(self._choose(batches, places, without_cases))
-
-    def _choose(
-        self,
-        batches: Iterable[Sequence[tuple[Result, Case]]],
-        places: DigestSet,
-        without_cases: Collection[str],
-    ) -> Iterator[Result]:
-        for result, case in chain.from_iterable(batches):
-            if result.is_missing or not any(
-                place % _DIGESTS in places for place in digests_of(result)
-            ):
-                continue
-            if result.file in without_cases:
-                self.cases_of.append(_NONE)
-            else:
-                self.cases_of.append(len(self.cases))
-                self.cases.append(case)
-            self.digests.append(digest_of_value(result))
-            yield result
-
-    def find(self, results: PlacedResults, numbers: Sequence[int], prompts: _Prompts) -> array[int]:
-        """Return the number of the same cell as each of these results, by the rules of `compare`.
-
-        Of several at a place the last one counts.
-        """
-        found = array("l", [_NONE]) * len(numbers)
-        left: Sequence[int] = range(len(numbers))
-        for stage, (_, prompt) in enumerate(PLACES):
-            known = {place: number for number, place in enumerate(self.results.places[stage])}
-            column = results.places[stage]
-            met = array("l", (each for each in left if column[numbers[each]] in known))
-            partners = array("l", (known[column[numbers[each]]] for each in met))
-            del known
-            for start in range(0, len(met), _AT_ONCE):
-                some = slice(start, start + _AT_ONCE)
-                is_same = [True] * len(met[some])
-                if prompt == "prompt_number":
-                    own = results.read([numbers[each] for each in met[some]])
-                    others = self.results.read(partners[some])
-                    is_same = [*map(prompts.is_of_cell, others, own)]
-                for each, partner, same in zip(met[some], partners[some], is_same, strict=True):
-                    found[each] = partner if same else _NONE
-            left = array("l", (each for each in left if found[each] == _NONE))
-        return found
 
 
 class _Prompts:
@@ -284,11 +199,7 @@ class _Prompts:
         self._distinct: dict[tuple[str | None, ...], int] = {}
         self._listed: list[tuple[str | None, ...]] = []
 
-    def is_of_cell(self, earlier: Result, result: Result) -> bool:
-        """Return whether an earlier result, found by its number of the prompt, is of the cell."""
-        return is_of_cell(earlier.prompt, result.prompt, self._of(result))
-
-    def _of(self, result: Result) -> tuple[str | None, ...]:
+    def of(self, result: Result) -> tuple[str | None, ...]:
         """Return all system prompts of the case of a result."""
         if result.file not in self._known:
             known = self._known[result.file] = DigestMap()
@@ -298,3 +209,14 @@ class _Prompts:
             self._listed = [*self._distinct]
         of_case = self._known[result.file].get(digest_of_value(result.key))
         return (result.prompt,) if of_case is None else self._listed[of_case]
+
+
+@dataclass(slots=True)
+class _OfCase:
+    """The system prompts of the case of a result, which few results need."""
+
+    prompts: _Prompts
+    result: Result
+
+    def __contains__(self, prompt: object) -> bool:
+        return prompt in self.prompts.of(self.result)

@@ -24,62 +24,35 @@ _OWN = -1
 """Stands for a case that has no older version, or the same one."""
 
 
-class FiledCases:
-    """Cases that are added one by one; of each some digests are in memory."""
-
-    def __init__(self) -> None:
-        self.keys, self.rows = array("Q"), array("Q")
-        self.digests = array("Q")
-        """Those of the whole cases."""
-        self._cases = TemporaryList()
-
-    def append(self, case: Case) -> None:
-        """Add a case."""
-        self.keys.append(digest_of_value(case.key))
-        self.rows.append(digest_of_value(case.row))
-        self.digests.append(digest_of_value(case))
-        self._cases.append(tuple(case))
-
-    def __len__(self) -> int:
-        return len(self.digests)
-
-    def read_one(self, number: int) -> Case:
-        """Return the case with a number."""
-        values = self._cases[number]
-        return Case._make(tuple(each) if isinstance(each, list) else each for each in values)
-
-
 class CaseVersions:
     """Versions of cases, which are found by their keys, else by the labels of their rows."""
 
     def __init__(self) -> None:
-        self._lists: list[FiledCases] = []
-        self._places: tuple[array[int], array[int]] = array("l"), array("l")
-        """The number of the list that has a version, and its number there."""
+        self._keys, self._rows = array("Q"), array("Q")
+        self._digests = array("Q")
+        """Those of the whole cases."""
+        self._cases = TemporaryList()
 
-    def add(self, cases: FiledCases, number: int) -> None:
-        """Add one of these cases; of several with one key the first counts."""
-        if not self._lists or self._lists[-1] is not cases:
-            self._lists.append(cases)
-        for column, value in zip(self._places, (len(self._lists) - 1, number), strict=True):
-            column.append(value)
+    def append(self, case: Case) -> None:
+        """Add a version; of several with one key the first counts."""
+        self._keys.append(digest_of_value(case.key))
+        self._rows.append(digest_of_value(case.row))
+        self._digests.append(digest_of_value(case))
+        self._cases.append(tuple(case))
 
     def mix_into(self, file: CaseFile) -> CaseFile | None:
         """Return a file with these versions of its cases; None if it has no others itself."""
         by_key: dict[int, int] = {}
         by_row: dict[int, int] = {}
-        lists, numbers = self._places
-        for place, (of, number) in enumerate(zip(lists, numbers, strict=True)):
-            cases = self._lists[of]
-            if by_key.setdefault(cases.keys[number], place) == place:
-                by_row[cases.rows[number]] = place
+        for place, (key, row) in enumerate(zip(self._keys, self._rows, strict=True)):
+            if by_key.setdefault(key, place) == place:
+                by_row[row] = place
 
         def find(case: Case) -> int:
             place = by_key.get(digest_of_value(case.key), by_row.get(digest_of_value(case.row)))
-            if place is None:
+            if place is None or self._digests[place] == digest_of_value(case):
                 return _OWN
-            version = self._lists[lists[place]].digests[numbers[place]]
-            return _OWN if version == digest_of_value(case) else place
+            return place
 
         places = array("l", map(find, file.cases))
         if all(place == _OWN for place in places):
@@ -88,9 +61,11 @@ class CaseVersions:
 
     def read(self, places: Iterable[int]) -> dict[int, Case]:
         """Return the versions at these places; each part of a file is read once."""
-        lists, numbers = self._places
-        found = sorted((lists[place], numbers[place], place) for place in {*places})
-        return {place: self._lists[of].read_one(number) for of, number, place in found}
+        return {place: self._read_one(place) for place in sorted({*places})}
+
+    def _read_one(self, place: int) -> Case:
+        values = self._cases[place]
+        return Case._make(tuple(each) if isinstance(each, list) else each for each in values)
 
 
 class _MixedCases(Sequence[Case]):

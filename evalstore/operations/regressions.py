@@ -16,10 +16,10 @@ from evalstore.files.temporary_list import SortedValues, TemporaryList
 from evalstore.git import read_state
 from evalstore.operations.baseline import GateRuns, is_same_result
 from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
-from evalstore.operations.earlier_results import EarlierRuns, every_run
+from evalstore.operations.earlier_results import EarlierRuns, every_run, find_cells, is_judged
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.selection import Selection
-from evalstore.reports.comparison import CellIndex, sort_pairs
+from evalstore.reports.comparison import sort_pairs
 from evalstore.reports.placed_results import unpack_result
 from evalstore.store.results import iterate_cases
 from evalstore.store.row_results import RowResults
@@ -270,26 +270,16 @@ def _search(
     for past, entries in runs.before(run, paths, limit=store.count_runs()) if paths else ():
         left: dict[str, list[int]] = {path: [] for path in entries}
         for batch in waiting.batches(sorted(entries)):
-            names = {
-                path: {
-                    name
-                    for chunk in chunks
-                    for each in chunk.failures
-                    for name in (each.then.key, each.then.row)
-                }
-                for path, chunks in batch.items()
-            }
-            found = rows.find({path: entries[path] for path in batch}, names)
+            failures = (
+                each for chunks in batch.values() for chunk in chunks for each in chunk.failures
+            )
+            places = ((each.then, each.prompts) for each in failures)
+            found = iter(find_cells(rows, entries, places, is_judged))
             for path, chunks in batch.items():
-                judged = CellIndex(
-                    (cell, case)
-                    for cell, case in found[path].cells
-                    if cell.verdict and not names[path].isdisjoint((cell.key, cell.row))
-                )
                 for chunk in chunks:
                     kept: list[_Failure] = []
                     for failure in chunk.failures:
-                        was = judged.find(failure.then, failure.prompts)
+                        was = next(found)
                         if was is None:
                             kept.append(failure)
                         elif known := decide(failure, was[0], past):

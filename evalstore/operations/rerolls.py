@@ -6,17 +6,16 @@ some failures become passes by chance, the pass rate of reused answers rises wit
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.cell_answers import CellAnswers
+from evalstore.operations.earlier_results import find_cells
 from evalstore.results import Result
-from evalstore.store.case_chunks import has_parts
 from evalstore.store.path_trees import read_tree, read_trees
 from evalstore.store.results import iterate_entries
+from evalstore.store.row_results import RowResults
 from evalstore.values import RECORDED, Case, Verdict
 
 if TYPE_CHECKING:
@@ -26,16 +25,16 @@ if TYPE_CHECKING:
 _MOST_RUNS = 200
 """The most earlier runs that are read."""
 _MOST_CELLS = 200_000
-"""About how many results are read to compare them; a file with more is left out."""
+"""About how many results are read to compare them."""
 _TREES_AT_ONCE = 20
 _FILES_AT_ONCE = 50
-_TIMES_AT_ONCE = 5_000
-"""Results of which is looked up together when their answers were asked for."""
-_FEW_CELLS = 1_000
-"""Results of a file that is read together with others."""
+_AT_ONCE = 5_000
+"""Results that are looked for together."""
 
 Keep = Callable[["Result", Case], bool]
 """Whether a result counts."""
+_Cell = tuple[Result, tuple[str | None, ...]]
+"""A result, and the system prompts of its case."""
 
 
 class _Leaf(NamedTuple):
@@ -86,7 +85,7 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     came before it was made.
 
     Reads the newest 200 earlier runs, and about 200,000 results of files whose results
-    have changed since; files with more are left out.
+    have changed since; others are left out.
     """
     rerolls = Rerolls()
     current = read_tree(run.results, store.load_nodes)
@@ -104,13 +103,11 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
                 if leaf != current.get(path, leaf):
                     _add(earlier.setdefault(path, []), _Leaf(leaf, earlier_run.ended))
         before = roots[-1]
-    left = _MOST_CELLS
+    rows, left = RowResults(store), _MOST_CELLS
     paths = iter(sorted(earlier))
     while left > 0 and (names := list(islice(paths, _FILES_AT_ONCE))):
         files = {path: [_Leaf(current[path], run.ended), *earlier[path]] for path in names}
-        for group in _groups(store, files):
-            if left > 0:
-                left -= _compare(store, group, keep, rerolls)
+        left -= _compare(store, rows, files, keep, rerolls)
     return rerolls
 
 
@@ -125,95 +122,50 @@ def _add(leaves: list[_Leaf], leaf: _Leaf) -> None:
     leaves.append(leaf)
 
 
-def _groups(store: Store, files: Files) -> Iterator[Files]:
-    """Yield batches of the files: those with few results together, each of the others alone."""
-    roots = store.load_leaves(leaves[0].id for leaves in files.values())
-    few: dict[str, Sequence[_Leaf]] = {}
-    for path, leaves in files.items():
-        root = roots[leaves[0].id]
-        if has_parts(root) or len(root["cells"]) > _FEW_CELLS:
-            yield {path: leaves}
-        else:
-            few[path] = leaves
-    if few:
-        yield few
-
-
-def _compare(store: Store, files: Files, keep: Keep, rerolls: Rerolls) -> int:
+def _compare(store: Store, rows: RowResults, files: Files, keep: Keep, rerolls: Rerolls) -> int:
     """Count the results of some files; returns the number of results that were read."""
-    numbers = {path: number for number, path in enumerate(files)}
-    paths = [*files]
-    now = CellAnswers()
-    left: Sequence[int] = ()
-    """The results whose previous answers are looked for."""
     read = 0
-    for place in range(max(map(len, files.values()))):
-        waiting = {paths[now.file(number)] for number in left}
-        leaf_by_path = {
-            path: leaves[place]
-            for path, leaves in files.items()
-            if place < len(leaves) and (place == 0 or path in waiting)
-        }
-        if not leaf_by_path:
-            break
-        was = CellAnswers()
-        is_first = place == 0
-        count = 0
-        for batch in _cells(store, {path: leaf.id for path, leaf in leaf_by_path.items()}):
-            count += len(batch)
-            for result, case in batch:
-                if not is_first:
-                    was.add(result, case.prompts, numbers[result.file])
-                elif result.verdict and result.model != RECORDED and keep(result, case):
-                    now.add(result, case.prompts, numbers[result.file])
-        read += count
-        if count > _MOST_CELLS:
-            break
-        if is_first:
-            left = range(len(now))
-            continue
-        here = [number for number in left if paths[now.file(number)] in leaf_by_path]
-        ended = {numbers[path]: leaf.ended for path, leaf in leaf_by_path.items()}
-        counted = bytearray(len(now))
-        for number, previous in _asked_again(store, now, was, here, ended):
-            rerolls.add(now.verdict(number), previous)
-            counted[number] = 1
-        left = array("l", (number for number in left if not counted[number]))
+    for batch in iterate_entries(store, {path: leaves[0].id for path, leaves in files.items()}):
+        read += len(batch)
+        cells = (
+            (result, case.prompts)
+            for result, case in batch
+            if result.verdict and result.model != RECORDED and keep(result, case)
+        )
+        while left := list(islice(cells, _AT_ONCE)):
+            for place in range(1, max(map(len, files.values()))):
+                earlier = {
+                    path: leaves[place] for path, leaves in files.items() if place < len(leaves)
+                }
+                read += sum(1 for result, _ in left if result.file in earlier)
+                left = _count(store, rows, left, earlier, rerolls)
+                if not left or read > _MOST_CELLS:
+                    break
         if read > _MOST_CELLS:
             break
     return read
 
 
-def _cells(store: Store, leaves: Mapping[str, str]) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the results of files with their cases; ends when there were too many."""
-    count = 0
-    for batch in iterate_entries(store, leaves):
-        yield batch
-        count += len(batch)
-        if count > _MOST_CELLS:
-            break
-
-
-def _asked_again(
-    store: Store,
-    now: CellAnswers,
-    was: CellAnswers,
-    numbers: Iterable[int],
-    ended: Mapping[int, int],
-) -> Iterator[tuple[int, Verdict]]:
-    """Yield those of these results with answers that were asked for after the earlier ones.
-
-    Each is given with its earlier verdict; `ended` says when the earlier runs of files ended.
-    """
-    found = now.find_same(was, numbers)
-    while batch := list(islice(found, _TIMES_AT_ONCE)):
-        new = {
-            number: (verdict, answers)
-            for number, earlier in batch
-            if (verdict := was.verdict(earlier))
-            and (answers := now.answers(number) - was.answers(earlier))
-        }
-        made = store.find_session_times({id for _, answers in new.values() for id in answers})
-        for number, (verdict, answers) in new.items():
-            if any(made.get(id, 0) > ended[now.file(number)] for id in answers):
-                yield number, verdict
+def _count(
+    store: Store, rows: RowResults, cells: list[_Cell], earlier: Mapping[str, _Leaf], to: Rerolls
+) -> list[_Cell]:
+    """Count those with answers that were asked for after the earlier ones; returns the others."""
+    entries = {path: leaf.id for path, leaf in earlier.items()}
+    found = find_cells(rows, entries, cells)
+    new = [
+        {*cell[0].sessions}.difference(was[0].sessions) if was and was[0].verdict else set[str]()
+        for cell, was in zip(cells, found, strict=True)
+    ]
+    made = store.find_session_times(set().union(*new))
+    left = []
+    for cell, was, answers in zip(cells, found, new, strict=True):
+        now = cell[0]
+        if (
+            was
+            and was[0].verdict
+            and any(made.get(id, 0) > earlier[now.file].ended for id in answers)
+        ):
+            to.add(now.verdict, was[0].verdict)
+        else:
+            left.append(cell)
+    return left

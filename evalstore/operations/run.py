@@ -15,7 +15,7 @@ from evalstore.operations.abandoned_runs import record_abandoned
 from evalstore.operations.baseline import Baseline, find_baseline
 from evalstore.operations.call_limit import CallLimit
 from evalstore.operations.cost_limit import find_short_limit
-from evalstore.operations.equal_parts import find_unchanged_parts, known_parts
+from evalstore.operations.equal_parts import find_unchanged_parts
 from evalstore.operations.gate import decide, reaches_threshold
 from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.json_output import fields_to_json
@@ -242,7 +242,7 @@ def _compare(
     """
     try:
         folder = project.settings.paths["tests"]
-        changes = find_verdict_changes(project.store, folder, recorded, known_parts(project))
+        changes = find_verdict_changes(project.store, folder, recorded)
         failures = chain.from_iterable(changes.failures) if changes else ()
         shown = [*islice(failures, MOST_SHOWN)]
         if options.fail_on == "regression" and options.threshold is None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import count, islice
+from typing import TYPE_CHECKING
 
-from evalstore.operations.earlier_index import EarlierIndex
-from evalstore.operations.earlier_results import EarlierRuns
+from evalstore.operations.earlier_results import EarlierRuns, find_cells, is_judged
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import Plan
 from evalstore.planning.results import as_result, compute_results
 from evalstore.reports.comparison import Pair, sort_pair
-from evalstore.store.results import iterate_entries
+from evalstore.store.row_results import RowResults
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from evalstore.planning.project import Project
     from evalstore.results import Result
-    from evalstore.values import Case
 
 
 @dataclass
@@ -34,11 +33,8 @@ class StoredOutcomes:
     """How many results were decided then, and are undecided now."""
 
 
-class _Judged(NamedTuple):
-    """A result with a verdict."""
-
-    result: Result
-    case: Case
+_Judged = tuple["Result", tuple[str | None, ...]]
+"""A result with a verdict, and the system prompts of its case."""
 
 
 def find_stored_outcomes(
@@ -49,94 +45,58 @@ def find_stored_outcomes(
     `plans` are those of all cells, batch by batch, in the order of files and rows. Only results of
     these test files count; None: of all. The newest 100 runs are searched.
     """
-    found = StoredOutcomes()
-    earlier = _EarlierResults(project, files)
+    found, rows = StoredOutcomes(), RowResults(project.store)
+    known: list[Mapping[str, str]] = []
+    newer = _iterate_entries(project, files)
     for plan in plans:
-        by_file = _judged_now(project, plan, files)
-        earlier.keep_only(by_file.keys())
-        for path, judged in by_file.items():
-            left = judged
-            for before in earlier.of(path):
-                left = _compare(left, before, found)
-                if not left:
-                    break
+        left = [*_judged_now(project, plan, files)]
+        for number in count() if left else ():
+            if number == len(known):
+                known += islice(newer, 1)
+            if not left or number == len(known):
+                break
+            left = _compare(rows, known[number], left, found)
     return found
 
 
-class _EarlierResults:
-    """The judged results of test files in earlier runs, newest first."""
-
-    def __init__(self, project: Project, files: Collection[str] | None) -> None:
-        nodes = project.reading.nodes
-        cases = {node: project.reading.files[path] for path, node in nodes.items()}
-        history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
-        self._store = project.store
-        self._runs = EarlierRuns(project.store, history).before(
-            None, set(nodes) if files is None else {*files}
-        )
-        self._entries: list[dict[str, str]] = []
-        """The leaf of each file, of the runs that were read so far."""
-        self._indexes: dict[tuple[str, str], EarlierIndex] = {}
-
-    def keep_only(self, files: Collection[str]) -> None:
-        """Forget the results of all other files."""
-        for key in [key for key in self._indexes if key[0] not in files]:
-            del self._indexes[key]
-
-    def of(self, file: str) -> Iterator[EarlierIndex]:
-        """Yield the results of a file in each run that has others than the newer ones."""
-        number = 0
-        while True:
-            if number == len(self._entries):
-                entries = next(self._runs, None)
-                if entries is None:
-                    return
-                self._entries.append(entries.entries)
-            leaf = self._entries[number].get(file)
-            number += 1
-            if leaf is not None:
-                if (file, leaf) not in self._indexes:
-                    self._indexes[file, leaf] = self._index(file, leaf)
-                yield self._indexes[file, leaf]
-
-    def _index(self, file: str, leaf: str) -> EarlierIndex:
-        return EarlierIndex(
-            result
-            for batch in iterate_entries(self._store, {file: leaf})
-            for result, _ in batch
-            if result.verdict
-        )
+def _iterate_entries(
+    project: Project, files: Collection[str] | None
+) -> Iterator[Mapping[str, str]]:
+    """Yield the results of test files that each earlier run has and newer ones have not."""
+    nodes = project.reading.nodes
+    cases = {node: project.reading.files[path] for path, node in nodes.items()}
+    history = PathHistory(project.store, project.settings.paths["tests"], nodes, cases)
+    paths = set(nodes) if files is None else {*files}
+    for _, entries in EarlierRuns(project.store, history).before(None, paths):
+        if entries:
+            yield entries
 
 
-def _judged_now(
-    project: Project, plan: Plan, files: Collection[str] | None
-) -> dict[str, list[_Judged]]:
-    """Return the results that have a verdict, by file."""
+def _judged_now(project: Project, plan: Plan, files: Collection[str] | None) -> Iterator[_Judged]:
+    """Yield the results that have a verdict."""
     cells = [cell for cell in plan.cells if files is None or cell.file in files]
     settled = Plan(cells, sessions=plan.sessions, votes=plan.votes)
-    judged: dict[str, list[_Judged]] = {}
     for result in compute_results(settled, project.settings.verdict):
         if result.verdict:
-            cell = result.cell
-            judged.setdefault(cell.file, []).append(_Judged(as_result(result), cell.case))
-    return judged
+            yield as_result(result), result.cell.case.prompts
 
 
-def _compare(results: list[_Judged], before: EarlierIndex, found: StoredOutcomes) -> list[_Judged]:
+def _compare(
+    rows: RowResults, entries: Mapping[str, str], judged: list[_Judged], found: StoredOutcomes
+) -> list[_Judged]:
     """Sort results by how they changed; returns those that the earlier run has not judged."""
     left = []
-    for judged in results:
-        number = before.find(judged.result, judged.case.prompts)
-        if number is None:
-            left.append(judged)
+    earlier = find_cells(rows, entries, judged, is_judged)
+    for each, was in zip(judged, earlier, strict=True):
+        if was is None:
+            left.append(each)
             continue
-        file = judged.result.file
-        then = judged.result._replace(verdict=before.verdict(number))
-        pair = Pair(then, judged.result)
+        now = each[0]
+        pair = Pair(was[0], now)
         change = sort_pair(pair, answers=False)
         found.undecided += pair.is_now_undecided
         if change == "broke":
-            found.broke[file] += 1
+            found.broke[now.file] += 1
         elif change == "fixed":
-            found.fixed[file] += 1
+            found.fixed[now.file] += 1
     return left

@@ -6,26 +6,25 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.operations.earlier_index import ChangedResults, CurrentResult, keep_current
-from evalstore.operations.earlier_results import EarlierRuns, RecentRuns
-from evalstore.operations.equal_parts import find_parts, share_rows
+from evalstore.files.filed_sequence import keep_values
+from evalstore.operations.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
 from evalstore.operations.growing_results import CellMarks, GrowingResults
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
-from evalstore.reports.comparison import Pair, ResultIndex, sort_pair
+from evalstore.reports.comparison import Pair, sort_pair
+from evalstore.reports.placed_results import unpack_result
 from evalstore.store.path_trees import read_tree
 from evalstore.store.results import iterate_entries
+from evalstore.store.row_results import RowResults
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from evalstore.operations.earlier_index import Match
-    from evalstore.planning.settled_cache import SettledPart
     from evalstore.results import ComparedSession, Result
     from evalstore.runs import Run
     from evalstore.store import Store
@@ -34,7 +33,19 @@ if TYPE_CHECKING:
 _FILES_AT_ONCE = 50
 """Files whose results are compared together, so that a long run needs little memory."""
 _AT_ONCE = 1_000
-"""Pairs whose answers are read together."""
+"""Results that are looked for together, and pairs whose answers are read together."""
+
+
+class _Current(NamedTuple):
+    """A result that is looked for in earlier runs."""
+
+    result: Result
+    prompts: tuple[str | None, ...]
+    """The current system prompts of its case."""
+
+
+_Match = tuple[_Current, "Result | None"]
+"""A result, and that of the same cell in an earlier run, if there is one."""
 
 
 @dataclass
@@ -111,21 +122,17 @@ class VerdictChanges:
 
 
 def find_verdict_changes(
-    store: Store,
-    folder: str,
-    run: Run,
-    known: Mapping[str, SettledPart] = MappingProxyType({}),
-    recent: RecentRuns | None = None,
+    store: Store, folder: str, run: Run, recent: RecentRuns | None = None
 ) -> VerdictChanges | None:
     """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
 
     `folder` is that of the test files, and `recent` has runs that are read already. Only files
-    whose results differ from those of the previous run are read, and of these not the parts in
-    `known`, by the node of their results, that both runs have.
+    whose results differ from those of the previous run are read, and of long ones not the nodes
+    that both runs have.
     """
     earlier = recent.before(run, 1) if recent else store.find_recent_runs(before=run, limit=1)
     newest = next(earlier, None)
-    return _Comparer(store, folder, run, newest, known, recent).compare() if newest else None
+    return _Comparer(store, folder, run, newest, recent).compare() if newest else None
 
 
 @dataclass
@@ -139,16 +146,10 @@ class _Comparer:
     """Compares the files of a run with earlier runs until all verdicts are compared."""
 
     def __init__(
-        self,
-        store: Store,
-        folder: str,
-        run: Run,
-        newest: Run,
-        known: Mapping[str, SettledPart],
-        recent: RecentRuns | None,
+        self, store: Store, folder: str, run: Run, newest: Run, recent: RecentRuns | None
     ) -> None:
-        self._store, self._folder, self._run, self._known = store, folder, run, known
-        self._recent = recent
+        self._store, self._folder, self._run, self._recent = store, folder, run, recent
+        self._rows = RowResults(store)
         self._changes = VerdictChanges(newest.id, newest.started, newest.id)
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
@@ -158,7 +159,7 @@ class _Comparer:
         """The runs that have earlier verdicts."""
         self._unread = set(self._leaves)
         """Files that are not compared yet."""
-        self._waiting: dict[str, Sequence[CurrentResult]] = {}
+        self._waiting: dict[str, Sequence[_Current]] = {}
         """Judged or pending results that no earlier run had yet, by file."""
         self._pairs: list[Pair] = []
         """Pairs that are not sorted yet."""
@@ -203,12 +204,12 @@ class _Comparer:
         matches, is_any_same = self._match(unread, waiting, others)
         found = _Found(bool(same) or is_any_same)
         for path, listed in groupby(matches, lambda match: match[0].result.file):
-            if left := keep_current(self._pair(listed, found)):
+            if left := keep_values(self._pair(listed, found), _pack, _unpack):
                 self._waiting[path] = left
         self._sort()
         return found.is_any
 
-    def _pair(self, matches: Iterable[Match], found: _Found) -> Iterator[CurrentResult]:
+    def _pair(self, matches: Iterable[_Match], found: _Found) -> Iterator[_Current]:
         """Yield the results without an earlier one, and sort the pairs of the others."""
         for current, was in matches:
             if was is None:
@@ -222,60 +223,54 @@ class _Comparer:
     def _match(
         self,
         unread: Mapping[str, str],
-        waiting: Mapping[str, Sequence[CurrentResult]],
+        waiting: Mapping[str, Sequence[_Current]],
         before: Mapping[str, str],
-    ) -> tuple[Iterable[Match], bool]:
+    ) -> tuple[Iterator[_Match], bool]:
         """Return the results of files, by file, with those of the same cells in an earlier run.
 
-        Results of long files that are as they were are left out; also returns whether some are.
-        Parts of long files that both have are left out, as their results are unchanged, unless
-        their rows may be those of other results.
+        Nodes of long files that both have are left out, as their results are unchanged; also
+        returns whether there are some.
         """
-        store = self._store
-        equal: set[str] = set()
+        divided = {*self._store.find_divided(unread.values())}
+        equal = {
+            path: self._store.find_equal_leaves(leaf, before[path])
+            for path, leaf in unread.items()
+            if leaf in divided
+        }
+        return self._find(self._join(unread, waiting, equal), before), any(equal.values())
 
-        def read_before() -> Iterator[Result]:
-            batches = iterate_entries(store, before, equal)
-            return (result for batch in batches for result, _ in batch)
-
-        if self._known and not waiting:
-            equal = find_parts(store, unread.values()) & find_parts(store, before.values())
-            equal &= self._known.keys()
-            parts = [self._known[id] for id in equal]
-            now = (result for result, _ in self._iterate(unread, equal))
-            if equal and share_rows(store, parts, now, read_before()):
-                equal = set()
-        listed = self._join(unread, waiting, equal)
-        is_filed = not all(isinstance(results, list) for results in waiting.values())
-        if is_filed or store.find_divided(unread.values()):
-            changed = ChangedResults(listed, read_before)
-            return changed, changed.is_any_same
-        results = [*read_before()]
-        judged_before = ResultIndex(result for result in results if result.verdict)
-        all_before = ResultIndex(results)
-        return (
-            (current, (judged_before if current.result.verdict else all_before).find(*current))
-            for current in listed
-        ), False
+    def _find(self, listed: Iterator[_Current], before: Mapping[str, str]) -> Iterator[_Match]:
+        """Yield results with those of the same cells: of judged ones among the judged ones."""
+        while batch := list(islice(listed, _AT_ONCE)):
+            judged = find_cells(self._rows, before, batch, is_judged)
+            everything = judged
+            if not all(is_judged(current.result) for current in batch):
+                everything = find_cells(self._rows, before, batch)
+            for current, *both in zip(batch, judged, everything, strict=True):
+                found = both[not is_judged(current.result)]
+                yield current, found and found[0]
 
     def _join(
         self,
         leaves: Mapping[str, str],
-        waiting: Mapping[str, Sequence[CurrentResult]],
-        without: Collection[str] = (),
-    ) -> Iterator[CurrentResult]:
+        waiting: Mapping[str, Sequence[_Current]],
+        without: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    ) -> Iterator[_Current]:
         """Yield the results of these files and those that are waiting, by file."""
         known = (each for path in sorted(waiting) for each in waiting[path])
-        return merge(self._iterate(leaves, without), known, key=lambda current: current.result.file)
+        fresh = self._iterate(leaves, without)
+        return merge(fresh, known, key=lambda current: current.result.file)
 
     def _iterate(
-        self, leaves: Mapping[str, str], without: Collection[str] = ()
-    ) -> Iterator[CurrentResult]:
-        """Yield the judged and the pending results of these files."""
-        for batch in iterate_entries(self._store, leaves, without):
-            for result, case in batch:
-                if result.verdict or result.is_missing:
-                    yield CurrentResult(result, case.prompts)
+        self, leaves: Mapping[str, str], without: Mapping[str, frozenset[str]]
+    ) -> Iterator[_Current]:
+        """Yield the judged and the pending results of these files, but for those in some nodes."""
+        for nodes, paths in groupby(sorted(leaves), lambda path: without.get(path, frozenset())):
+            entries = {path: leaves[path] for path in paths}
+            for batch in iterate_entries(self._store, entries, nodes):
+                for result, case in batch:
+                    if result.verdict or result.is_missing:
+                        yield _Current(result, case.prompts)
 
     def _sort(self) -> None:
         """Sort the pairs of an earlier result and the current one by how they changed."""
@@ -328,6 +323,14 @@ class _Comparer:
         is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
         if now.verdict in ("fail", "error") and was.verdict != "undecided" and not is_same:
             self._changes.failed_again.append(now)
+
+
+def _pack(current: _Current) -> tuple[Any, ...]:
+    return tuple(current.result), current.prompts
+
+
+def _unpack(values: Sequence[Any]) -> _Current:
+    return _Current(unpack_result(values[0]), tuple(values[1]))
 
 
 def _is_judged_otherwise(pair: Pair) -> bool:

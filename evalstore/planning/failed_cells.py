@@ -132,7 +132,7 @@ def _in_parts(waiting: Sequence[int]) -> Iterator[bytes]:
 
 
 class _WantedResults:
-    """The results of some cells in a run, found as `ResultIndex` does; of each it keeps a number.
+    """The results of some cells in a run, found as `CellIndex` does; of each it keeps a number.
 
     The last of several results of a cell counts.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Protocol
 
 Place = tuple[str, str, str, Any]
@@ -46,7 +46,9 @@ def places_of(cell: NamedCell) -> Iterator[PlaceKey]:
     yield "prompt_number", (file, model, row, cell.prompt_number)
 
 
-def is_of_cell(found: object, prompt: object, prompts: Iterable[object]) -> bool:
+def is_of_cell(
+    found: object, prompt: object, prompts: Iterable[object] | Container[object]
+) -> bool:
     """Return whether a result with a system prompt that was found at the place of a cell is its.
 
     One with another system prompt of the case belongs to that prompt's cell.

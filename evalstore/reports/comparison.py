@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -29,7 +29,7 @@ from evalstore.reports.statistics import Counts, Rate, add_verdict, rate_of_file
 from evalstore.results import Result
 
 if TYPE_CHECKING:
-    from evalstore.reports.cell_places import NamedCell, PlaceKey
+    from evalstore.reports.cell_places import NamedCell
     from evalstore.values import Case
 
 
@@ -282,43 +282,23 @@ def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
     return pairs.finish(pairing.sides)
 
 
-class ResultIndex:
-    """Finds the result of a cell in a run, by the rules of `compare`."""
-
-    def __init__(self, results: Iterable[Result]) -> None:
-        self._places: dict[PlaceKey, Result] = {}
-        for result in results:
-            for place in places_of(result):
-                self._places[place] = result
-
-    def find(self, cell: NamedCell, prompts: Collection[str | None]) -> Result | None:
-        """Return the result of the same cell; `prompts` are the case's current system prompts."""
-        for place in places_of(cell):
-            match = self._places.get(place)
-            if match and is_of_cell(match.prompt, cell.prompt, prompts):
-                return match
-        return None
-
-
-def _cell_of(result: Result) -> tuple[str, str, str, int]:
-    return result.file, result.row, result.model, result.prompt_number
-
-
 class CellIndex:
-    """Finds the cell of a run that is the same as a newer one, with its case."""
+    """Finds the cell of a run that is the same as a newer one, by the rules of `compare`."""
 
     def __init__(self, cells: Iterable[tuple[Result, Case]]) -> None:
-        cells = list(cells)
-        self._index = ResultIndex(result for result, _ in cells)
-        self._cases = {_cell_of(result): case for result, case in cells}
+        """The last of several results at a place counts."""
+        self._places = {place: cell for cell in cells for place in places_of(cell[0])}
 
-    def find(self, cell: NamedCell, prompts: Collection[str | None]) -> tuple[Result, Case] | None:
-        """Return the same cell by the rules of `ResultIndex`.
+    def find(self, cell: NamedCell, prompts: Container[str | None]) -> tuple[Result, Case] | None:
+        """Return the same cell; `prompts` are the case's current system prompts.
 
         To go on in an older run, search that for the returned result and the prompts of its case.
         """
-        match = self._index.find(cell, prompts)
-        return (match, self._cases[_cell_of(match)]) if match else None
+        for place in places_of(cell):
+            match = self._places.get(place)
+            if match and is_of_cell(match[0].prompt, cell.prompt, prompts):
+                return match
+        return None
 
 
 def change_of_tests(was: Result, now: Result) -> list[str]:

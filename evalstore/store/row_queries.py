@@ -45,6 +45,12 @@ _PART = """
 _OF_FILES = "WITH RECURSIVE " + _PART.format(
     start="SELECT '', CAST(0 AS BIGINT), n.cases, n.id FROM result_nodes n WHERE n.id = ?"
 )
+_OF_TWO = "WITH RECURSIVE " + _PART.format(
+    start=" UNION ALL ".join(
+        f"SELECT '{side}', CAST(0 AS BIGINT), n.cases, n.id FROM result_nodes n WHERE n.id = ?"
+        for side in ("now", "was")
+    )
+)
 _OF_RUNS = """WITH RECURSIVE
     tree (node) AS (
         SELECT e.tree FROM entries e WHERE e.tree = ?
@@ -158,6 +164,30 @@ class RowQueries(Database):
                 shown = as_digits(prompt) if prompt else None
                 found[as_digits(leaf)].append(ResultIds(row, model, shown, prompts, each))
         return found
+
+    def find_equal_leaves(self, now: str, was: str) -> frozenset[str]:
+        """Return the nodes with results that are in and below both results of a file.
+
+        Not those of which a result has no verdict, or a case has the key or the label of one in
+        other nodes of the two, as that may be the same case.
+        """
+        query = f"""{_OF_TWO},
+            equal (results, cases) AS (
+                SELECT results, cases FROM leaf GROUP BY results, cases
+                HAVING count(DISTINCT file) = 2),
+            named (key, row) AS (
+                SELECT c.key, coalesce(c.row, '') FROM leaf l JOIN case_rows c ON c.leaf = l.cases
+                WHERE l.results NOT IN (SELECT results FROM equal))
+            SELECT e.results FROM equal e
+            WHERE NOT EXISTS (
+                SELECT 1 FROM result_rows r WHERE r.leaf = e.results AND r.verdict IS NULL)
+            AND NOT EXISTS (
+                SELECT 1 FROM case_rows c WHERE c.leaf = e.cases
+                AND (c.key IN (SELECT key FROM named)
+                    OR coalesce(c.row, '') IN (SELECT row FROM named)))"""
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(now), as_bytes(was))).fetchall()
+        return frozenset(as_digits(leaf) for (leaf,) in rows)
 
     def find_named_leaves(self, names: Iterable[str]) -> set[str]:
         """Return the nodes that may have cases with one of these names: their keys or labels."""

@@ -77,7 +77,7 @@ def test_a_comparison_needs_little_memory_for_a_row(
     for module, name, number in (
         (regressions, "_AT_ONCE", 20),
         (row_results, "_MOST_KEPT", 20),
-        (rerolls, "_TIMES_AT_ONCE", 20),
+        (rerolls, "_AT_ONCE", 20),
         (edited_sources, "_MOST_ROWS", 20),
         (version_reader, "_AT_ONCE", 20),
         (report, "_AT_ONCE", 20),

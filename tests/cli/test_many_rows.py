@@ -16,8 +16,8 @@ from evalstore import hashing
 from evalstore.errors import OK
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.files import filed_sequence, temporary_list
-from evalstore.operations import earlier_index, verdict_changes
 from evalstore.operations import run_plans as runs
+from evalstore.operations import verdict_changes
 from evalstore.operations.run_totals import RunTotals
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.planning.cells import Cell
@@ -271,7 +271,7 @@ def test_the_comparison_of_a_run_needs_little_memory_for_a_row(
     monkeypatch.setattr(filed_sequence, "_FEW", 20)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     of_files = (filed_sequence, temporary_list, tree_nodes)
-    for module in (earlier_index, verdict_changes, *of_files):
+    for module in (verdict_changes, *of_files):
         monkeypatch.setattr(module, "_AT_ONCE", 20)
     peaks: list[int] = []
     for number, count in enumerate((200, 200, 1_000)):

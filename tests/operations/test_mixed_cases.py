@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.files import temporary_list
 from evalstore.operations import mixed_cases
-from evalstore.operations.mixed_cases import CaseVersions, FiledCases
+from evalstore.operations.mixed_cases import CaseVersions
 from evalstore.values import Case, CaseFile
 
 
@@ -42,16 +42,10 @@ def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_r
     random = Random(seed)
     file = CaseFile([_case(random, number) for number in range(15)], attempts=2, id="a")
     older, versions = CaseVersions(), list[Case]()
-    for _ in range(2):  # two earlier runs, of which some cases are filled in
-        kept = FiledCases()
-        drawn = [
-            random.choice((file.cases[number % 15], _case(random, number))) for number in range(18)
-        ]
-        for case in drawn:
-            kept.append(case)
-        for number in random.sample(range(18), random.randrange(12)):
-            older.add(kept, number)
-            versions.append(drawn[number])
+    for number in random.sample(range(36), random.randrange(24)):
+        version = random.choice((file.cases[number % 15], _case(random, number % 18)))
+        older.append(version)
+        versions.append(version)
     mixed, expected = older.mix_into(file), _mixed(file, versions)
     if expected == file.cases:
         assert mixed is None
@@ -66,8 +60,7 @@ def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_r
 
 def test_a_file_whose_cases_are_the_older_versions_stays_as_it_is() -> None:
     cases = [_case(Random(1), number)._replace(key=f"key {number}") for number in range(5)]
-    older, kept = CaseVersions(), FiledCases()
-    for number, case in enumerate(cases):
-        kept.append(case)
-        older.add(kept, number)
+    older = CaseVersions()
+    for case in cases:
+        older.append(case)
     assert older.mix_into(CaseFile(cases)) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -19,7 +19,7 @@ from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
 from evalstore.store.results import describe_cell
 from evalstore.store.rows.columns import ROW_TABLES, VERDICT_NUMBERS
 from evalstore.store.rows.views import VIEWS
-from evalstore.values import Case, CaseFile
+from evalstore.values import Case, CaseFile, Verdict
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import fill
 
@@ -211,3 +211,65 @@ def test_fsck_finds_rows_that_do_not_follow_from_contents_and_writes_them_again(
     repair_store(sound)
     assert rows_of(sound) == before
     assert check_store(sound)[1] == []
+
+
+@pytest.mark.parametrize("changed", [(), (5,), (5, 250)])
+def test_equal_nodes_of_two_results_of_a_file_are_those_that_stand_for_themselves(
+    other: Store, changed: tuple[int, ...]
+) -> None:
+    files = [_long_file(), _long_file(changed)]
+    roots = [_store_results(other, file) for file in files]
+    leaves = [other.find_result_leaves(root) for root in roots]
+    same = {leaf.id for leaf in leaves[0]} & {leaf.id for leaf in leaves[1]}
+    assert len(leaves[0]) - len(same) == len(changed)
+    assert other.find_equal_leaves(*roots) == same
+
+
+def test_nodes_without_a_verdict_and_those_with_a_name_of_another_are_not_equal(
+    other: Store,
+) -> None:
+    pending = _store_results(other, _long_file(), verdicts={7: None})
+    leaves = {leaf.id for leaf in other.find_result_leaves(pending)}
+    assert len(other.find_equal_leaves(pending, pending)) == len(leaves) - 1
+    was = _store_results(other, _long_file())
+    moved = _store_results(other, _long_file((5,), row="row 250"))
+    equal = other.find_equal_leaves(moved, was)
+    kept = {leaf.id for leaf in other.find_result_leaves(moved)} & {
+        leaf.id for leaf in other.find_result_leaves(was)
+    }
+    assert len(equal) == len(kept) - 1
+
+
+def _long_file(changed: tuple[int, ...] = (), row: str = "") -> CaseFile:
+    """300 cases; those with the changed numbers have other keys, and the label if one is given."""
+    return CaseFile(
+        tuple(
+            Case(
+                row if row and n in changed else f"row {n}",
+                f"{n + 1_000 * (n in changed):016x}",
+                (f"{n:032x}",),
+                None,
+                (),
+                (None,),
+            )
+            for n in range(300)
+        )
+    )
+
+
+def _store_results(
+    store: Store, file: CaseFile, verdicts: Mapping[int, Verdict | None] | None = None
+) -> str:
+    """Store a file and its results, which pass but for those with these numbers."""
+    contents: dict[str, tuple[str, str]] = {}
+    cases = build_case_tree(file, collect(contents))
+    store.ensure_versions(contents, {})
+    cells = [
+        describe_cell(n, 0, "m", 1, (verdicts or {}).get(n, "pass"), None, [f"{n:032x}"], [])
+        for n in range(300)
+    ]
+    found = build_results(
+        {"t": cells}, {"t": file}, {"t": cases}, store.load_cases, collect(contents)
+    )
+    store.ensure_versions(contents, {})
+    return found["t"]

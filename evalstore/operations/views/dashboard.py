@@ -12,7 +12,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.equal_parts import known_parts_in
 from evalstore.operations.growing_results import cell_of
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.status import status as read_status
@@ -72,9 +71,9 @@ def find_broken_results(
     if revision is None:
         broken = _find_broken(location, workspace, go_on)
         return {cell: case.version for cell, case in broken.items()} if go_on() else None
-    folder, known = workspace.settings.paths["tests"], known_parts_in(workspace)
+    folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
-        changes = find_verdict_changes(store, folder, resolve_run(store, revision), known)
+        changes = find_verdict_changes(store, folder, resolve_run(store, revision))
     return {cell_of(it): version_of(it) for it in changes.broke} if changes else {}
 
 
@@ -158,7 +157,7 @@ def _find_broken(
     newest: dict[CellKey, Result] = {}
     """The results that did not pass, in the newest run that had them."""
     fixed: set[CellKey] = set()
-    folder, known = workspace.settings.paths["tests"], known_parts_in(workspace)
+    folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
         history: PathHistory | None = None
         labels: LabelIndex | None = None
@@ -167,7 +166,7 @@ def _find_broken(
                 break
             history = history or PathHistory(store, folder, run.snapshot, {})
             history.step(run.snapshot)
-            changes = find_verdict_changes(store, folder, run, known)
+            changes = find_verdict_changes(store, folder, run)
             if changes is None:
                 continue
             for result in chain(changes.broke, changes.undecided, changes.failed_again):

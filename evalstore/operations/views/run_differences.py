@@ -9,7 +9,6 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.equal_parts import known_parts_in
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.verdict_changes import find_verdict_changes
 from evalstore.operations.views.case_name import case_name
@@ -62,14 +61,14 @@ def read_run_differences(
 ) -> dict[str, RunDifferences]:
     """Return the differences of runs by id; some are left out once `go_on` returns False."""
     workspace = open_workspace(location)
-    folder, known = workspace.settings.paths["tests"], known_parts_in(workspace)
+    folder = workspace.settings.paths["tests"]
     found = {}
     with open_store(location) as store:
         for id in runs:
             if not go_on():
                 break
             run = store.load_run(id)
-            changes = find_verdict_changes(store, folder, run, known)
+            changes = find_verdict_changes(store, folder, run)
             found[id] = (
                 _describe(location, store, run, changes) if changes else RunDifferences(True)
             )
