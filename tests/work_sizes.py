@@ -60,14 +60,14 @@ operations.measured_results: _AT_ONCE
 operations.mixed_cases: _AT_ONCE
 operations.plan_status: _FIRST
 operations.regressions: _AT_ONCE
-operations.rerolls: _AT_ONCE _FILES_AT_ONCE _TREES_AT_ONCE
+operations.rerolls: _AT_ONCE _TREES_AT_ONCE
 operations.run_control: _NONCES_AT_ONCE
 operations.run_plans: BATCH LONGEST
 operations.same_answers: _AT_ONCE
 operations.shown_results: _AT_ONCE
 operations.summed_items: _TOLD_EVERY
 operations.text_places: _AT_ONCE _NODES_AT_ONCE
-operations.verdict_changes: _AT_ONCE _FILES_AT_ONCE
+operations.verdict_changes: _AT_ONCE
 operations.views.case_window: AT_ONCE
 operations.views.mixed_attempts: _AT_ONCE
 operations.workspace_results: _CELLS_AT_ONCE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from evalstore.operations.growing_results import GrowingResults
 from evalstore.operations.mixed_cases import CaseVersions
 from evalstore.reports.placed_results import PlacedResults, digests_of
 from evalstore.results import Result
+from evalstore.store.case_finder import CaseFinder
 from evalstore.store.row_results import RowResults
 from evalstore.store.run_sources import SourcesReader
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
@@ -106,7 +107,7 @@ class _Filler:
 
     def __init__(self, store: Store, was: Side, now: Side) -> None:
         self._store, self._was, self._now = store, was, now
-        self._rows, self._prompts = RowResults(store), _Prompts(now)
+        self._rows, self._finder = RowResults(store), CaseFinder(store)
         self._filled = GrowingResults()
         self._runs, self._ids = DigestMap(), list[str]()
         """The number of the run of each of these, by its digest; the ids of the runs."""
@@ -125,9 +126,9 @@ class _Filler:
         left = array("l")
         for start in range(0, len(missing), _AT_ONCE):
             numbers = missing[start : start + _AT_ONCE]
-            cells = [
-                (each, _OfCase(self._prompts, each)) for each in self._now.results.read(numbers)
-            ]
+            results = self._now.results.read(numbers)
+            prompts = _Prompts(self._now, self._finder, results)
+            cells = [(each, _OfCase(prompts, each)) for each in results]
             found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
             for number, earlier in zip(numbers, found, strict=True):
                 if earlier:
@@ -189,34 +190,34 @@ class _Filler:
         )
 
 
+@dataclass
 class _Prompts:
-    """The system prompts of the cases of a side; each file is read once."""
+    """The system prompts of the cases of some results of a side, which few of them need."""
 
-    def __init__(self, side: Side) -> None:
-        self._side = side
-        self._known: dict[str, DigestMap] = {}
-        """The number of the system prompts of each case, by the digest of its key."""
-        self._distinct: dict[tuple[str | None, ...], int] = {}
-        self._listed: list[tuple[str | None, ...]] = []
+    side: Side
+    finder: CaseFinder
+    results: list[Result]
 
-    def of(self, result: Result) -> tuple[str | None, ...]:
-        """Return all system prompts of the case of a result."""
-        if result.file not in self._known:
-            known = self._known[result.file] = DigestMap()
-            for case in self._side.files[self._side.nodes[result.file]].cases:
-                number = self._distinct.setdefault(case.prompts, len(self._distinct))
-                known.put(digest_of_value(case.key), number)
-            self._listed = [*self._distinct]
-        of_case = self._known[result.file].get(digest_of_value(result.key))
-        return (result.prompt,) if of_case is None else self._listed[of_case]
+    @cached_property
+    def by_case(self) -> dict[tuple[str, str], tuple[str | None, ...]]:
+        """Return all system prompts of each case, by its test file and its key."""
+        keys: dict[str, set[str]] = {}
+        for result in self.results:
+            keys.setdefault(result.file, set()).add(result.key)
+        return {
+            (file, case.key): case.prompts
+            for file, names in keys.items()
+            for case in self.finder.find(self.side.files[self.side.nodes[file]], names)
+        }
 
 
 @dataclass(slots=True)
 class _OfCase:
-    """The system prompts of the case of a result, which few results need."""
+    """Those of the case of one of the results."""
 
     prompts: _Prompts
     result: Result
 
     def __contains__(self, prompt: object) -> bool:
-        return prompt in self.prompts.of(self.result)
+        found = self.prompts.by_case.get((self.result.file, self.result.key))
+        return prompt in (found or (self.result.prompt,))

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evalstore.files.filed_sequence import keep_values
-from evalstore.files.temporary_list import SortedValues, TemporaryList
+from evalstore.files.temporary_list import SortedValues
 from evalstore.git import read_state
 from evalstore.operations.baseline import GateRuns, is_same_result
 from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
-from evalstore.operations.earlier_results import EarlierRuns, every_run, find_cells, is_judged
+from evalstore.operations.earlier_results import (
+    EarlierRuns,
+    RecentRuns,
+    RunFilter,
+    every_run,
+    find_cells,
+    is_judged,
+)
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import sort_pairs
@@ -35,8 +42,10 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Case, Json
 
-_AT_ONCE = 200
-"""The failures that are looked for together in an earlier run."""
+_AT_ONCE = 2_000
+"""The failures that are looked for together."""
+_OPEN = 1 << 62
+"""Stands for a failure of which no run decided."""
 
 
 class Regression(NamedTuple):
@@ -91,13 +100,6 @@ _Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
 """Returns what is known of a failure after an earlier result of its case; None: it is none."""
 
 
-class _Chunk(NamedTuple):
-    """Some failures of a file, which are filed together."""
-
-    number: int
-    failures: list[_Failure]
-
-
 def find_regressions(
     project: Project, run: Run, baseline: Baseline | None = None
 ) -> Sequence[Regression]:
@@ -112,14 +114,14 @@ def find_regressions(
     if baseline:
         return keep_regressions(_find_broken(store, folder, run, baseline))
     counting = GateRuns(project.workspace.root, run.git, store, run.id)
-    history = PathHistory(store, folder, run.snapshot, {})
-    runs = EarlierRuns(store, history, kind=counting.kind)
-    waiting = _Waiting(_find_failures(store, run))
-    decided = _search(store, runs, run, waiting, partial(_judge_past, counting))
+    follow = partial(PathHistory, store, folder, run.snapshot, {})
+    decide, failures = partial(_judge_past, counting), _find_failures(store, run)
     ordered = SortedValues()
     ordered.add(
-        [result.file, result.row, number, tuple(result), passed_in or partly]
-        for number, (result, _, _, passed_in, partly) in enumerate(chain(decided, waiting))
+        [result.file, result.row, place, number, tuple(result), passed_in or partly]
+        for place, number, (result, _, _, passed_in, partly) in _search(
+            store, run, follow, failures, decide, kind=counting.kind
+        )
         if passed_in or partly
     )
     return keep_regressions(_unpack(value[-2:]) for value in ordered)
@@ -159,11 +161,10 @@ def has_case_without_verdict(
     a verdict in it or in a run before it. The cells are those of the workspace.
     """
     store, reading = project.store, project.reading
-    history = PathHistory(store, project.settings.paths["tests"], reading.nodes, reading.files)
     newest = baseline.run if baseline else next(store.find_recent_runs(limit=1), None)
     if newest is None:
         return True
-    waiting = _Waiting(_failure(result, result, case) for result, case in cells)
+    failures = (_failure(result, result, case) for result, case in cells)
     after = replace(newest, started=newest.started + 1, id="0" * 32)
     root = project.workspace.root
     counting = GateRuns(root, read_state(root), None)
@@ -176,125 +177,57 @@ def has_case_without_verdict(
             return None  # what is still to be judged cannot have failed before that pass
         return _judge_past(counting, failure, was, past)
 
-    counts = baseline.counts if baseline else every_run
-    runs = EarlierRuns(store, history, counts, kind=counting.kind)
-    for _ in _search(store, runs, after, waiting, decide):
-        pass
-    return bool(waiting.files)
-
-
-class _Waiting:
-    """The failures that are still looked for, in a temporary file, by test file."""
-
-    def __init__(self, failures: Iterable[_Failure]) -> None:
-        """`failures` are read once; those of a file are best next to each other."""
-        self._filed = TemporaryList()
-        self._chunks: dict[str, list[int]] = {}
-        """The numbers of the chunks of each file."""
-        for file, some in groupby(failures, key=lambda each: each.result.file):
-            while chunk := list(islice(some, _AT_ONCE)):
-                self._chunks.setdefault(file, []).extend(self._add(chunk))
-
-    def _add(self, failures: list[_Failure]) -> range:
-        """File failures; returns the numbers of their chunks."""
-        first = self._filed.batches
-        self._filed.extend([*map(_pack_failure, failures)])
-        return range(first, self._filed.batches)
-
-    @property
-    def files(self) -> set[str]:
-        """Return the files with failures."""
-        return {*self._chunks}
-
-    def __iter__(self) -> Iterator[_Failure]:
-        for batch in self.batches(sorted(self._chunks)):
-            for chunks in batch.values():
-                for chunk in chunks:
-                    yield from chunk.failures
-
-    def batches(self, files: Iterable[str]) -> Iterator[dict[str, list[_Chunk]]]:
-        """Yield the failures of these files in batches, by file."""
-        batch: dict[str, list[_Chunk]] = {}
-        room = _AT_ONCE
-        for file in files:
-            for number in self._chunks[file]:
-                chunk = _Chunk(number, [*map(_unpack_failure, self._filed.read([number]))])
-                if len(chunk.failures) > room:
-                    yield batch
-                    batch, room = {}, _AT_ONCE
-                batch.setdefault(file, []).append(chunk)
-                room -= len(chunk.failures)
-        if batch:
-            yield batch
-
-    def keep(self, chunk: _Chunk, failures: list[_Failure]) -> Sequence[int]:
-        """Keep these failures in the place of a chunk; returns the numbers of their chunks.
-
-        What is as it was is not filed again.
-        """
-        if failures == chunk.failures:
-            return [chunk.number]
-        return self._add(failures)
-
-    def update(self, chunks: Mapping[str, list[int]]) -> None:
-        """Set the numbers of the chunks of some files; those without any are done."""
-        for file, numbers in chunks.items():
-            if numbers:
-                self._chunks[file] = numbers
-            else:
-                del self._chunks[file]
-
-
-def _pack_failure(failure: _Failure) -> tuple[Any, ...]:
-    """Return a failure as plain values; a place that is that of the result is left out."""
-    result, then, *rest = failure
-    is_moved = then != result[: len(then)]
-    return tuple(result), tuple(then) if is_moved else None, *rest
-
-
-def _unpack_failure(values: Sequence[Any]) -> _Failure:
-    result, then, prompts, *found = values
-    place = _Place._make(then or result[: len(_Place._fields)])
-    return _Failure(unpack_result(result), place, tuple(prompts), *found)
+    folder, counts = project.settings.paths["tests"], baseline.counts if baseline else every_run
+    follow = partial(PathHistory, store, folder, reading.nodes, reading.files)
+    found = _search(store, after, follow, failures, decide, counts, counting.kind)
+    return any(place == _OPEN for place, *_ in found)
 
 
 def _search(
-    store: Store, runs: EarlierRuns, run: Run, waiting: _Waiting, decide: _Decide
-) -> Iterator[_Failure]:
-    """Yield the failures that are regressions whatever older runs than that with the pass have.
+    store: Store,
+    run: Run,
+    follow: Callable[[], PathHistory],
+    failures: Iterable[_Failure],
+    decide: _Decide,
+    counts: RunFilter = every_run,
+    kind: Callable[[Run], object] = every_run,
+) -> Iterator[tuple[int, int, _Failure]]:
+    """Yield the failures but for those of which an earlier run tells that they are none.
 
-    They are taken out of `waiting`, and so are those that are none.
+    Each is given with the number of runs that were searched before one decided that it is a
+    regression, whatever older runs have, or `_OPEN`; and with its own number. `follow` returns the
+    paths of files before the run, and failures of a file are best next to each other.
     """
-    rows = RowResults(store)
-    paths = waiting.files
-    for past, entries in runs.before(run, paths, limit=store.count_runs()) if paths else ():
-        left: dict[str, list[int]] = {path: [] for path in entries}
-        for batch in waiting.batches(sorted(entries)):
-            failures = (
-                each for chunks in batch.values() for chunk in chunks for each in chunk.failures
-            )
-            places = ((each.then, each.prompts) for each in failures)
-            found = iter(find_cells(rows, entries, places, is_judged))
-            for path, chunks in batch.items():
-                for chunk in chunks:
-                    kept: list[_Failure] = []
-                    for failure in chunk.failures:
-                        was = next(found)
-                        if was is None:
-                            kept.append(failure)
-                        elif known := decide(failure, was[0], past):
-                            then = _Place._make(was[0][: len(_Place._fields)])
-                            kept.append(known._replace(then=then, prompts=was[1].prompts))
-                            if (known, then) != (failure, failure.then):
-                                runs.forget(path)
-                    later = _judged_later(store, past, kept)
-                    yield from later
-                    kept = [each for each in kept if each not in later]
-                    left[path] += waiting.keep(chunk, kept)
-        waiting.update(left)
-        paths &= waiting.files
-        if not paths:
-            return
+    rows, left = RowResults(store), enumerate(failures)
+    limit = store.count_runs()
+    recent = RecentRuns(store, run, limit)
+    while waiting := dict(islice(left, _AT_ONCE)):
+        paths = {each.result.file for each in waiting.values()}
+        runs = EarlierRuns(store, follow(), counts, recent, kind)
+        for place, (past, entries) in enumerate(runs.before(run, paths, limit=limit)):
+            here = {number: each for number, each in waiting.items() if each.result.file in entries}
+            if not here:
+                continue
+            cells = ((each.then, each.prompts) for each in here.values())
+            found = find_cells(rows, entries, cells, is_judged)
+            for (number, failure), was in zip(here.items(), found, strict=True):
+                if was is None:
+                    continue
+                known = decide(failure, was[0], past)
+                if known is None:
+                    del waiting[number]
+                    continue
+                then = _Place._make(was[0][: len(_Place._fields)])
+                waiting[number] = known._replace(then=then, prompts=was[1].prompts)
+                if (known, then) != (failure, failure.then):
+                    runs.forget(failure.result.file)
+            for number in _judged_later(store, past, waiting):
+                yield place, number, waiting.pop(number)
+            paths &= {each.result.file for each in waiting.values()}
+            if not paths:
+                break
+        for number, failure in waiting.items():
+            yield _OPEN, number, failure
 
 
 def _judge_past(runs: GateRuns, failure: _Failure, was: Result, past: Run) -> _Failure | None:
@@ -318,16 +251,17 @@ def _judge_past(runs: GateRuns, failure: _Failure, was: Result, past: Run) -> _F
     return failure
 
 
-def _judged_later(store: Store, past: Run, failures: Sequence[_Failure]) -> dict[_Failure, None]:
+def _judged_later(store: Store, past: Run, failures: Mapping[int, _Failure]) -> list[int]:
     """Return those that passed in this run and were judged after it: no older run has them."""
-    passed = [each for each in failures if each.passed_in == past.id]
-    ids = {id for each in passed for id in each.result.evaluations}
-    times = store.find_judgement_times(ids) if ids else {}
-    return {
-        each: None
-        for each in passed
-        if any(times.get(id, 0) > past.ended for id in each.result.evaluations)
+    passed = {
+        number: each.result.evaluations
+        for number, each in failures.items()
+        if each.passed_in == past.id
     }
+    times = store.find_judgement_times({*chain(*passed.values())}) if passed else {}
+    return [
+        number for number, ids in passed.items() if any(times.get(id, 0) > past.ended for id in ids)
+    ]
 
 
 def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Iterator[Regression]:
@@ -349,13 +283,18 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Ite
             is_any = undecided.add(digest_of_value(pair.now)) or is_any
     if not is_any:
         return
-    failures = _find_failures(store, run)
-    waiting = _Waiting(each for each in failures if digest_of_value(each.result) in undecided)
-    counts = partial(_is_before, baseline)
-    runs = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}), counts)
-    for each in chain(_search(store, runs, run, waiting, _last_decision), waiting):
-        if each.passed_in:
-            yield Regression(each.result, each.passed_in)
+    failures = (
+        each for each in _find_failures(store, run) if digest_of_value(each.result) in undecided
+    )
+    follow = partial(PathHistory, store, folder, run.snapshot, {})
+    counts, ordered = partial(_is_before, baseline), SortedValues()
+    ordered.add(
+        [place, number, tuple(each.result), each.passed_in]
+        for place, number, each in _search(store, run, follow, failures, _last_decision, counts)
+        if each.passed_in
+    )
+    for value in ordered:
+        yield _unpack(value[-2:])
 
 
 def _is_before(baseline: Baseline, run: Run) -> bool:

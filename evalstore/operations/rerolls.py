@@ -27,7 +27,6 @@ _MOST_RUNS = 200
 _MOST_CELLS = 200_000
 """About how many results are read to compare them."""
 _TREES_AT_ONCE = 20
-_FILES_AT_ONCE = 50
 _AT_ONCE = 5_000
 """Results that are looked for together."""
 
@@ -103,16 +102,19 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
                 if leaf != current.get(path, leaf):
                     _add(earlier.setdefault(path, []), _Leaf(leaf, earlier_run.ended))
         before = roots[-1]
-    rows, left = RowResults(store), _MOST_CELLS
-    paths = iter(sorted(earlier))
-    while left > 0 and (names := list(islice(paths, _FILES_AT_ONCE))):
-        files = {path: [_Leaf(current[path], run.ended), *earlier[path]] for path in names}
-        left -= _compare(store, rows, files, keep, rerolls)
+    rows, read = RowResults(store), 0
+    for listed in iterate_entries(store, {path: current[path] for path in earlier}):
+        read += len(listed)
+        cells = (
+            (result, case.prompts)
+            for result, case in listed
+            if result.verdict and result.model != RECORDED and keep(result, case)
+        )
+        while read <= _MOST_CELLS and (left := list(islice(cells, _AT_ONCE))):
+            read += _look_back(store, rows, left, earlier, rerolls)
+        if read > _MOST_CELLS:
+            break
     return rerolls
-
-
-Files = Mapping[str, Sequence[_Leaf]]
-"""From paths to their results, the newest first."""
 
 
 def _add(leaves: list[_Leaf], leaf: _Leaf) -> None:
@@ -122,27 +124,22 @@ def _add(leaves: list[_Leaf], leaf: _Leaf) -> None:
     leaves.append(leaf)
 
 
-def _compare(store: Store, rows: RowResults, files: Files, keep: Keep, rerolls: Rerolls) -> int:
-    """Count the results of some files; returns the number of results that were read."""
+def _look_back(
+    store: Store,
+    rows: RowResults,
+    cells: list[_Cell],
+    earlier: Mapping[str, Sequence[_Leaf]],
+    rerolls: Rerolls,
+) -> int:
+    """Count results by the newest earlier ones that differ; returns how many were looked for."""
     read = 0
-    for batch in iterate_entries(store, {path: leaves[0].id for path, leaves in files.items()}):
-        read += len(batch)
-        cells = (
-            (result, case.prompts)
-            for result, case in batch
-            if result.verdict and result.model != RECORDED and keep(result, case)
-        )
-        while left := list(islice(cells, _AT_ONCE)):
-            for place in range(1, max(map(len, files.values()))):
-                earlier = {
-                    path: leaves[place] for path, leaves in files.items() if place < len(leaves)
-                }
-                read += sum(1 for result, _ in left if result.file in earlier)
-                left = _count(store, rows, left, earlier, rerolls)
-                if not left or read > _MOST_CELLS:
-                    break
-        if read > _MOST_CELLS:
+    for place in range(_MOST_RUNS):
+        files = {result.file for result, _ in cells}
+        leaves = {path: earlier[path][place] for path in files if place < len(earlier[path])}
+        if not leaves or read > _MOST_CELLS:
             break
+        read += sum(result.file in leaves for result, _ in cells)
+        cells = _count(store, rows, cells, leaves, rerolls)
     return read
 
 

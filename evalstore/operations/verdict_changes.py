@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Json
 
-_FILES_AT_ONCE = 50
-"""Files whose results are compared together, so that a long run needs little memory."""
 _AT_ONCE = 1_000
 """Results that are looked for together, and pairs whose answers are read together."""
 
@@ -175,9 +173,8 @@ class _Comparer:
                 if entries and not self._is_dated:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True
-                for batch in file_batches(entries):
-                    if self._compare(batch):
-                        self._compared.add(earlier.id)
+                if self._compare(entries):
+                    self._compared.add(earlier.id)
                 paths &= self._unread | self._waiting.keys()
                 if not paths:
                     break
@@ -344,10 +341,3 @@ def _is_judged_otherwise(pair: Pair) -> bool:
         and (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
         and was.evaluations != now.evaluations
     )
-
-
-def file_batches(entries: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield the entries of a tree by path, for a few files at once."""
-    paths = iter(sorted(entries))
-    while batch := list(islice(paths, _FILES_AT_ONCE)):
-        yield {path: entries[path] for path in batch}

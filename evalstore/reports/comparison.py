@@ -286,7 +286,7 @@ class CellIndex:
     """Finds the cell of a run that is the same as a newer one, by the rules of `compare`."""
 
     def __init__(self, cells: Iterable[tuple[Result, Case]]) -> None:
-        """The last of several results at a place counts."""
+        """Index the cells; the last of several results at a place counts."""
         self._places = {place: cell for cell in cells for place in places_of(cell[0])}
 
     def find(self, cell: NamedCell, prompts: Container[str | None]) -> tuple[Result, Case] | None:

@@ -23,10 +23,8 @@ _MOST_KEPT = 10_000
 class RowCells(NamedTuple):
     """The results of some rows of a file, and of the others that are in the same nodes."""
 
-    nodes: tuple[str, ...]
-    """The nodes that have them."""
     cells: Cells
-    """All results in these nodes, each with its case, in their order."""
+    """All results in the nodes that have them, each with its case, in their order."""
     total: int
     """How many results the file has."""
 
@@ -67,7 +65,7 @@ class RowResults:
                 nodes = {node.id: node.cases for node in parts.nodes if node.cases in named}
                 decoded = self._decode(path, nodes)
                 cells = [cell for node in nodes for cell in decoded[node]]
-                found[path] = RowCells((*nodes,), cells, parts.total)
+                found[path] = RowCells(cells, parts.total)
         return found
 
     def _look_into(self, entries: Mapping[str, str]) -> None:
@@ -95,7 +93,7 @@ class RowResults:
         known |= {(path, entries[path]): cells for path, cells in fresh.items()}
         self._keep(known)
         return {
-            path: RowCells((leaf,), known[path, leaf], len(known[path, leaf]))
+            path: RowCells(known[path, leaf], len(known[path, leaf]))
             for path, leaf in entries.items()
         }
 
