@@ -64,8 +64,6 @@ class _Part(NamedTuple):
 
 def build_case_tree(file: CaseFile, keep: Keep) -> str:
     """Store all nodes of a file with `keep`; returns the id of the root."""
-    if len(file.cases) <= MAX_UNDIVIDED:
-        return keep(hashing.describe_case_file(file))
     builder = CaseTreeBuilder(keep)
     for case in file.cases:
         builder.add(case)
@@ -99,19 +97,28 @@ def has_parts(content: Json) -> bool:
 
 
 class CaseTreeBuilder:
-    """Builds the tree of a file with many cases, case by case."""
+    """Builds the tree of a file, case by case."""
 
     def __init__(self, keep: Keep) -> None:
         self._keep = keep
+        self._first: list[Case] = []
+        """Cases that may be all of the file, which then is one node."""
         self._cases: list[Case] = []
         self._parts: list[_Part] = []
         self._code: set[str] = set()
 
     def add(self, case: Case) -> None:
         """Add the next case."""
-        self._cases.append(case)
-        if _is_end(len(self._cases), case.key, 0):
-            self._close()
+        self._first.append(case)
+        if len(self._first) > MAX_UNDIVIDED:
+            self._divide()
+
+    def _divide(self) -> None:
+        for case in self._first:
+            self._cases.append(case)
+            if _is_end(len(self._cases), case.key, 0):
+                self._close()
+        self._first = []
 
     def _close(self) -> None:
         self._code.update(text for case in self._cases for text in case.code)
@@ -121,6 +128,9 @@ class CaseTreeBuilder:
 
     def finish(self, file: CaseFile) -> str:
         """Store the root, with the settings of the file; returns its id."""
+        if not self._cases and not self._parts:
+            return self._keep(hashing.describe_case_file(replace(file, cases=tuple(self._first))))
+        self._divide()
         if self._cases:
             self._close()
         parts, level = self._parts, 1
