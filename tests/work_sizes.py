@@ -30,11 +30,10 @@ _OF_SCREENS = "tui"
 """The package of the browser, whose numbers say what a screen has room for."""
 
 DRAWN = """
-api.sequences: _ROWS_AT_ONCE
+api.result_reader: _ROWS_AT_ONCE
 execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
 execution.item_source: _AT_THE_END
-execution.plan_execution: _SESSIONS_IN_MEMORY
-execution.stored_checks: _AT_ONCE _CLAIMED_AT_ONCE
+execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE
 files.datasets.json_rows: _LINES_AT_ONCE
 files.filed_mapping: _FEW
 files.filed_sequence: _AT_ONCE _FEW
@@ -145,7 +144,7 @@ FIXED = {
     "operations.views.case_window.MANY": "from here on the browser keeps some lines",
     "operations.views.editable_files._MOST_ROWS": "what is looked up at most",
     "operations.views.status_text._FEW_CALLS": "a limit that is remarked on",
-    "operations.text_keys._PARTS": "the values of the first 8 bits of a digest",
+    "operations.text_places._PARTS": "the values of the first 8 bits of a digest",
     "planning.row_labels._KEPT": "characters of a shown name",
     "sharing.buckets._CHUNK": "bytes of a network's request, of which each costs money",
     "sharing.buckets._LARGE": "bytes from which on a question of a server is worth its price",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -25,8 +25,6 @@ from evalstore.execution.evaluators import EvaluatorCaller
 from evalstore.execution.event_loop_fairness import BurstLimit
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
-from evalstore.execution.others_progress import OthersProgress
-from evalstore.execution.outage_news import OutageNews
 from evalstore.execution.output_sizes import find_output_sizes
 from evalstore.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.execution.python_checks import Allows, CodeChecks
@@ -34,13 +32,17 @@ from evalstore.execution.run_resources import JobLeases, RunEndpoints, RunResour
 from evalstore.execution.run_share import ShareWriter, is_halted_by
 from evalstore.execution.shared_budget import SharedBudget
 from evalstore.execution.work_sharing import WorkSharing
+from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.run_documents import ENDED, LEADS, RECORDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evalstore.execution.shared_work import SharedWork
     from evalstore.planning.plan import Plan
     from evalstore.store import Store
     from evalstore.store.shared_runs import RunShare
+
 
 __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]
 
@@ -299,3 +301,80 @@ class Executor:
         self._resources.calls.halt()
         if self._execution is not None:
             self._execution.halt()
+
+
+# --- shows what the other runners of a shared run have done while this one takes part in it
+
+
+_KINDS = ("asked", "judged", "failed")
+
+
+class OthersProgress:
+    """What the others had done when it was last shown."""
+
+    def __init__(self, environment: RunEnvironment) -> None:
+        self._environment = environment
+        self._shown: Counter[str] = Counter()
+
+    def begin(self, shares: Iterable[RunShare]) -> None:
+        """Leave out what was done before this runner made its plan."""
+        self._shown = _sum_up(shares)
+
+    def show(self, shares: Iterable[RunShare]) -> None:
+        """Add what was done since to the progress, and what it cost."""
+        now = _sum_up(shares)
+        new, self._shown = now - self._shown, now
+        for kind in _KINDS:
+            if new[kind]:
+                self._environment.progress(kind, int(new[kind]))
+        if new["cost"] or new["tokens"]:
+            self._environment.spent(new["cost"], int(new["tokens"]))
+
+
+def _sum_up(shares: Iterable[RunShare]) -> Counter[str]:
+    """Return the numbers of all of these runners together; the cost is in USD."""
+    total: Counter[str] = Counter()
+    for share in shares:
+        counts = share.counts
+        for kind in _KINDS:
+            total[kind] += counts.get(kind, 0)
+        total["cost"] += counts.get("cost", 0.0) + counts.get("judge_cost", 0.0)
+        for _model, _role, spent in counts.get("spending", ()):
+            total["tokens"] += spent.get("input_tokens", 0) + spent.get("output_tokens", 0)
+    return total
+
+
+# --- tells the user when the server of the store is away, and when it is back
+
+
+_LOOK_SECONDS = 1.0
+_TOLD_AFTER = 3.0
+"""Seconds after which an outage is worth a message."""
+
+
+class OutageNews:
+    """Looks at the store from time to time."""
+
+    def __init__(self, store: Store, tell: Callable[[str], None]) -> None:
+        self._store, self._tell = store, tell
+        self._told = 0.0
+        """How long the outage that was told of has lasted, as far as was seen; 0 without one."""
+
+    async def tell(self) -> None:
+        """Tell of each outage of some seconds, and of its end, until this is cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(_LOOK_SECONDS)
+                self._look()
+        finally:
+            self._look()
+
+    def _look(self) -> None:
+        away = self._store.seconds_away
+        if self._told and not away:
+            self._tell(f"the store answers again, after {self._told:.0f} s")
+        elif away >= _TOLD_AFTER and not self._told:
+            self._tell(
+                f"the store does not answer: waiting for it, for up to {PATIENCE_SECONDS:g} s"
+            )
+        self._told = away if away >= _TOLD_AFTER else 0.0

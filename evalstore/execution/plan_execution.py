@@ -7,24 +7,27 @@ before it ends. The plan is therefore done when all queues are idle.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from evalstore import hashing
 from evalstore.execution.account_queue import AccountQueue
 from evalstore.execution.item_source import OwnOrder, WorkSource
 from evalstore.execution.judgement_queue import JudgementQueue
 from evalstore.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.execution.plan_progress import PlanProgress, group_by_account
-from evalstore.execution.stored_checks import StoredChecks
 from evalstore.execution.work_sharing import Item, lease_key_of
-from evalstore.planning.plan import PlannedAsk, PlannedJudgement
+from evalstore.planning.plan import CHECKS, PlannedAsk, PlannedJudgement
 
 if TYPE_CHECKING:
     from evalstore.execution.event_loop_fairness import BurstLimit
+    from evalstore.execution.judgement_queue import DueSubjects
     from evalstore.execution.run_resources import Job, RunResources
+    from evalstore.planning.cells import Cell, Subject
     from evalstore.planning.plan import Plan
     from evalstore.results import Session
+
 
 _SESSIONS_IN_MEMORY = 64
 """The most answers that wait for their judge in memory; others are read again."""
@@ -290,3 +293,71 @@ async def wait_uninterrupted(work: Awaitable[T]) -> T:
         except asyncio.CancelledError:
             if task.done():
                 raise
+
+
+# --- makes the missing checks of stored sessions; runners of one run divide them
+
+
+_AT_ONCE = 200
+"""The number of subjects whose sessions are read together."""
+_CLAIMED_AT_ONCE = 16
+"""The number of subjects that are claimed together: their checks may be slow."""
+_LOOK_SECONDS = 0.2
+"""Seconds until it is checked again whether other runners have made their checks."""
+
+
+class StoredChecks:
+    """The checks of stored sessions in one plan."""
+
+    def __init__(
+        self, resources: RunResources, judgements: JudgementQueue, progress: PlanProgress
+    ) -> None:
+        self._sharing = resources.sharing
+        self._writer = resources.accounting.writer
+        self._is_halted = resources.calls.is_halted
+        self._judgements = judgements
+        self._progress = progress
+
+    async def make(self) -> AsyncIterator[list[PlannedJudgement]]:
+        """Make the checks, some at a time; yields the judgements that are left to models."""
+        if not self._sharing.is_expected:
+            for due in self._judgements.stored_due(_AT_ONCE):
+                if self._is_halted():
+                    return
+                yield await self._judgements.judge_stored(due)
+            return
+        left: dict[Subject, list[Cell]] = {}
+        for due in self._judgements.stored_due(_CLAIMED_AT_ONCE, self._sharing.starting_place):
+            if self._is_halted():
+                return
+            yield await self._make_claimed(due, left)
+        while left and not self._is_halted():
+            await asyncio.sleep(_LOOK_SECONDS)
+            due, left = left, {}
+            yield await self._make_claimed(due, left)
+
+    async def _make_claimed(
+        self, due: DueSubjects, left: dict[Subject, list[Cell]]
+    ) -> list[PlannedJudgement]:
+        """Make the checks of subjects that no other runner works on; the others are added to left.
+
+        Those of a runner whose process is stopped stay as they are.
+        """
+        keys = {_key_of(subject): subject for subject in due}
+        claimed = await self._sharing.claim_subjects([*keys])
+        left |= {keys[key]: due[keys[key]] for key in claimed.held}
+        ours = {keys[key]: due[keys[key]] for key in keys if key in claimed.granted}
+        if not ours:
+            return []
+        subjects = [hashing.subject_of(ids) for ids in ours]
+        self._sharing.find_new_votes(
+            {subject: self._progress.votes(subject) for subject in subjects}
+        )
+        judgements = await self._judgements.judge_stored(ours)
+        for key in claimed.granted:
+            self._writer.release_lease(key)
+        return judgements
+
+
+def _key_of(subject: Subject) -> str:
+    return hashing.hash_content(f"{hashing.subject_of(subject)} {CHECKS}")

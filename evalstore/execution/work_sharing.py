@@ -8,7 +8,7 @@ is taken over. No run waits for a run whose process is stopped: those items stay
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,6 @@ from evalstore import hashing
 from evalstore.deserialize import versions_in
 from evalstore.execution.runner_presence import RunnerPresence
 from evalstore.execution.short_transaction import run_in_thread, run_short_transaction
-from evalstore.execution.stopped_runners import StoppedRunners
 from evalstore.planning.carried_votes import is_known, keys_of
 from evalstore.planning.cells import limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
@@ -31,7 +30,9 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.results import Failure, Session, Vote
     from evalstore.store import Store
+    from evalstore.store.leases import LeaseHolder
     from evalstore.values import Json
+
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until the store is checked again for the results of other runs."""
@@ -350,3 +351,39 @@ class WorkSharing:
     def release_all(self, *, stays: bool = False) -> None:
         """Release all leases."""
         self._leases.leave(stays=stays)
+
+
+# --- finds runners whose process is stopped for long, and warns of them
+
+
+class StoppedRunners:
+    """Warns once of other runners on the store that are stopped."""
+
+    def __init__(self, leases: Leases, warn: Callable[[str], None]) -> None:
+        self._leases = leases
+        self._warn = warn
+        self._has_warned = False
+
+    async def find(self, runners: Collection[str]) -> set[str]:
+        """Return those of these runners that are stopped for long, and warn of them."""
+        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
+        self.warn_of(stopped)
+        return {holder.id for holder in stopped}
+
+    async def are_all(self, runners: Collection[str]) -> bool:
+        """Return whether the processes of all these runners are stopped for long, and warn then."""
+        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
+        if len(stopped) < len(runners):
+            return False
+        self.warn_of(stopped)
+        return True
+
+    def warn_of(self, holders: Iterable[LeaseHolder]) -> None:
+        """Warn of stopped runners, if there are any."""
+        processes = sorted({holder.pid for holder in holders})
+        if processes and not self._has_warned:
+            self._has_warned = True
+            self._warn(
+                f"another run on this store is stopped (process {processes[0]}): its part stays "
+                f"pending; continue it with 'kill -CONT {processes[0]}', or end it, and run again"
+            )

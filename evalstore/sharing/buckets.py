@@ -6,14 +6,17 @@ so its texts are not shown; errors are told apart by their kind, status and code
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.errors import RemoteError
-from evalstore.sharing.background_loop import wait_for
 from evalstore.sharing.remote_files import ListedFile, MissingFileError, UnreadableFileError
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
     from evalstore.workspace.remote_urls import RemoteUrl
+
 
 PATIENCE = 60.0
 """Seconds without a byte from a server."""
@@ -260,3 +264,27 @@ def explain(error: Exception, address: str, scheme: str) -> RemoteError:
         f"{place} cannot be used: {type(error).__name__} of obstore",
         hint=f"check {variables}" if scheme else None,
     )
+
+
+# --- an event loop in a thread, so that a call that waits for a server can be interrupted
+
+
+T = TypeVar("T")
+
+
+def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine; when this is interrupted, the coroutine is cancelled."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, _running_loop(os.getpid()))
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@lru_cache(maxsize=1)
+def _running_loop(_process: int) -> asyncio.AbstractEventLoop:
+    """Return the loop of this process; a forked one has no thread of its parent."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="evalstore-remote", daemon=True).start()
+    return loop

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
+from evalstore.checks.registry import is_installed
 from evalstore.errors import FileProblem, Problem
 from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.files.datasets import DatasetSpec
 from evalstore.files.fields import suggest
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.processes.limited_calls import limited_together
@@ -21,7 +23,6 @@ from evalstore.values import CaseFile, FileVersion
 from evalstore.workspace import model_files
 from evalstore.workspace.catalogue import is_known_kind, read_catalogue
 from evalstore.workspace.definition_files import read_definition_files
-from evalstore.workspace.dependencies import CurrentDependencies
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
@@ -33,6 +34,7 @@ from evalstore.workspace.testfiles.parser import read_test
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.model_files import Currency, Model
+
 
 _OF_OTHERS = "; the tests of others come with git, only results come from a remote"
 """Ends the hint where no test is found and a remote is set, as after `clone`."""
@@ -331,3 +333,38 @@ class _Reader:
                     expansion.dependencies,
                 ),
             )
+
+
+# --- whether the dependencies of a test file are unchanged since it was read
+
+
+class CurrentDependencies:
+    """Compares the recorded dependencies of files with the current ones."""
+
+    def __init__(self, library: Definitions, references: References) -> None:
+        self.library = library
+        self.references = references
+        self._ids: dict[str, Any] = {}
+
+    def is_same(self, path: str, name: str, ids: Any) -> bool:
+        """Return whether a dependency of a test file still has these ids."""
+        kind, _, rest = name.partition(":")
+        try:
+            if kind == "package":
+                return is_installed(rest) is ids
+            if kind == "file":
+                return self.references.identify(rest, path) == str(ids)
+            if kind == "dataset":
+                return self.references.identify_data(DatasetSpec(rest), path) == str(ids)
+        except FileProblem:
+            return False
+        if name not in self._ids:
+            if kind in ("prompt", "evaluator"):
+                known_prompts = (
+                    self.library.prompts if kind == "prompt" else self.library.evaluator_prompts
+                )
+                self._ids[name] = list(known_prompts.get(rest, ()))
+            else:
+                known = self.library.tools if kind == "tool" else self.library.schemas
+                self._ids[name] = known.get(rest)
+        return bool(self._ids[name] == ids)

@@ -21,7 +21,7 @@ HINT = "pip install 'evalstore[similarity]'"
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The packages that count as installed; none at first."""
     names: set[str] = set()
-    for module in ("evalstore.workspace.testfiles.expansion", "evalstore.workspace.dependencies"):
+    for module in ("evalstore.workspace.testfiles.expansion", "evalstore.workspace.reader"):
         monkeypatch.setattr(f"{module}.is_installed", names.__contains__)
     return names
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from evalstore.operations.exports.eval_models import describe_eval_model
+from evalstore.operations.exports.every_eval_ever import describe_eval_model
 from tests.builders import tree
 from tests.cli.test_export import ASKED, HOSTILE
 from tests.cli.test_run import edit

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.execution.judge_calls import JudgeCaller
+from evalstore.execution.evaluators import JudgeCaller
 from evalstore.execution.model_calls import (
     CallFailed,
     Endpoint,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.html_report.markdown import markdown_tree
 from evalstore.html_report.texts import LONGEST as LONGEST_TEXT
-from evalstore.html_report.texts import TextTable, shown_text
+from evalstore.html_report.texts import TextTable, markdown_tree, shown_text
 from evalstore.operations.views.markdown_tokens import LONGEST
 from evalstore.values import Json
 

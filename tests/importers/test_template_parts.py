@@ -8,7 +8,7 @@ import time
 import pytest
 
 from evalstore.importers.nemo import templates
-from evalstore.importers.promptfoo import json_prompts, nunjucks
+from evalstore.importers.promptfoo import nunjucks, prompts
 from evalstore.importers.template_parts import (
     expression_in,
     find_parts,
@@ -71,5 +71,5 @@ def test_a_template_of_any_form_is_read_in_one_pass(unit: str) -> None:
         templates.value(text)
         list(templates.pieces(text))
         nunjucks.as_template(text, ["a"])
-        json_prompts._mark_templates(text, [])
+        prompts._mark_templates(text, [])
     assert time.process_time() - before < 3

@@ -13,7 +13,7 @@ import pytest
 
 from evalstore import Workspace
 from evalstore.mcp import read_tools
-from evalstore.mcp.run_budget import RunBudget
+from evalstore.mcp.server import RunBudget
 from evalstore.mcp.tool_table import READ_TOOLS, RUN, input_schema
 from evalstore.planning.options import Location
 from tests.builders import tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from evalstore import hashing
-from evalstore.operations.text_keys import TextKeys
+from evalstore.operations.text_places import TextKeys
 
 IDS = [hashing.hash_content(str(number)) for number in range(60)]
 

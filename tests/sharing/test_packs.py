@@ -9,8 +9,7 @@ from struct import Struct
 
 import pytest
 
-from evalstore.sharing.pack_dictionary import DICTIONARY
-from evalstore.sharing.packs import DamagedPackError, PackEntry, PackWriter, read_record
+from evalstore.sharing.packs import DICTIONARY, DamagedPackError, PackEntry, PackWriter, read_record
 from evalstore.store.records import StoredRecord
 
 ID = "0123456789abcdef" * 2

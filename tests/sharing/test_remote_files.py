@@ -15,8 +15,8 @@ import pytest
 from evalstore.clock import now
 from evalstore.errors import RemoteError
 from evalstore.sharing.folder import FolderFiles
-from evalstore.sharing.listed_time import latest_time
 from evalstore.sharing.remote_files import MissingFileError, RemoteFiles
+from evalstore.sharing.sftp import latest_time
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.sharing import places, stores

@@ -70,7 +70,7 @@ def gate(team: Team) -> Iterator[Gate]:
 @pytest.fixture
 def source(team: Team, monkeypatch: pytest.MonkeyPatch) -> WorkspaceSource:
     """The data of a browser that looks at runs in progress each time."""
-    monkeypatch.setattr("evalstore.tui.state.store_watch._LOOK_SECONDS", 0)
+    monkeypatch.setattr("evalstore.tui.state.data_source._LOOK_SECONDS", 0)
     return WorkspaceSource(Location(team.root, store=team.address))
 
 

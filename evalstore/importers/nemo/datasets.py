@@ -12,9 +12,8 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.spec import DatasetSpec
 from evalstore.importers.base import SkippedItem
-from evalstore.importers.coerce import parse_json, positive_int
+from evalstore.importers.coerce import as_list, as_mapping, parse_json, positive_int
 from evalstore.importers.json_lines import JsonLinesRow, read_rows, write_rows
-from evalstore.importers.nemo.job_shapes import as_tasks
 from evalstore.importers.source_files import is_file, read_unpacked, reason_of, require_readable
 from evalstore.importers.template_writer import unique
 from evalstore.values import Json
@@ -195,3 +194,28 @@ def _read_data(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> Ta
     if bad:
         spec = {**spec, "onError": "skip"}
     return TaskData(str(path), path.name, content, rows, spec)
+
+
+# --- conversion of jobs of newer versions, which have data and metrics, but no tasks
+
+
+def as_tasks(job: dict[str, Any]) -> dict[str, Any] | None:
+    """Convert a job to one with a single task; None if it has no metrics and data."""
+    entries = [job["metric"]] if "metric" in job else as_list(job.get("metrics"))
+    if not entries or not isinstance(job.get("dataset"), dict | str):
+        return None
+    metrics: dict[str, Any] = {}
+    for metric in entries:
+        name = str(as_mapping(metric).get("name") or as_mapping(metric).get("type") or metric)
+        metrics[name if name not in metrics else f"{name}-{len(metrics) + 1}"] = metric
+    params = as_mapping(job.get("params"))
+    task = {
+        "dataset": job["dataset"],
+        "params": {
+            **as_mapping(params.get("inference")),
+            "template": job.get("prompt_template"),
+            "limit_samples": params.get("limit_samples"),
+        },
+        "metrics": metrics,
+    }
+    return {"tasks": {next(iter(metrics)): task}, "model": job.get("model")}

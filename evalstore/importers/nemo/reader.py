@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,15 @@ from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.coerce import as_mapping, parse_json
 from evalstore.importers.json_lines import json_as_yaml
 from evalstore.importers.nemo.datasets import tasks_of
-from evalstore.importers.nemo.model_files import add_participants
 from evalstore.importers.nemo.tasks import Task, write_task
 from evalstore.importers.source_files import read_unpacked, reason_of
+from evalstore.importers.template_writer import safe_file_name
+from evalstore.importers.yaml_writer import block
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from evalstore.values import Json
 
 
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -146,3 +150,71 @@ def _read_text(path: Path, text: str) -> tuple[Document | None, Any]:
         return read_yaml(json_as_yaml(text)), value
     except FileProblem:
         return None, value
+
+
+# --- model and provider files for the candidates and judges of a job
+
+
+_PATHS = re.compile(r"/(?:chat/)?completions/?$")
+
+
+def add_participants(
+    document: Mapping[str, Any],
+    config: Mapping[str, Any],
+    file: str,
+    prefix: str,
+    imported: Imported,
+) -> None:
+    """Add model and provider files for the models of a job, and the settings that list them.
+
+    `prefix` is the folder of the import; provider codes begin with it.
+    """
+    target = document.get("target")
+    candidate = target.get("model") if isinstance(target, dict) else config.get("model")
+    for name, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
+        for model in models:
+            id = _model(model, file, prefix, imported)
+            ids: list[Json] = imported.settings.setdefault(name, [])
+            if id and id not in ids:
+                ids.append(id)
+    for name in ("candidates", "evaluators"):
+        if not imported.settings.get(name):
+            imported.settings.pop(name, None)
+
+
+def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
+    for task in config["tasks"].values():
+        for metric in as_mapping(as_mapping(task).get("metrics")).values():
+            if as_mapping(metric).get("type") == "llm-judge":
+                yield as_mapping(metric.get("params") or metric).get("model")
+
+
+def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str | None:
+    """Add the files of a model and return its id; API keys are never imported."""
+    if isinstance(model_spec, str):
+        model_spec = {"name": model_spec}
+    endpoint = as_mapping(as_mapping(model_spec).get("api_endpoint", model_spec))
+    code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
+    if not isinstance(code, str) or not code or code.startswith("<"):
+        return None
+    if not isinstance(url, str) or not re.match(r"https?://", url):
+        reason = f"nothing says where the model '{code}' is: write a model file for it"
+        imported.warnings.append(SkippedItem(file, reason))
+        return None
+    name = safe_file_name(code)
+    address = _PATHS.sub("", url)
+    provider = {
+        "code": f"{prefix}/{name}".lstrip("/"),
+        "type": "openai-compatible",
+        "baseURL": address,
+    }
+    key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
+    if endpoint.get("api_key") or endpoint.get("api_key_secret"):
+        provider["apiKeyEnvVar"] = key
+        imported.warnings.append(
+            SkippedItem(file, f"the key of '{code}' is not imported: set {key}")
+        )
+    model = {"id": code, "provider": provider["code"], "providerModelCode": code}
+    imported.files[f"providers/{name}.yaml"] = block(provider).encode()
+    imported.files[f"models/{name}.yaml"] = block(model).encode()
+    return code

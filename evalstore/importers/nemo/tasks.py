@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import EvalstoreError
+from evalstore.checks.types.number import as_number, last_number, plain_number
+from evalstore.display import as_text, shorten
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.fields import Collector, Fields
 from evalstore.files.yaml12 import read_yaml
 from evalstore.importers.base import Imported, SkippedItem
@@ -17,7 +20,6 @@ from evalstore.importers.nemo import templates
 from evalstore.importers.nemo.datasets import TaskData, find_data
 from evalstore.importers.nemo.judges import NemoJudge, is_message, read_judges
 from evalstore.importers.nemo.metrics import GRADED, METRICS, MetricNotTakenError, tool_call
-from evalstore.importers.nemo.numbers import with_numbers
 from evalstore.importers.nemo.tools import evaluate_rows, parse_if_text, read_tools, write_tools
 from evalstore.importers.template_writer import safe_file_name, unique, write_test
 from evalstore.importers.yaml_writer import flow
@@ -25,6 +27,9 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from evalstore.importers.json_lines import JsonLinesRow
+
 
 _QUESTIONS = ("messages", "input", "prompt", "question")
 _ANSWERS = ("output", "response", "completion", "prediction")
@@ -287,3 +292,75 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}
+
+
+# --- references of number checks: in a text such as `#### 42`, the last number is used
+
+
+_COLUMN = "expected_number"
+
+
+def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem]) -> dict[str, Any]:
+    """Return the check with numeric references; raises `MetricNotTakenError`.
+
+    If references are texts, a column with the number is added; rows without a number are skipped
+    and added to `left`.
+    """
+    settings = check["number"]
+    expected = settings["expected"]
+    if not isinstance(expected, str):
+        return check
+    if "{{" not in expected and "{%" not in expected:
+        number = _last_number(expected)
+        if number is None:
+            raise MetricNotTakenError(f"there is no number in its reference {shorten(expected)}")
+        return {"number": {**settings, "expected": number}}
+    if not data.rows or "output_text" in expected or "sample" in expected:
+        return check
+    references = _References(expected, data)
+    values = [references.of(row) for row in data.limited_rows]
+    if all(as_number(value) is not None for value in values):
+        return check
+    numbers = [None if value is None else _last_number(as_text(value)) for value in values]
+    rows_with_number = []
+    for row, number in zip(data.limited_rows, numbers, strict=True):
+        if number is None:
+            reason = "there is no number in the reference of this row"
+            left.append(SkippedItem(data.source, reason, row.line))
+        else:
+            rows_with_number.append(row)
+    if not rows_with_number:
+        raise MetricNotTakenError("there is no number in any of its references")
+    data.keep_rows(rows_with_number)
+    name = data.free_name(_COLUMN)
+    data.add_column(name, [number for number in numbers if number is not None])
+    return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}
+
+
+def _last_number(text: str) -> int | float | str | None:
+    number = last_number(text)
+    return None if number is None else as_number(plain_number(number))
+
+
+class _References:
+    """Evaluates the template of the references for each row."""
+
+    def __init__(self, template: str, data: TaskData) -> None:
+        self._template = template
+        self._expression = templates.lone_expression(template)
+        self._columns = DatasetColumns(
+            dict.fromkeys(name for row in data.rows for name in row.values)
+        )
+
+    def of(self, row: JsonLinesRow) -> Json:
+        """Return the value for a row; None if the evaluation fails."""
+        from evalstore.files.jinja_sandbox import evaluate_expression, run
+
+        item = self._columns.item(row.values)
+        scope = {**item, "item": item}
+        try:
+            if self._expression is not None:
+                return evaluate_expression(self._expression, 1, scope)
+            return run(self._template, 1, scope)
+        except FileProblem:
+            return None

@@ -17,17 +17,22 @@ from evalstore.display import as_text
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_DATASET, LARGEST_TEXT, normalise
 from evalstore.files.datasets import read_dataset
+from evalstore.files.datasets.spec import read_spec, resolve_path
+from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.open_project import open_workspace
-from evalstore.workspace.data_files import find_data_file
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.index import read_dependencies
 from evalstore.workspace.testfiles.parser import parse_prompt
 from evalstore.workspace.testfiles.replacements import name_id, shorten_value
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.datasets import DatasetSpec
     from evalstore.operations.views.edit_place import EditPlace
     from evalstore.planning.options import Location
     from evalstore.workspace.folder import WorkspaceFolder
+
 
 TEST, DATA, PROMPT, JUDGE, TEXT = (
     "test file",
@@ -146,3 +151,29 @@ def _text_files(
             found = (base / name for base in bases if (base / name).is_file())
             if path := next(found, None):
                 yield EditableFile(TEXT, workspace.name_of(path))
+
+
+# --- finds the data file that a test file names, without reading its rows
+
+
+class DataFile(NamedTuple):
+    """The data file of a test file."""
+
+    spec: DatasetSpec
+    path: Path
+    name: str
+    """The path relative to the workspace."""
+
+
+def find_data_file(workspace: WorkspaceFolder, test: str) -> DataFile | None:
+    """Return the data file that a test file names now; None if it names none or cannot be read."""
+    with suppress(EvalstoreError, FileProblem, OSError, ValueError, KeyError):
+        document, *_ = split_frontmatter(normalise(workspace.read_bytes(test, LARGEST_TEXT)))
+        if document is None or "dataset" not in document.value:
+            return None
+        spec = read_spec(document.at("dataset"))
+        named = resolve_path(spec, workspace.settings.dataset_roots)
+        base = workspace.root if named != spec.path else (workspace.root / test).parent
+        path = (base / named).resolve()
+        return DataFile(spec, path, workspace.name_of(path))
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,15 +20,36 @@ from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
 from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.pooling import require_sessions
-from evalstore.store.postgresql.query import answer
 from evalstore.store.postgresql.schema import value_type
 from evalstore.store.postgresql.snapshots import Snapshots
+from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
 from evalstore.store.table_columns import TABLES
 from evalstore.store.wanted import refuse_unwanted
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
     from evalstore.store.table_columns import TableColumns
+
+
+@contextmanager
+def answer(connection: Any, statement: str, seconds: float) -> Iterator[QueryRows]:
+    """Return the rows of a statement; raises `QueryError` as `Database.ask` does.
+
+    The transaction of the connection must be one that only reads.
+    """
+    connection.execute(f"SET LOCAL statement_timeout TO {max(1, int(seconds * 1000))}")
+    connection.execute("SET LOCAL enable_seqscan TO on")  # a query may read a whole table here
+    try:
+        with connection.raw.cursor("question", binary=True) as cursor:
+            cursor.execute(statement.encode())
+            yield QueryRows([str(column.name) for column in cursor.description or ()], iter(cursor))
+    except psycopg.errors.QueryCanceled as error:
+        raise took_too_long(seconds) from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise refuse_writing() from error
+    except (psycopg.ProgrammingError, psycopg.NotSupportedError, psycopg.DataError) as error:
+        raise QueryError(error.diag.message_primary or str(error)) from error
+
 
 _DEFAULTS = {
     "application_name": "evalstore",

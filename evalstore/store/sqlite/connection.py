@@ -5,17 +5,108 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from time import monotonic
+from typing import Any, cast
 
-from evalstore.store.driver import Dialect
-from evalstore.store.ids import JOINED_IDS
-from evalstore.store.sqlite.query import answer
-from evalstore.store.sqlite.row_numbers import RowNumbers
-from evalstore.store.table_columns import TABLES, TableColumns
+from evalstore.store.driver import Connection, Dialect, Extent
+from evalstore.store.ids import JOINED_IDS, as_digits
+from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
+from evalstore.store.table_columns import FAILURES, RESULTS, RUNS, TABLES, TableColumns
+
+_RECORDED = (*RESULTS, FAILURES.name, RUNS.name)
+"""The tables of what is recorded of runs."""
+
+
+class RowNumbers:
+    """The extents of SQLite files: numbers and ids of last rows, which must still be theirs."""
+
+    def measure(self, connection: Connection) -> Extent:
+        """Return the number and the id of the last rows; 0 and an empty id without rows."""
+        return _last_rows(connection, RESULTS)
+
+    def newest(self, connection: Connection, before: Extent | None) -> Extent:
+        """Return the same of what is recorded of runs."""
+        del before  # the last rows alone tell
+        return _last_rows(connection, _RECORDED)
+
+    def has_had(self, connection: Connection, extent: Extent) -> bool:
+        """Return whether the last rows of an extent still have their numbers."""
+        if list(map(type, extent)) != [int, str] * len(RESULTS):
+            return False
+        for table in RESULTS:
+            number, id = _last(table, extent)
+            query = f"SELECT id FROM {table} WHERE rowid = ?"
+            row = connection.execute(query, (number,)).fetchone()
+            if (as_digits(row[0]) if row else "") != id:
+                return False
+        return True
+
+    def count(self, connection: Connection, table: str, before: Extent, after: Extent) -> int:
+        """Return how many rows were added, without reading them."""
+        return _last(table, after)[0] - _last(table, before)[0]
+
+    def condition(self, table: str, since: Extent) -> tuple[str, tuple[int | str, ...]]:
+        """Return that the number of a row is larger than that of the last one."""
+        return "rowid > ?", (_last(table, since)[0],)
+
+
+def _last_rows(connection: Connection, tables: Iterable[str]) -> Extent:
+    extent: list[int | str] = []
+    for table in tables:
+        query = f"SELECT rowid, id FROM {table} ORDER BY rowid DESC LIMIT 1"
+        row = connection.execute(query).fetchone()
+        extent += (row[0], as_digits(row[1])) if row else (0, "")
+    return tuple(extent)
+
+
+def _last(table: str, extent: Extent) -> tuple[int, str]:
+    """Return the number and the id of the last row of a table."""
+    at = 2 * RESULTS.index(table)
+    return cast("tuple[int, str]", extent[at : at + 2])
+
+
+_STEPS = 100_000
+"""Steps of SQLite, some milliseconds, after which the time is looked at."""
+_READING = (
+    *(sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION),
+    sqlite3.SQLITE_RECURSIVE,
+)
+
+
+@contextmanager
+def answer(connection: Any, statement: str, seconds: float) -> Iterator[QueryRows]:
+    """Return the rows of a statement; raises `QueryError` as `Database.ask` does."""
+    ends = monotonic() + seconds
+    # Our views use functions for JSON, and what a statement may do is decided here.
+    connection.execute("PRAGMA trusted_schema = ON")
+    connection.set_authorizer(_allow_reading)
+    connection.set_progress_handler(lambda: monotonic() > ends, _STEPS)
+    try:
+        cursor = connection.execute(statement)
+        if cursor.description is None:
+            raise refuse_writing()
+        yield QueryRows([str(column[0]) for column in cursor.description], cursor)
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            raise took_too_long(seconds) from error
+        if "not authorized" in str(error) or "prohibited" in str(error):
+            raise refuse_writing() from error
+        raise QueryError(str(error)) from error
+    finally:
+        connection.set_authorizer(None)
+        connection.set_progress_handler(None, _STEPS)
+        connection.execute("PRAGMA trusted_schema = OFF")
+
+
+def _allow_reading(action: int, first: str | None, *_rest: object) -> int:
+    """Allow what a query does; functions that load code are not allowed."""
+    is_reading = action in _READING and first != "load_extension"
+    return sqlite3.SQLITE_OK if is_reading else sqlite3.SQLITE_DENY
+
 
 LARGEST_VALUE = 256 * 2**20
 """The most bytes of a value or a row: files have at most 32 MiB, old nodes may have more."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -10,6 +12,9 @@ from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
+from evalstore.operations.views.explanation_text import OTHERS, explanation_sections, other_lines
+from evalstore.operations.views.styled_text import BLANK, StyledLine, heading
+from evalstore.operations.views.verdict_order import SIGNS
 from evalstore.results import Result
 from evalstore.tui.render.answer import attempt_of
 from evalstore.tui.render.answer_texts import AnswerTexts, answer_texts, compared_texts, head_lines
@@ -18,7 +23,6 @@ from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.image import IMAGE_WIDTH, render_images
 from evalstore.tui.render.markdown import as_markdown
 from evalstore.tui.render.text_file import render_text_files
-from evalstore.tui.screens.answer_explanation import add_explanation
 from evalstore.tui.screens.answer_sides import AnswerSides
 from evalstore.tui.screens.newer import DatedPage
 from evalstore.tui.state.shown_answer import read_shown_answer
@@ -35,8 +39,11 @@ if TYPE_CHECKING:
     from evalstore.operations.views.cases import Cases
     from evalstore.operations.views.labels import LabelIndex
     from evalstore.operations.views.newer_results import NewerRun
+    from evalstore.operations.views.verdict_explanation import VerdictExplanation
     from evalstore.tui.render.export import Exported
+    from evalstore.tui.screens.base import Page
     from evalstore.tui.state.navigation import CaseNavigator, Position
+
 
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
@@ -342,3 +349,50 @@ def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
         page.read()
     elif cases.run:  # the case has another name there
         page.browser.show_cases(cases.run)
+
+
+# --- reads why a result has its verdict, and adds it to the page of its answer
+
+
+def add_explanation(
+    page: Page,
+    navigator: CaseNavigator,
+    texts: AnswerTexts,
+    show: Callable[[AnswerTexts], None],
+) -> None:
+    """Read the explanation in a worker, then show the texts with it below the verdict.
+
+    Nothing is shown when the reader has moved on, or when the explanation cannot be read.
+    """
+    source, result, run = page.source, navigator.result, navigator.cases.run
+    position, cells, labels = navigator.position, navigator.results_of_case, navigator.cases.labels
+
+    def add(explanation: VerdictExplanation | None) -> None:
+        if explanation and position == navigator.position:
+            explained = list(explained_lines(explanation))
+            others = list(other_result_lines(explanation, labels))
+            show(replace(texts, explained=explained, other_results=others))
+
+    page.fetch(lambda: source.explanation(result, run, texts.view, cells), add, group="explanation")
+
+
+# --- why a result has its verdict: the sections on the page of an answer
+
+
+def explained_lines(explanation: VerdictExplanation) -> Iterator[StyledLine]:
+    """Yield the sections below the verdict in the words of the command line."""
+    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, SIGNS):
+        yield from _section(title, lines)
+
+
+def other_result_lines(explanation: VerdictExplanation, labels: LabelIndex) -> Iterator[StyledLine]:
+    """Yield the results of other candidates and system prompts, if there are any."""
+    lines = list(other_lines(explanation, SIGNS, labels))
+    if lines:
+        yield from _section(OTHERS, lines)
+
+
+def _section(title: str, lines: Iterable[StyledLine]) -> Iterator[StyledLine]:
+    yield BLANK
+    yield heading(title)
+    yield from (StyledLine(line.spans, max(0, line.indent - 2)) for line in lines)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.errors import EvalstoreError
+from evalstore.operations.views.case_window import CaseWindow
 from evalstore.tui.state.case_filter import NO_MATCH, FilteredCases
 from evalstore.tui.state.case_query import FIELDS, read_query
 from evalstore.tui.state.text_matches import LookedUp, StoreLookup
-from evalstore.tui.state.wanted_cases import looked_up_once, wanted_by
 from evalstore.tui.widgets.grid import Grid
 from evalstore.tui.widgets.typed_line import TypedLine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.timer import Timer
 
+    from evalstore.operations.views.case_rows import CaseRow
     from evalstore.operations.views.cases import Cases
     from evalstore.tui.screens.base import Page
     from evalstore.tui.state.case_listing import CaseListing
     from evalstore.tui.state.case_query import Query
+
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
 
@@ -277,3 +282,24 @@ class TextFilter:
         """Show that nothing is searched any more, because it failed."""
         self.progress = ""
         self._show_progress()
+
+
+# --- says which of many cases a filter wants, so that only these are kept in memory
+
+
+def wanted_by(query: Query, store: StoreLookup, report: Callable[[int, int], bool]) -> CaseWindow:
+    """Return the window that wants what a filter matches; `store` looks up its words."""
+    if query.is_empty:
+        return CaseWindow(report=report)
+
+    def wants(cases: Cases) -> Sequence[CaseRow]:
+        filtered = FilteredCases(cases)
+        found = filtered.look_up(query, store) if query.needs_store else LookedUp()
+        return filtered.rows(filtered.select(query, "file", found))
+
+    return CaseWindow(wants, report)
+
+
+def looked_up_once(store: StoreLookup) -> StoreLookup:
+    """Return what looks each word up once, however often some cases are compared with it."""
+    return StoreLookup(cache(store.texts), cache(store.answers), cache(store.broken))

@@ -18,7 +18,8 @@ DOCUMENTED = frozenset({0, 1, 2, 3, 4, 5, 6})
 MOST_MEMORY = 1 << 30
 """Bytes."""
 LONGEST = 10
-"""Seconds of wall time, or of processor time."""
+"""Seconds of processor time; a program that takes `WAITED` times as long hangs."""
+WAITED = 3
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

@@ -102,7 +102,7 @@ class Trial:
         limit: float = oracles.LONGEST,
     ) -> Ended:
         """Wait for a program, and judge how it ended."""
-        ended = running.wait(limit * self.patience, self.patience)
+        ended = running.wait(oracles.WAITED * limit * self.patience, self.patience)
         self.figures["programs"] += 1
         self.report(oracles.judge_end(ended, allowed=allowed, patience=self.patience))
         if any(secret in ended.stdout + ended.stderr for secret in self._secrets):

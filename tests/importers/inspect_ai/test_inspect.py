@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.importers.inspect_ai import archives
+from evalstore.importers.inspect_ai import reader
 from tests.importers.importing import Made, imported
 
 FILE = "tests/mockllm-model.md"
@@ -157,7 +157,7 @@ def test_a_file_without_samples_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "LARGEST_DOCUMENT", 1 << 20)
+    monkeypatch.setattr(reader, "LARGEST_DOCUMENT", 1 << 20)
     bomb = {**SAMPLE, "input": "x" * (4 << 20)}
     made = imported(tmp_path, "inspect", {"l.eval": archive(bomb, SAMPLE)})
     assert made.recorded(FILE) == ["Paris"]
@@ -168,7 +168,7 @@ def test_a_bomb_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
 def test_many_small_bombs_are_read_up_to_the_limit_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "LARGEST_SOURCE", 1 << 20)
+    monkeypatch.setattr(reader, "LARGEST_SOURCE", 1 << 20)
     samples = [{**SAMPLE, "id": number, "more": "x" * 400_000} for number in range(5)]
     made = imported(tmp_path, "inspect", {"l.eval": archive(*samples)})
     assert (len(made.recorded(FILE)), len(made.left)) == (2, 3)
@@ -177,7 +177,7 @@ def test_many_small_bombs_are_read_up_to_the_limit_of_all(
 def test_an_archive_with_very_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "_MOST_FILES", 3)
+    monkeypatch.setattr(reader, "_MOST_FILES", 3)
     made = imported(tmp_path, "inspect", {"l.eval": archive(SAMPLE, SAMPLE)})
     assert made.left == [("l.eval", None, "the archive has more than 3 files")]
 
@@ -240,7 +240,7 @@ def test_the_package_that_unpacks_newer_archives_is_named(
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(archives, "import_module", missing)
+    monkeypatch.setattr(reader, "import_module", missing)
     made = imported(tmp_path, "inspect", {"l.eval": packed_with(93)})
     assert made.left == [
         (
@@ -257,8 +257,8 @@ def test_newer_archives_are_unpacked_up_to_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zstandard = pytest.importorskip("zstandard")
-    monkeypatch.setattr(archives, "LARGEST_DOCUMENT", 1 << 20)
+    monkeypatch.setattr(reader, "LARGEST_DOCUMENT", 1 << 20)
     packed = zstandard.ZstdCompressor().compress(b" " * (4 << 20))
-    assert len(archives._unpack_zstandard(packed, 100)) == 100
+    assert len(reader._unpack_zstandard(packed, 100)) == 100
     with pytest.raises(FileProblem, match="cannot be unpacked"):
-        archives._unpack_zstandard(b"nothing", 100)
+        reader._unpack_zstandard(b"nothing", 100)

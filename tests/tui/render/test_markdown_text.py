@@ -14,8 +14,7 @@ from pygments.lexers import get_lexer_by_name
 from evalstore.display import safe
 from evalstore.operations.views.markdown_tokens import _MARKUP, LONGEST, _is_sign, _parser
 from evalstore.operations.views.styled_text import StyledLine
-from evalstore.tui.render.highlight import _LANGUAGES, code_lines
-from evalstore.tui.render.markdown_text import render_text
+from evalstore.tui.render.markdown_text import _LANGUAGES, code_lines, render_text
 from evalstore.tui.widgets.text_view import TEXT_STYLES, wrap_line
 
 
