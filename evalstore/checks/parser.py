@@ -199,7 +199,8 @@ def places_as_written(definition: Json) -> Iterator[tuple[Place, str]]:
         if not isinstance(check, dict):
             continue
         for name in (*_types_in(check), *(("type",) if "type" in check else ())):
-            kind = find_kind(check["type"] if name == "type" else name)
+            named = check["type"] if name == "type" else name
+            kind = find_kind(named) if isinstance(named, str) else None
             inside = check[name] if isinstance(check[name], dict) else check
             if kind is not None and kind.by_models:
                 own = (*outer, name) if inside is check[name] else outer
