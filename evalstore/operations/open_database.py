@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError, NoWorkspaceError, RemoteError
+from evalstore.errors import EvalstoreError, NoWorkspaceError, RemoteError, StoreMissingError
 from evalstore.files.normal_path import normal_path
 from evalstore.operations.ignored_variables import warn_of_ignored_variables
 from evalstore.operations.open_remote import OpenRemote, open_remote
 from evalstore.planning.ignored_variables import warn_before_opening
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.records import COPIED_TABLES
 from evalstore.workspace.remote_names import STORE, is_database
@@ -27,7 +28,6 @@ from evalstore.workspace.remotes import find_remote, locate_database
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.sharing.differences import IdSource
-    from evalstore.store import Store
     from evalstore.workspace.settings import RemoteSettings
 
 
@@ -160,15 +160,17 @@ def open_typed_database(
 
     Raises `EvalstoreError`.
     """
-    from evalstore.sharing.database_remote import open_database
-
-    with ExitStack() as stack:
-        try:
-            database = stack.enter_context(open_database(address))
-        except RemoteError:
-            if not may_lack:
-                raise
-            database = None
+    database = None
+    try:
+        database = Store.open(address, may_migrate=False)
+    except StoreMissingError as error:
+        if not may_lack:
+            push = "'evalstore push' makes them"
+            raise RemoteError(
+                f"'{address}' is not a remote of evalstore: there are no tables",
+                hint=f"{push}; {error.others}" if error.others else push,
+            ) from error
+    with closing(database) if database else nullcontext():
         for extra in database.foreign if database else ():
             location.warn(
                 f"{extra.words} in the remote '{address}'; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from evalstore.workspace.remote_names import BUNDLE
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.sharing.differences import MissingIds
-    from evalstore.sharing.index_writer import Announce, Written
+    from evalstore.sharing.index_writer import Announce
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""
@@ -129,7 +129,10 @@ def push(
             excluded_runs=count_excluded_runs(opened, chosen),
         )
         if not dry_run and missing:
-            report.bytes_sent = _write(location, opened, missing, listener, allow_keys=allow_keys)
+            announce = partial(note_own_name, open_workspace(location))
+            report.bytes_sent = _write(
+                location, opened, missing, listener, allow_keys=allow_keys, announce=announce
+            )
         if not dry_run:
             note_excluded_tags(open_workspace(location), opened.name, exclude_tags)
         return report
@@ -208,7 +211,7 @@ def create_bundle(
                 )
             rows = find_missing_rows(opened, chosen, with_failures=with_failures)
             excluded_runs = count_excluded_runs(opened, chosen)
-            write_missing(location, opened, rows, listener, allow_keys=allow_keys, verb="written")
+            _write(location, opened, rows, listener, allow_keys=allow_keys, verb="written")
     counts, size = count_kinds(count_by_table(rows)), path.stat().st_size
     return BundleReport(
         BUNDLE, str(file), counts, size, excluded_runs=excluded_runs, presumes=presumes
@@ -230,41 +233,43 @@ def _write(
     listener: CopyListener | None,
     *,
     allow_keys: bool,
+    verb: str = "pushed",
+    announce: Announce | None = None,
 ) -> int:
-    """Write these rows to a remote; returns the bytes that were sent."""
-    if isinstance(opened, OpenDatabase):
-        return _write_to_database(location, opened, missing, listener, allow_keys=allow_keys)
-    announce = partial(note_own_name, open_workspace(location))
-    return write_missing(
-        location, opened, missing, listener, allow_keys=allow_keys, announce=announce
-    ).bytes_sent
+    """Write these rows; returns the bytes. Raises `EvalstoreError` when there are keys in them.
+
+    `verb` is what the message says that was not done. `announce` is called as that of
+    `push_records`.
+    """
+    scan = None if allow_keys else _scan(location)
+    listener = listener or CopyListener()
+    try:
+        if isinstance(opened, OpenDatabase):
+            return _write_to_database(opened, missing, listener, scan)
+        created = max(now(), 0)  # a clock may be wrong
+        header = IndexHeader(name_of_writer(location.directory), created, ())
+        files, cache, sign = opened.files, opened.cache, opened.sign
+        return push_records(
+            opened.store, files, cache, missing, header, listener, scan, sign, announce
+        ).bytes_sent
+    except SecretsError as error:
+        raise _refusal(error.secrets, verb) from error
 
 
 def _write_to_database(
-    location: Location,
-    opened: OpenDatabase,
-    missing: MissingIds,
-    listener: CopyListener | None,
-    *,
-    allow_keys: bool,
+    opened: OpenDatabase, missing: MissingIds, listener: CopyListener, scan: SecretScan | None
 ) -> int:
-    from evalstore.sharing.database_remote import open_database
     from evalstore.sharing.merge import copy_records
+    from evalstore.store import Store
 
-    scan = None if allow_keys else _scan(location)
     if scan:
-        try:
-            refuse_secrets(opened.store, missing, scan)
-        except SecretsError as error:
-            raise _refusal(error.secrets, "pushed") from error
+        refuse_secrets(opened.store, missing, scan)
     with (
         nullcontext(opened.database)
         if opened.database
-        else open_database(opened.place, create=True)
+        else closing(Store.open(opened.place, create=True, may_migrate=False))
     ) as database:
-        copied = copy_records(
-            opened.store, database, missing, listener or CopyListener(), opened.store.path
-        )
+        copied = copy_records(opened.store, database, missing, listener, opened.store.path)
     if lacking := copied.waiting + copied.waiting_rows:
         raise StoreError(
             f"the store is damaged, so {plural(lacking, 'row')} "
@@ -272,40 +277,6 @@ def _write_to_database(
             hint="'evalstore fsck' lists what is wrong",
         )
     return copied.size
-
-
-def write_missing(
-    location: Location,
-    opened: OpenRemote,
-    missing: MissingIds,
-    listener: CopyListener | None,
-    *,
-    allow_keys: bool,
-    verb: str = "pushed",
-    announce: Announce | None = None,
-) -> Written:
-    """Write these rows to a remote; raises `EvalstoreError` when there are keys in them.
-
-    `verb` is what the message says that was not done. `announce` is called as that of
-    `push_records`.
-    """
-    created = max(now(), 0)  # a clock may be wrong
-    header = IndexHeader(name_of_writer(location.directory), created, ())
-    scan = None if allow_keys else _scan(location)
-    try:
-        return push_records(
-            opened.store,
-            opened.files,
-            opened.cache,
-            missing,
-            header,
-            listener or CopyListener(),
-            scan,
-            opened.sign,
-            announce,
-        )
-    except SecretsError as error:
-        raise _refusal(error.secrets, verb) from error
 
 
 def _scan(location: Location) -> SecretScan:

@@ -44,7 +44,7 @@ _SHARING = (
     *("remote add r remote", "push r", "pull -n r", "fsck --remote r", "remote gc r"),
     *("push runs.bundle", "fsck --remote runs.bundle", "clone remote clone"),
     *("--store x.db pull r", "--store x.db fsck", "-C clone fsck"),
-    *("--store y.db merge .evalstore/store.db", "--store y.db fsck"),
+    *("--store y.db pull .evalstore/store.db", "--store y.db fsck"),
     *("--store z.db pull runs.bundle", "--store z.db fsck"),
 )
 Printed = tuple[int, str, str]
