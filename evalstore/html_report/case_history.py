@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.operations.earlier_results import EarlierRuns, index_cells
+from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.planning.path_history import PathHistory
+from evalstore.planning.same_cells import index_cells
 from evalstore.store.path_trees import read_tree
 from evalstore.values import Json
 

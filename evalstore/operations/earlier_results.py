@@ -1,23 +1,18 @@
-"""Finds the results of test files and of their cells in earlier runs, also under former paths."""
+"""Finds the results of test files in earlier runs, also under former paths."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from evalstore.reports.comparison import CellIndex
 from evalstore.store.path_trees import find_entry, read_tree
 from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+    from collections.abc import Callable, Iterator, Set
 
     from evalstore.planning.path_history import PathHistory
-    from evalstore.reports.cell_places import NamedCell
-    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.store.row_results import RowResults
-    from evalstore.values import Case
 
 _FEW = 20
 """The most paths that are looked up one by one; for more, the whole tree is read."""
@@ -135,47 +130,3 @@ class EarlierRuns:
             return {path: entries[name] for path, name in names.items() if name in entries}
         places = {path: find_entry([root], name, load) for path, name in names.items()}
         return {path: place[root] for path, place in places.items() if place}
-
-
-def find_cells(
-    rows: RowResults,
-    entries: Mapping[str, str],
-    cells: Iterable[tuple[NamedCell, Container[str | None]]],
-    counts: Callable[[Result], object] = bool,
-) -> list[tuple[Result, Case] | None]:
-    """Return the same cell as each of these in an earlier run, with its case there, if it has one.
-
-    Each cell is given with the system prompts of its case.
-    """
-    listed = list(cells)
-    index = index_cells(rows, entries, (cell for cell, _ in listed), counts)
-    return [index.find(cell, prompts) for cell, prompts in listed]
-
-
-def index_cells(
-    rows: RowResults,
-    entries: Mapping[str, str],
-    cells: Iterable[NamedCell],
-    counts: Callable[[Result], object] = bool,
-) -> CellIndex:
-    """Return the results of an earlier run among which the same cells as these are.
-
-    `entries` are those of its results by the current paths of the files. Results for which `counts`
-    is false are left out.
-    """
-    names: dict[str, set[str]] = {}
-    for cell in cells:
-        if cell.file in entries:
-            names.setdefault(cell.file, set()).update((cell.key, cell.row))
-    found = rows.find({path: entries[path] for path in names}, names)
-    return CellIndex(
-        (result, case)
-        for path, of_file in found.items()
-        for result, case in of_file.cells
-        if counts(result) and not names[path].isdisjoint((result.key, result.row))
-    )
-
-
-def is_judged(result: Result) -> bool:
-    """Return whether a result has a verdict."""
-    return result.verdict is not None

@@ -14,9 +14,9 @@ from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
 from evalstore.operations.compared_side import OTHER
-from evalstore.operations.earlier_results import find_cells
 from evalstore.operations.growing_results import GrowingResults
 from evalstore.operations.mixed_cases import CaseVersions
+from evalstore.planning.same_cells import find_cells
 from evalstore.reports.placed_results import PlacedResults, digests_of
 from evalstore.results import Result
 from evalstore.store.case_finder import CaseFinder

@@ -16,15 +16,9 @@ from evalstore.files.temporary_list import SortedValues
 from evalstore.git import read_state
 from evalstore.operations.baseline import GateRuns, is_same_result
 from evalstore.operations.diff_sides import compare_sides, follow_renames, run_side
-from evalstore.operations.earlier_results import (
-    EarlierRuns,
-    RecentRuns,
-    RunFilter,
-    every_run,
-    find_cells,
-    is_judged,
-)
+from evalstore.operations.earlier_results import EarlierRuns, RecentRuns, RunFilter, every_run
 from evalstore.planning.path_history import PathHistory
+from evalstore.planning.same_cells import find_cells, is_judged
 from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import sort_pairs
 from evalstore.reports.placed_results import unpack_result

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.operations.earlier_results import find_cells
+from evalstore.planning.same_cells import find_cells
 from evalstore.results import Result
 from evalstore.store.path_trees import read_tree, read_trees
 from evalstore.store.results import iterate_entries

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
-from evalstore.operations.earlier_results import EarlierRuns, find_cells, is_judged
+from evalstore.operations.earlier_results import EarlierRuns
 from evalstore.planning.path_history import PathHistory
 from evalstore.planning.plan import Plan
 from evalstore.planning.results import as_result, compute_results
+from evalstore.planning.same_cells import find_cells, is_judged
 from evalstore.reports.comparison import Pair, sort_pair
 from evalstore.store.row_results import RowResults
 

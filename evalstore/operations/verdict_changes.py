@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.files.filed_sequence import keep_values
-from evalstore.operations.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
+from evalstore.operations.earlier_results import EarlierRuns, RecentRuns
 from evalstore.operations.growing_results import CellMarks, GrowingResults
 from evalstore.operations.judgement_changes import judgement_changes
 from evalstore.operations.same_answers import find_same_answers, sessions_of
 from evalstore.planning.path_history import PathHistory
+from evalstore.planning.same_cells import find_cells, is_judged
 from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.reports.comparison import Pair, sort_pair

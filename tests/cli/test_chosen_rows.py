@@ -16,7 +16,7 @@ from evalstore.planning import cell_batches, failed_cells, failed_work, planner
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
-from evalstore.store import case_files
+from evalstore.store import case_files, row_results
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
@@ -136,6 +136,8 @@ def test_memory_does_not_grow_with_the_rows(
 ) -> None:
     treat_as_long(monkeypatch)
     monkeypatch.setattr(failed_work, "_BATCH", 30)
+    monkeypatch.setattr(failed_cells, "_AT_ONCE", 40)
+    monkeypatch.setattr(row_results, "_MOST_KEPT", 40)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     files = {
         "evalstore.yaml": "candidates: [one]\nretries: 0\n",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from evalstore.planning.cell_batches import StreamedCells
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
+from evalstore.planning.same_cells import find_cells
+from evalstore.store.row_results import RowResults
 from tests.builders import tree
 from tests.cli.long_files import CHECK, treat_as_long
 
@@ -157,14 +160,14 @@ def test_cells_are_chosen_by_numbers_as_by_the_values_of_rows(
 def looked_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many results were looked for by the values of their rows."""
     count = 0
-    want = failed_cells._WantedResults.want
 
-    def wanted(*arguments: object) -> None:
+    def find(rows: RowResults, entries: Mapping[str, str], cells: Iterable[Any]) -> list[Any]:
         nonlocal count
-        count += 1
-        want(*arguments)  # type: ignore[arg-type]
+        listed = list(cells)
+        count += len(listed)
+        return find_cells(rows, entries, listed)
 
-    monkeypatch.setattr(failed_cells._WantedResults, "want", wanted)
+    monkeypatch.setattr(failed_cells, "find_cells", find)
     return lambda: count
 
 
