@@ -54,8 +54,8 @@ operations.exports.parquet: _AT_ONCE
 operations.exports.rows: _AT_ONCE
 operations.filled_side: _AT_ONCE
 operations.grep: _AT_ONCE _KEPT_PLACES
+operations.group_sums: AT_ONCE
 operations.imports.records: _AT_ONCE
-operations.measured_results: _AT_ONCE
 operations.mixed_cases: _AT_ONCE
 operations.plan_status: _FIRST
 operations.regressions: _AT_ONCE
@@ -97,9 +97,7 @@ sharing.unread_ids: _AT_ONCE _GAP
 store.case_chunks: _AHEAD
 store.case_files: _AT_ONCE
 store.cases_of_parts: _AT_ONCE _FEW
-store.cell_columns: _AT_ONCE
 store.database: _AT_ONCE
-store.kept_results: MOST_RESULTS _MOST_CASES
 store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT
 store.results: _FILES_AT_ONCE

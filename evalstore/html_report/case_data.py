@@ -27,8 +27,6 @@ from evalstore.values import SPECIAL_TAGS, Json
 if TYPE_CHECKING:
     from evalstore.html_report.case_history import CaseHistory
     from evalstore.operations.diff_result import Diff
-    from evalstore.operations.measured_results import Calls
-    from evalstore.operations.reuse_savings import ReuseSavings
     from evalstore.operations.views.case_answers import AnswerReader, ResultView
     from evalstore.operations.views.judgements import JudgementView
     from evalstore.operations.views.verdict_explanation import VerdictExplanation
@@ -51,24 +49,20 @@ class CaseData:
     def __init__(
         self,
         reader: AnswerReader,
-        savings: ReuseSavings,
         diff: Diff | None,
         history: CaseHistory,
         name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
         explain: Callable[[Result, Sequence[Result]], VerdictExplanation],
-        count: Callable[[Sequence[tuple[Result, Case]], Calls], None],
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
-        What the run did not pay for is added to `savings`. `explain` gets a result and all those
-        of its case, `count` all results in batches, with the costs of their calls.
+        `explain` gets a result and all those of its case.
         """
         self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
         """The pictures in the conversations by id."""
-        self._reader, self._savings, self._history = reader, savings, history
+        self._reader, self._history = reader, history
         self._name_prompts, self._explain = cache(name_prompts), explain
-        self._count = count
         self._explained = 0
         self._pairs = ChangedPairs(diff)
         self._diff = diff
@@ -82,7 +76,6 @@ class CaseData:
         for batch in _whole_cases(batches):
             self._history.read_batch(batch)
             self._reader.load(batch)
-            self._count(batch, self._reader)
             cases: dict[tuple[str, str, int], list[ResultView]] = {}
             for view in self._reader.read(batch):
                 cases.setdefault(_case_place(view.result), []).append(view)
@@ -179,11 +172,6 @@ class CaseData:
         texts: TextTable,
     ) -> Json:
         result = view.result
-        for session in view.sessions:
-            paid = None if session.facts.is_priced_later else session.facts.cost
-            self._savings.add(session.id, session.started, paid)
-        for vote in view.judgements:
-            self._savings.add(vote.id, vote.started, vote.cost)
         attempts = attempts_text(attempt.verdict for attempt in view.attempts)
         if attempts and self._pairs.change(result):
             self.table.attempts[cell_of(result)] = attempts

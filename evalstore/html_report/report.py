@@ -23,7 +23,6 @@ from evalstore.operations.garbage_collection import without_garbage_collection
 from evalstore.operations.open_regressions import find_open_regressions
 from evalstore.operations.output_paths import require_writable
 from evalstore.operations.prompt_names import label_prompts
-from evalstore.operations.reuse_savings import ReuseSavings
 from evalstore.operations.revision_results import find_marked_results, open_revision
 from evalstore.operations.side_names import WORKSPACE
 from evalstore.operations.stats import DIMENSIONS, Stats, StatsCollector
@@ -144,11 +143,7 @@ def build_report(
 
     Raises `EvalstoreError`.
     """
-    with (
-        without_garbage_collection(),
-        open_revision(location, revision) as project,
-        project.store.keeping_results(),
-    ):
+    with without_garbage_collection(), open_revision(location, revision) as project:
         run, batches = find_marked_results(project, revision)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         compared = _compare(location, project, run, compare)
@@ -157,17 +152,15 @@ def build_report(
         rows, sessions = RowResults(project.store), SessionResults(project.store)
         data = CaseData(
             AnswerReader(project, run),
-            savings := ReuseSavings(run),
             compared,
             history := CaseHistory(project.store, project.settings.paths["tests"], stored, rows),
             lambda prompts: label_prompts(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
             lambda result, cells: _explain(project, run, result, cells, rows, sessions),
-            collector.collect_read,
         )
         with TemporaryFile() as spool:
-            results = chain.from_iterable(batches)
+            results = chain.from_iterable(collector.pass_on(batches))
             total = sum(run.verdicts.values()) if stored else 0
             for number, block in enumerate(data.blocks(_parts(results, total))):
                 spool.write(data_block(f"block-{number}", block))
@@ -186,7 +179,7 @@ def build_report(
                 compared,
                 _find_trend(project.store, stored),
                 data.table,
-                savings.usd,
+                collector.saved(),
                 regressions,
             )
             spool.seek(0)

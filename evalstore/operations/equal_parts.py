@@ -17,12 +17,12 @@ from evalstore.reports.comparison import EqualPart
 from evalstore.reports.statistics import Counts, count_rows
 from evalstore.store.case_files import StoredCases, long_parts_of
 from evalstore.store.cases_of_parts import cases_of_parts
-from evalstore.store.cell_columns import CellColumns, iterate_columns
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.results import read_cells
 from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
@@ -78,29 +78,29 @@ def find_equal_parts(
         elsewhere |= was_ids ^ now_ids
         in_both = sorted(was_ids & now_ids)
         unknown = [node for node in in_both if node not in known]
-        sums = {node: _sum_part(node, cells) for node, cells in iterate_columns(store, unknown)}
+        sums = {node: _sum_part(node, read_cells(store, node)) for node in unknown}
         shared = (known.get(node) or sums[node] for node in in_both)
         if found := dict(enumerate(part for part in shared if part)):
             equal.by_file[path] = found
     return _without_results(equal, elsewhere)
 
 
-def _sum_part(id: str, cells: CellColumns) -> SettledPart | None:
+def _sum_part(id: str, results: Sequence[Result]) -> SettledPart | None:
     """Return the sums of the results of a part; None if some answers or judgements are missing.
 
     It has digests of its answers in the place of those of its questions, which are not read.
     """
-    if not cells.is_complete:
+    if not results or any(result.is_missing for result in results):
         return None
-    verdicts = count_rows(cells.rows, cells.verdicts)
-    sessions = dict.fromkeys(chain.from_iterable(cells.sessions))
+    verdicts = count_rows([each.row for each in results], [each.verdict for each in results])
+    sessions = dict.fromkeys(chain.from_iterable(each.sessions for each in results))
     return SettledPart(
         "",
         "",
         id,
-        cells=len(cells.rows),
+        cells=len(results),
         clusters=[(*counts, times) for counts, times in verdicts.items()],
-        prompts=[*dict.fromkeys(cells.prompts)],
+        prompts=[*dict.fromkeys((each.prompt, each.prompt_number) for each in results)],
         sessions=array("Q", map(digest_of, sessions)),
     )
 

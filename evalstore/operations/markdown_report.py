@@ -27,6 +27,7 @@ from evalstore.operations.views.run_text import run_counts_text, scope_text
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import is_partial
 from evalstore.reports.group_totals import PARTLY_TEXT, partly_judged
+from evalstore.store.result_sums import open_sums
 from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
 from evalstore.store.revisions import resolve_run
 
@@ -61,7 +62,8 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         run = resolve_run(store, revision)
         earlier = next(store.find_recent_runs(before=run, limit=1), None)
         was = resolve_run(store, compare) if compare else earlier
-        usd = sum_savings(store, run)
+        with open_sums(store, run.results) as sums:
+            usd = sum_savings(sums, run)
         saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
         totals = None
         if any(run.verdicts.values()):  # before the comparison, which takes memory

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.planning.same_cells import find_cells
 from evalstore.results import Result
 from evalstore.store.path_trees import read_tree, read_trees
+from evalstore.store.result_sums import open_sums
 from evalstore.store.results import iterate_entries
 from evalstore.store.row_results import RowResults
 from evalstore.values import RECORDED, Case, Verdict
@@ -102,8 +103,14 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
                 if leaf != current.get(path, leaf):
                     _add(earlier.setdefault(path, []), _Leaf(leaf, earlier_run.ended))
         before = roots[-1]
+    if not earlier:
+        return rerolls
+    with open_sums(store, run.results) as sums:
+        asked = sums.asked_since(min(leaves[-1].ended for leaves in earlier.values()))
+    old = {leaf.id for _, leaf in store.find_tree_leaves(run.results)} - asked
+    entries = {path: current[path] for path in earlier if current[path] not in old}
     rows, read = RowResults(store), 0
-    for listed in iterate_entries(store, {path: current[path] for path in earlier}):
+    for listed in iterate_entries(store, entries, old):
         read += len(listed)
         cells = (
             (result, case.prompts)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from evalstore.execution.execution_counts import ExecutionCounts
 from evalstore.operations.carried_judgements import CarriedJudgements
 from evalstore.operations.prompt_names import prompt_labels, settled_places
-from evalstore.planning.result_parts import ResultParts
 from evalstore.planning.results import (
     CellResult,
     LeafBuilder,
@@ -17,7 +16,7 @@ from evalstore.planning.results import (
     compute_results,
     feedback_of,
 )
-from evalstore.planning.settled_parts import SettledParts, long_files
+from evalstore.planning.settled_parts import SettledParts
 from evalstore.reports.statistics import (
     Clusters,
     Counts,
@@ -74,12 +73,10 @@ class RunTotals:
         """
         self._shared = shared
         self._settled, self._recorder = settled or SettledParts(), recorder
-        recorders = [recorder] if recorder else []
-        self._parts = ResultParts(long_files(project) if recorders else {}, recorders)
         self._project, self._started = project, started
         self._rule = project.settings.verdict
         load = project.store.load_cases
-        self._leaves = LeafBuilder(project.reading, load, self._settled, self._parts.note_results)
+        self._leaves = LeafBuilder(project.reading, load, self._settled, self._note_results)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells have each verdict, None for those without one."""
@@ -125,8 +122,8 @@ class RunTotals:
             if result.attempts and any(verdict != "pass" for verdict in result.attempts):
                 self.attempts[cell_key(result.cell)] = result.attempts
         self._count_questions(cells)
-        self._parts.add(cells, costs)
         if self._recorder:
+            self._recorder.add(cells, costs)
             asked = sum(map(len, outcome.sessions.values()))
             self._recorder.count(asked, sum(map(len, outcome.votes.values())) + added)
         self._leaves.add(cells)
@@ -134,6 +131,10 @@ class RunTotals:
         self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome, costs)
+
+    def _note_results(self, file: str, cases: str, results: str) -> None:
+        if self._recorder:
+            self._recorder.note_results(file, cases, results)
 
     def _count_words(self, cells: Sequence[CellResult], words: Sequence[str | None]) -> None:
         """Count the verdicts by file and by candidate."""
@@ -153,7 +154,7 @@ class RunTotals:
 
         Those of the run itself are only needed where parts are recorded.
         """
-        is_recorded = self._parts.is_any
+        is_recorded = bool(self._recorder and self._recorder.has_parts)
         samples = [each for some in outcome.sessions.values() for each in some if is_recorded]
         votes = [
             vote

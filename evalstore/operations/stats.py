@@ -5,7 +5,8 @@ Costs are those of the answers and judgements that count, even if an earlier run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest
+from evalstore.judging.aggregation import combine_votes
+from evalstore.operations.call_costs import CostReader
+from evalstore.operations.group_sums import AT_ONCE, GroupSums, judge_attempts
 from evalstore.operations.json_output import fields_to_json
-from evalstore.operations.measured_results import Calls, ResultMeter, select_results
 from evalstore.operations.prompt_names import name_prompts_of_run
 from evalstore.operations.rerolls import Rerolls, count_rerolls
-from evalstore.operations.result_groups import ResultGroups
+from evalstore.operations.reuse_savings import sum_savings
 from evalstore.operations.revision_results import find_results, open_revision
 from evalstore.operations.side_names import WORKSPACE, side_name
 from evalstore.operations.simulated_costs import is_all_scripted
@@ -30,7 +33,9 @@ from evalstore.planning.options import (
     is_partial,
     leaves_out_cases,
 )
+from evalstore.store.result_sums import By, Key, ResultSums, count_attempts, open_sums
 from evalstore.store.revisions import WORK
+from evalstore.store.temporary_rows import ROOT, TemporaryRows
 from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
@@ -46,9 +51,6 @@ DIMENSIONS = ("model", "prompt", "tag", "file")
 _GAP = "  "
 """The separator between the parts of a group's name."""
 _DAY = 86_400_000_000
-
-By = tuple[str, ...]
-_Key = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ def _without_interval(group: ResultGroup) -> ResultGroup:
 
 
 class StatsCollector:
-    """Adds up results by several groupings while they are read."""
+    """Sums the results of a run by several groupings, in the store or while they are read."""
 
     def __init__(
         self,
@@ -184,33 +186,75 @@ class StatsCollector:
         self.project, self.run, self._groupings = project, run, groupings
         self._query = _find_query(project, query) if query is not None else None
         self._code = currency or (self._query.currency if self._query else None) or "USD"
-        self.convert = _converter(project, self._code)
-        self.keep = Filter(project, run, self._query)
-        self.meter = ResultMeter(
-            *(project.store, run.verdict_rule, self.keep, self.convert), project.prices_by_version()
+        convert = _converter(project, self._code)
+        self._keep = Filter(project, run, self._query)
+        self._costs = CostReader(project.store, convert, prices=project.prices_by_version())
+        is_selected = run.id == WORKSPACE or self._query is not None
+        self._selected = TemporaryRows() if is_selected else None
+        """The results that count, where they are not all results of a stored run."""
+
+    def collect(self, batches: Iterator[list[tuple[Result, Case]]]) -> None:
+        """Read those results of the run that are not asked of the store."""
+        if self._selected:
+            for _ in self.pass_on(batches):
+                pass
+
+    def pass_on(
+        self, batches: Iterable[list[tuple[Result, Case]]]
+    ) -> Iterator[list[tuple[Result, Case]]]:
+        """Yield the results of the run, and keep those that are not asked of the store."""
+        waiting: list[tuple[Result, Case]] = []
+        for batch in batches:
+            if self._selected:
+                waiting += [entry for entry in batch if self._keep(*entry)]
+                if len(waiting) >= AT_ONCE:
+                    self._selected.add(self.project.store, self._judged(waiting))
+                    waiting = []
+            yield batch
+        if self._selected:
+            self._selected.add(self.project.store, self._judged(waiting))
+
+    def _judged(self, cells: Sequence[tuple[Result, Case]]) -> Sequence[tuple[Result, Case]]:
+        """Return results with the judgements that count, and the verdicts that these make."""
+        if not self._keep.is_about_votes:
+            return cells
+        rule, judged = self.run.verdict_rule, []
+        made = self.project.store.find_judgements(
+            id for cell, _ in cells for id in cell.evaluations
         )
-        self._groups = ResultGroups()
+        for result, case in cells:
+            votes = [made[id] for id in result.evaluations if id in made]
+            votes = [each for each in votes if self._keep.evaluator(each.vote.evaluator)]
+            attempts = judge_attempts(votes, case.judged_by, rule)
+            is_whole = len(attempts) == count_attempts(result.required_answers, len(case.tests))
+            verdict = combine_votes(attempts, rule).verdict if is_whole else None
+            ids = tuple(each.vote.id for each in votes)
+            judged.append((result._replace(verdict=verdict, evaluations=ids), case))
+        return judged
 
-    def collect(self, batches: Iterable[list[tuple[Result, Case]]]) -> None:
-        """Add the results that count."""
-        for batch in select_results(batches, self.keep):
-            self._add(batch, self.project.store)
+    @contextmanager
+    def open_sums(self) -> Iterator[ResultSums]:
+        """Return the sums of the results that count; raises `StoreError` if a node is missing."""
+        if self._selected:
+            yield ResultSums(self._selected.connection, ROOT)
+            return
+        with open_sums(self.project.store, self.run.results) as sums:
+            yield sums
 
-    def collect_read(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
-        """Add those results that count of a batch whose answers and judgements are read."""
-        self._add([entry for entry in batch if self.keep(*entry)], calls)
-
-    def _add(self, batch: Sequence[tuple[Result, Case]], calls: Calls) -> None:
-        for measured, case in self.meter.measure(batch, calls):
-            self._groups.add(measured, case.tags)
+    def saved(self) -> float:
+        """Return the cost of the answers and judgements that the run reused, in USD."""
+        with self.open_sums() as sums:
+            return sum_savings(sums, self.run)
 
     def finish(self, *, rerolls: bool) -> list[Stats]:
         """Return the statistics, with `rerolls` also those of questions that were asked again.
 
-        Raises `NothingSelectedError` when nothing was added.
+        Raises `NothingSelectedError` when nothing counts.
         """
         run, chosen = self.run, self._query
-        found = {by: self._groups.find(by) for by in self._groupings}
+        with self.open_sums() as sums:
+            groups_of = GroupSums(self.project.store, sums, self._costs, run.verdict_rule)
+            found = groups_of.find([*self._groupings, ()])
         prompts = name_prompts_of_run(
             self.project,
             (
@@ -221,17 +265,18 @@ class StatsCollector:
                 if name == "prompt"
             ),
         )
-        everything = self._groups.total("all")
-        if not everything.results:
+        everything = found[()].get(())
+        if everything is None:
             raise NothingSelectedError(
                 f"the query '{chosen.description}' selects nothing of {side_name(run.id)}"
                 if chosen
                 else f"{side_name(run.id)} has no results",
                 hint="'evalstore stats' shows what the run has",
             )
+        everything = replace(everything, name="all")
         counted = Rerolls()
-        if rerolls and not self.keep.is_about_votes:
-            counted = count_rerolls(self.project.store, run, self.keep)
+        if rerolls and not self._keep.is_about_votes:
+            counted = count_rerolls(self.project.store, run, self._keep)
         is_simulated = is_all_scripted(self.project.store, run)
         if is_chosen_by_verdict(run.selection):
             everything = _without_interval(everything)
@@ -261,7 +306,7 @@ class StatsCollector:
                 ),
                 rerolls=counted,
                 is_simulated=is_simulated,
-                priced_later=self.meter.priced_later,
+                priced_later=len(self._costs.later),
             )
             for by in self._groupings
         ]
@@ -332,7 +377,7 @@ def _group_order(
     ]
 
 
-def _names(prompts: Mapping[str | None, str], by: By, key: _Key) -> tuple[str, ...]:
+def _names(prompts: Mapping[str | None, str], by: By, key: Key) -> tuple[str, ...]:
     return tuple(
         prompts[part] if name == "prompt" else "no tag" if part is None else part
         for name, part in zip(by, key, strict=True)

@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
-from evalstore.store.results import iterate_cases
 from evalstore.values import SPECIAL_TAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from evalstore.results import Result
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Case
     from evalstore.workspace.settings import Settings, Threshold
 
 
@@ -59,20 +56,18 @@ def find_gates(store: Store, settings: Settings, run: Run) -> ThresholdGates | N
         return None
     found = ThresholdGates()
     groups: list[dict[tuple[str, ...], Counter[str | None]]] = [{} for _ in settings.thresholds]
-    for batch in iterate_cases(store, run):
-        for result, case in batch:
-            is_covered = False
-            for threshold, counts in zip(settings.thresholds, groups, strict=True):
-                if not set(threshold.where) <= set(case.tags):
-                    continue
+    for file, model, kind, verdict, count in store.count_results_by_kind(run.results):
+        tags, is_covered = kind.get("tags", ()), False
+        for threshold, counts in zip(settings.thresholds, groups, strict=True):
+            if set(threshold.where) <= set(tags):
                 is_covered = True
-                for group in _groups(threshold, result, case):
-                    counts.setdefault(group, Counter())[result.word] += 1
-            if is_covered:
-                found.covered.setdefault(result.file, Counter())[result.word] += 1
+                for group in _groups(threshold, tags, file, model):
+                    counts.setdefault(group, Counter())[verdict] += count
+        if is_covered:
+            found.covered.setdefault(file, Counter())[verdict] += count
     for threshold, counts in zip(settings.thresholds, groups, strict=True):
         for group, words in sorted(counts.items()):
-            judged = words.total() - words["pending"] - words[None]
+            judged = words.total() - words[None]
             by = dict(zip(threshold.by, group, strict=True))
             found.gates.append(
                 ThresholdGate(threshold.where, by, threshold.pass_rate, words["pass"], judged)
@@ -80,8 +75,10 @@ def find_gates(store: Store, settings: Settings, run: Run) -> ThresholdGates | N
     return found
 
 
-def _groups(threshold: Threshold, result: Result, case: Case) -> Iterator[tuple[str, ...]]:
+def _groups(
+    threshold: Threshold, tags: Sequence[str], file: str, model: str
+) -> Iterator[tuple[str, ...]]:
     """Yield the groups of a result, several when the gates are by tag."""
-    tags = [tag for tag in case.tags if tag not in SPECIAL_TAGS and tag not in threshold.where]
-    values = {"tag": tags, "file": [result.file], "model": [result.model]}
+    by_tag = [tag for tag in tags if tag not in SPECIAL_TAGS and tag not in threshold.where]
+    values = {"tag": by_tag, "file": [file], "model": [model]}
     return product(*(values[name] for name in threshold.by))

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from typing import TYPE_CHECKING
+from collections import Counter, deque
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.planning.settled_cache import CACHE, SettledCache, SettledPart
 from evalstore.planning.settled_parts import Contexts, can_settle, long_files
 from evalstore.reports.statistics import count_rows
+from evalstore.store.case_files import StoredCases
 from evalstore.workspace.digest_set import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
-    from evalstore.planning.result_parts import PartResults
     from evalstore.planning.results import CellResult
+    from evalstore.store.case_files import CasePart
     from evalstore.store.driver import Extent
 
 
@@ -32,6 +33,17 @@ def measure_extent(project: Project, selection: SelectionOptions) -> Extent | No
     return None
 
 
+class _Part(NamedTuple):
+    """The results of a part of a long file, in the order of its cells."""
+
+    file: str
+    cases: str
+    """The node of its cases."""
+    results: list[CellResult]
+    usd: dict[str, float]
+    """The costs of their sessions and votes by id."""
+
+
 class SettledRecorder:
     """Adds up the parts of long files from the results of a run."""
 
@@ -39,6 +51,11 @@ class SettledRecorder:
         self._project, self._settled = project, scope.settled
         self._contexts: dict[str, str] = {}
         """By file; those whose parts are not recorded are left out."""
+        self._left: dict[str, Iterator[CasePart]] = {}
+        """The parts of each of these files that are not reached yet."""
+        self._waiting: deque[_Part] = deque()
+        """The parts whose results have no node yet; the last one may get more results."""
+        self._file, self._end = "", 0
         self._finished: list[SettledPart] = []
         self._stored = (0, 0)
         files = long_files(project) if can_settle(project, selection) else {}
@@ -47,14 +64,46 @@ class SettledRecorder:
         contexts = Contexts(project, selection)
         skipped = {pair.file for pair in scope.skipped}
         for path, file in files.items():
-            if path not in skipped:
+            if path not in skipped and isinstance(file.cases, StoredCases):
                 self._contexts[path] = contexts.of(file)
+                self._left[path] = file.cases.parts()
 
-    def add_part(self, part: PartResults, results: str) -> None:
-        """Add a part whose results have this node; it is left out if something is missing."""
-        context = self._contexts.get(part.file)
-        if context is not None and not any(map(_is_open, part.results)):
-            self._finished.append(_sum_up(part, context, results))
+    @property
+    def has_parts(self) -> bool:
+        """Return whether there are files with parts."""
+        return bool(self._left)
+
+    def add(self, results: Sequence[CellResult], costs: Mapping[str, float]) -> None:
+        """Add results, in the order of their cells.
+
+        `costs` are those of their sessions and votes, in USD by id.
+        """
+        for result in results if self._left else ():
+            cell = result.cell
+            if cell.file != self._file:
+                self._file, self._end = cell.file, 0
+            parts = self._left.get(cell.file)
+            if parts is None:
+                continue
+            if cell.number >= self._end:
+                part = next(part for part in parts if cell.number < part.first + part.size)
+                self._end = part.first + part.size
+                self._waiting.append(_Part(cell.file, part.node, [], {}))
+            part_results = self._waiting[-1]
+            part_results.results.append(result)
+            for id in (*result.sessions, *(vote.id for vote in result.votes)):
+                if id in costs:
+                    part_results.usd[id] = costs[id]
+
+    def note_results(self, file: str, cases: str, results: str) -> None:
+        """Note the node of the results of the next part, whose last cell has been added.
+
+        The part is left out if something is missing.
+        """
+        if self._waiting and self._waiting[0][:2] == (file, cases):
+            part = self._waiting.popleft()
+            if not any(map(_is_open, part.results)):
+                self._finished.append(_sum_up(part, self._contexts[file], results))
 
     def count(self, sessions: int, votes: int) -> None:
         """Count the sessions and votes that the run has stored for the results of a batch."""
@@ -90,7 +139,7 @@ def _is_open(result: CellResult) -> bool:
     return not cell.judges and "models" in cell.case.judged_by and bool(cell.case.evaluation)
 
 
-def _sum_up(part: PartResults, context: str, results: str) -> SettledPart:
+def _sum_up(part: _Part, context: str, results: str) -> SettledPart:
     """Return the sums of a part, which lacks nothing."""
     listed = part.results
     cells = [result.cell for result in listed]
@@ -99,7 +148,6 @@ def _sum_up(part: PartResults, context: str, results: str) -> SettledPart:
         (cell.candidate.id, each.verdict) for cell, each in zip(cells, listed, strict=True)
     )
     sessions = {id for result in listed for id in result.sessions}
-    usd = part.joined_costs()
     return SettledPart(
         context,
         part.cases,
@@ -107,7 +155,7 @@ def _sum_up(part: PartResults, context: str, results: str) -> SettledPart:
         cells=len(cells),
         cases=sum(verdicts.values()),
         answers=len(sessions),
-        saved=_add_costs(listed, usd) if usd else 0.0,
+        saved=sum(part.usd.values()),
         has_code=any(cell.case.code for cell in cells),
         words=[(model, verdict, count) for (model, verdict), count in words.items()],
         clusters=[(*counts, times) for counts, times in verdicts.items()],
@@ -121,11 +169,3 @@ def _sum_up(part: PartResults, context: str, results: str) -> SettledPart:
             "Q", map(digest_of, dict.fromkeys(id for each in cells for id in each.questions))
         ),
     )
-
-
-def _add_costs(results: Iterable[CellResult], costs: Mapping[str, float]) -> float:
-    """Return what the answers and votes of results have cost, each once."""
-    ids = dict.fromkeys(
-        id for result in results for id in (*result.sessions, *(vote.id for vote in result.votes))
-    )
-    return sum(costs[id] for id in ids if id in costs)

@@ -312,9 +312,6 @@ SHAPES: dict[str, Shape] = {
 }
 """The schema of each kind."""
 
-ITEMS: dict[str, Shape] = {"cases": _CASE, "cells": _CELL}
-"""The items of long lists, by the name of the list in their content."""
-
 
 def make_validator(schema: Shape) -> SchemaValidator:
     """Return a validator for a schema."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from math import isfinite
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from evalstore.canonical_json import canonical_json
 from evalstore.errors import ExcessiveError, NewerError, StoreError
 from evalstore.hashing import hash_content
 from evalstore.store.case_chunks import find_excess
-from evalstore.store.content_schemas import ITEMS, SHAPES, make_validator
+from evalstore.store.content_schemas import SHAPES, make_validator
 from evalstore.store.ids import as_digits
 from evalstore.store.newer_contents import find_unknown, find_unknown_form
 from evalstore.store.table_columns import EVENTS, VERSIONS
@@ -126,24 +126,6 @@ def verify(table: str, id: str, text: Any) -> None:
         raise damaged(table, id, "its content does not match its id")
 
 
-def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]:
-    """Yield the items of a list of a canonical content, decoded one by one.
-
-    `name` is `cases` or `cells`. Raises `StoreError` at the first invalid item.
-    """
-    validator = _validator_of_items(name)
-    at = text.find(f'"{name}":[') + len(name) + 4
-    try:
-        while text[at - 1] in ",[":
-            item, at = _read(text, at)
-            if not validator.isinstance_python(item):
-                raise ValueError("it has other fields")
-            yield item
-            at += 1
-    except (ValueError, IndexError, RecursionError) as error:
-        raise damaged(table, id, f"its list '{name}' cannot be read: {_words(error)}") from error
-
-
 def decode_row(table: str, id: Any, content: Any) -> tuple[str, Json]:
     """Return the id of a row, in digits, and its decoded content."""
     digits = as_digits(id)
@@ -172,11 +154,6 @@ _read = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 @cache
 def _validator_of(kind: str) -> Any:
     return make_validator(SHAPES[kind])
-
-
-@cache
-def _validator_of_items(name: str) -> Any:
-    return make_validator(ITEMS[name])
 
 
 def _wrong_shape(table: str, id: str, validator: Any, content: Json) -> StoreError:

@@ -42,6 +42,14 @@ def as_digits(value: Any) -> str:
     raise _no_id()
 
 
+def split_ids(joined: Any) -> tuple[str, ...]:
+    """Return the digits of ids that are in a row one after the other."""
+    digits, size = bytes(joined).hex(), 2 * _ID_BYTES
+    if len(digits) == size:
+        return (digits,)
+    return tuple(digits[place : place + size] for place in range(0, len(digits), size))
+
+
 def as_any_digits(value: Any) -> str:
     """Return the digits of what is in the place of an id, also if it has another length or type.
 

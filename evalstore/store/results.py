@@ -1,37 +1,35 @@
 """Writes and reads the cells of result trees.
 
-The cells of a run are read one by one, and equal texts and tuples are shared, to save memory: in
-old stores a file with a hundred thousand cases is one node of the snapshot and one of the
-results.
+The cells of a run are read one by one, and equal texts and tuples are shared, to save memory.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.deserialize import Shared, restore_case, share_tuples
+from evalstore.deserialize import MODELS, Shared, share_tuples
 from evalstore.results import Result
 from evalstore.store.case_files import long_parts_of
-from evalstore.store.contents import damaged, iterate_members
+from evalstore.store.contents import damaged
+from evalstore.store.ids import as_digits, split_ids
 from evalstore.store.path_trees import find_entry, read_tree
+from evalstore.store.row_queries import WORDS
 from evalstore.values import VERDICTS, Case, Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.store.kept_results import Cells, KeptResults
     from evalstore.values import Json
 
 _FILES_AT_ONCE = 50
 
 
 _VERDICTS = {str(word): word for word in VERDICTS}
-_HAS_CELLS = re.compile(r'\{"cases":"[^"]*","cells":').match
-_CASES_OF = re.compile(r'"cases":"([0-9a-f]{32})"').search
 
 
 # --- one cell
@@ -98,61 +96,82 @@ class TaggedResult(NamedTuple):
     judged_by: Collection[str] = ()
 
 
+def require_results(store: Store, root: str) -> Mapping[str, str]:
+    """Return the results of each file of a tree of results.
+
+    Raises `StoreError` when a node is missing, which SQL would leave out, and when few nodes make
+    a large tree.
+    """
+    entries = read_tree(root, store.load_nodes)
+    levels = store.find_levels(entries.values())
+    divided = store.load_leaves(node for node in entries.values() if levels.get(node) != 0)
+    store.load_cases({content["cases"] for content in divided.values()})
+    for node in divided.keys() - levels.keys():
+        raise damaged("nodes", node, "it has no rows")
+    for results, cases in store.find_incomplete(root):
+        store.load_leaves([results])
+        store.load_cases([cases])
+    return entries
+
+
 def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
     """Yield the files of a run by path, each with an iterator over its cells."""
-    entries = read_tree(run.results, store.load_nodes)
-    shared = share_tuples()
+    entries = require_results(store, run.results)
+    shared = cache(partial(_read_kind, share_tuples()))
     for path in sorted(entries):
-        yield path, _read_leaf(store, path, entries[path], shared)
+        yield path, _read_cells(store, path, entries[path], shared)
 
 
-def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[TaggedResult]:
-    text = store.load_text(id)
-    if not _HAS_CELLS(text):
-        yield from _read_parts(store, path, id)
-        return
-    named = _CASES_OF(text)
-    if named is None:
-        raise damaged("nodes", id, "it does not say which cases it is about")
-    cases, done = _read_cases(store, named[1], shared), 0
-    for cell in iterate_members("nodes", id, text, "cells"):
-        number, prompt = cell["case"], cell.get("prompt", 0)
-        if number < done:  # usually both are in the same order
-            cases, done = _read_cases(store, named[1], shared), 0
-        for index in range(done, min(number, len(cases))):
-            cases[index] = None  # to free its memory
-        done = number
-        case = cases[number] if number < len(cases) else None
-        if case is None or prompt >= len(case.prompts):
-            raise damaged("nodes", id, "a result in it belongs to no case")
-        yield TaggedResult(number, restore_cell(path, case, cell), case.tags, case.judged_by)
+def read_cells(store: Store, node: str) -> list[Result]:
+    """Return the results below a node of results, which are of no file."""
+    read_kind = cache(partial(_read_kind, share_tuples()))
+    return [each.result for each in _read_cells(store, "", node, read_kind)]
 
 
-def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
-    """Yield the cells of a file whose results are in several nodes."""
-    for parts in store.iterate_results([id]):
-        files = store.load_case_files({part.content["cases"] for part in parts})
-        for part in parts:
-            cases = files[part.content["cases"]].cases
-            for cell in part.content["cells"]:
-                case = case_of(cell, cases)
-                yield TaggedResult(
-                    part.first + cell["case"],
-                    restore_cell(path, case, cell),
-                    case.tags,
-                    case.judged_by,
-                )
+def _read_kind(shared: Shared, content: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the tags of cases, and who judges them."""
+    kind = json.loads(content)
+    return shared(kind.get("tags", ())), shared(kind.get("judgedBy", MODELS))
 
 
-def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
-    cases: list[Case | None] = []
+def _read_cells(
+    store: Store, path: str, leaf: str, read_kind: Callable[[str], tuple[tuple[str, ...], ...]]
+) -> Iterator[TaggedResult]:
     tests: tuple[str, ...] = ()
-    for member in store.iterate_members(id, "cases"):
-        case = restore_case(member, shared)
-        # Equal rows are usually neighbours.
-        tests = case.tests if case.tests != tests else tests
-        cases.append(case._replace(tests=tests) if case.tests is not tests else case)
-    return cases
+    for (
+        number,
+        prompt_number,
+        model,
+        verdict,
+        score,
+        wanted,
+        *ids,
+        kind,
+        found,
+        prompt,
+    ) in store.iterate_cells(leaf):
+        if found is None:
+            raise damaged("nodes", leaf, "a result in it belongs to no case")
+        sessions, judgements, key, row, joined, evaluation = ids
+        these = split_ids(joined)
+        tests = tests if these == tests else these  # equal rows are usually neighbours
+        result = Result(
+            file=path,
+            row=row or "",
+            key=key,
+            prompt_number=prompt_number,
+            prompt=prompt and as_digits(prompt),
+            model=sys.intern(model),
+            test=tests[0],
+            conversations=conversations_of(tests),
+            evaluation=evaluation and as_digits(evaluation),
+            verdict=WORDS.get(verdict),
+            score=score,
+            sessions=split_ids(sessions),
+            evaluations=split_ids(judgements),
+            required_answers=wanted,
+        )
+        yield TaggedResult(number, result, *read_kind(kind))
 
 
 def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:
@@ -190,54 +209,8 @@ def iterate_entries(
     `entries` are the entries of a result tree; nodes below them with an id in `without` are left
     out.
     """
-    if store.kept is None or without:
-        yield from _restore_entries(store, entries, without)
-    else:
-        yield from _keep_entries(store, store.kept, entries)
-
-
-def _restore_entries(
-    store: Store, entries: Mapping[str, str], without: Collection[str] = ()
-) -> Iterator[Cells]:
     for batch in _iterate_cells(store, entries, without):
         yield [(restore_cell(path, case, cell), case) for path, case, cell in batch]
-
-
-def _keep_entries(store: Store, kept: KeptResults, entries: Mapping[str, str]) -> Iterator[Cells]:
-    """Yield the results, those that are kept from memory, and keep the others."""
-    paths = iter(sorted(entries))
-    while batch := list(islice(paths, _FILES_AT_ONCE)):
-        files = [(path, kept.cells(path, entries[path])) for path in batch]
-        for is_known, group in groupby(files, lambda file: file[1] is not None):
-            if is_known:
-                yield [cell for _, cells in group for cell in cells or ()]
-            else:
-                yield from _keep_fresh(store, kept, {path: entries[path] for path, _ in group})
-
-
-def _keep_fresh(store: Store, kept: KeptResults, entries: Mapping[str, str]) -> Iterator[Cells]:
-    fresh: dict[str, Cells] = {path: [] for path in entries}
-    count = 0
-    for batch in _restore_entries(store, entries):
-        count += len(batch)
-        path = batch[0][0].file if batch else ""
-        is_first = bool(batch and fresh and not fresh[path] and batch[-1][0].file == path)
-        if count > kept.room or (is_first and _count_cases(store, entries[path]) > kept.room):
-            fresh.clear()  # the rest would not fit, either
-        for cell in batch if fresh else ():
-            fresh[cell[0].file].append(cell)
-        yield batch
-    for path, cells in fresh.items():
-        kept.add_cells(path, entries[path], cells)
-
-
-def _count_cases(store: Store, leaf: str) -> int:
-    """Return how many cases a file with parts has, by the node of its results; 0 for another."""
-    if not store.find_divided([leaf]):
-        return 0
-    (content,) = store.load_leaves([leaf]).values()
-    (cases,) = store.load_cases([content["cases"]]).values()
-    return sum(cases.get("counts", ()))
 
 
 def _iterate_cells(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.store.contents import damaged
 from evalstore.store.database import Database, select_each
@@ -14,6 +14,9 @@ from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.writer import hash_name, number_of
 from evalstore.values import URGENCY, VERDICTS, Json, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.store.table_columns import TableColumns
 
 _CASES = " ".join(
     f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS
@@ -23,13 +26,15 @@ _URGENCY = (
     f"ELSE {URGENCY.index('answered')} END"
 )
 """The place in `URGENCY` of what a result says."""
-_RESULTS_OF_CASES = (
-    "FROM leaf l JOIN result_rows r ON r.leaf = l.results "
+CELLS = (
+    "FROM leaf l CROSS JOIN result_rows r "
     "LEFT JOIN case_rows c ON c.leaf = l.cases AND c.n = r.case_n"
 )
+"""The tables of the results below a node, where `r.leaf = l.results`, and of their cases."""
 _AT_ONCE = 8_000
 """Names in one query."""
-_WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
+WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
+"""Verdicts by their numbers."""
 _PART = """
     part (file, first, cases, results) AS (
         {start}
@@ -51,7 +56,7 @@ _OF_TWO = "WITH RECURSIVE " + _PART.format(
         for side in ("now", "was")
     )
 )
-_OF_RUNS = """WITH RECURSIVE
+OF_RUNS = """WITH RECURSIVE
     tree (node) AS (
         SELECT e.tree FROM entries e WHERE e.tree = ?
         UNION SELECT e.child FROM tree t JOIN entries e ON e.tree = t.node WHERE e.is_file = 0),
@@ -103,11 +108,14 @@ class RowQueries(Database):
         )
         with self._reading() as connection:
             rows = connection.execute(query, (as_bytes(node),)).fetchall()
-        return Counter({(model, _WORDS.get(verdict)): count for model, verdict, count in rows})
+        return Counter({(model, WORDS.get(verdict)): count for model, verdict, count in rows})
 
     def count_results_by_file(self, tree: str) -> dict[str, Counter[str]]:
         """Return how many results with each word of `URGENCY` the files of a tree have."""
-        query = f"{_OF_RUNS} SELECT l.file, {_URGENCY}, count(*) {_RESULTS_OF_CASES} GROUP BY 1, 2"
+        query = (
+            f"{OF_RUNS} SELECT l.file, {_URGENCY}, count(*) {CELLS} WHERE r.leaf = l.results "
+            "GROUP BY 1, 2"
+        )
         counts: dict[str, Counter[str]] = {}
         with self._reading() as connection:
             for file, place, count in connection.execute(query, (as_bytes(tree),)):
@@ -120,20 +128,20 @@ class RowQueries(Database):
         Each is its file, its node and its place there; those as urgent are in their order.
         """
         query = (
-            f"{_OF_RUNS} SELECT l.file, l.results, r.n {_RESULTS_OF_CASES} "
+            f"{OF_RUNS} SELECT l.file, l.results, r.n {CELLS} WHERE r.leaf = l.results "
             f"ORDER BY {_URGENCY}, l.file, l.first, r.n LIMIT ?"
         )
         with self._reading() as connection:
             rows = connection.execute(query, (as_bytes(tree), most)).fetchall()
             count = (
-                f"{_OF_RUNS} SELECT count(*) FROM leaf l JOIN result_rows r ON r.leaf = l.results"
+                f"{OF_RUNS} SELECT count(*) FROM leaf l JOIN result_rows r ON r.leaf = l.results"
             )
             ((total,),) = connection.execute(count, (as_bytes(tree),)).fetchall()
         return [(str(file), as_digits(leaf), place) for file, leaf, place in rows], int(total)
 
     def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
         """Return the nodes with results of a tree of results, each with its file, in order."""
-        query = f"{_OF_RUNS} SELECT file, results, cases FROM leaf ORDER BY file, first"
+        query = f"{OF_RUNS} SELECT file, results, cases FROM leaf ORDER BY file, first"
         with self._reading() as connection:
             rows = connection.execute(query, (as_bytes(tree),)).fetchall()
         return [
@@ -224,9 +232,62 @@ class RowQueries(Database):
             rows = connection.select_in(statement, [number_of(test) for (test,) in tests])
         return {as_digits(leaf) for (leaf,) in rows}
 
+    def find_incomplete(self, tree: str) -> list[tuple[str, str]]:
+        """Return a node of results with that of its cases, of which one is missing, if any is."""
+        query = (
+            f"{OF_RUNS} SELECT l.results, l.cases FROM leaf l "
+            "LEFT JOIN result_nodes r ON r.id = l.results LEFT JOIN case_nodes c ON c.id = l.cases "
+            "WHERE r.id IS NULL OR c.id IS NULL LIMIT 1"
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(tree),)).fetchall()
+        return [(as_digits(results), as_digits(cases) if cases else "") for results, cases in rows]
+
+    def iterate_cells(self, node: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the results of a file, in order, each with facts of its case.
+
+        These are its number in the file and all columns of the result but its place, then the key,
+        the label, the tests and the evaluation of the case, what it has in common with others, and
+        the system prompt; the last columns are None where there is none.
+        """
+        query = (
+            f"{_OF_FILES} SELECT l.first + r.case_n, r.prompt, r.model, r.verdict, r.score, "
+            "r.wanted, r.sessions, r.judgements, c.key, c.row, c.tests, c.evaluation, k.content, "
+            f"p.number, p.prompt {CELLS} LEFT JOIN kinds k ON k.id = c.kind "
+            "LEFT JOIN kind_prompts p ON p.kind = c.kind AND p.number = r.prompt "
+            "WHERE r.leaf = l.results ORDER BY l.first, r.n"
+        )
+        with self.snapshot() as connection:
+            yield from connection.stream(query, (as_bytes(node),))
+
+    def count_results_by_kind(
+        self, tree: str
+    ) -> Iterator[tuple[str, str, Json, Verdict | None, int]]:
+        """Yield how many results of a tree have a file, a candidate and a verdict.
+
+        Their cases have the same JSON but for the texts.
+        """
+        query = (
+            f"{OF_RUNS} SELECT l.file, r.model, k.content, r.verdict, count(*) {CELLS} "
+            "JOIN kinds k ON k.id = c.kind WHERE r.leaf = l.results GROUP BY 1, 2, 3, 4"
+        )
+        with self.snapshot() as connection:
+            for file, model, kind, verdict, count in connection.stream(query, (as_bytes(tree),)):
+                yield file, model, json.loads(kind), WORDS.get(verdict), count
+
+    def find_rows(self, table: TableColumns, ids: Iterable[str]) -> list[Any]:
+        """Return the rows of a table that have these ids."""
+        statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE id IN"
+        with self._reading() as connection:
+            return list(select_each(connection, statement, ids))
+
+    def find_levels(self, nodes: Iterable[str]) -> dict[str, int]:
+        """Return how many levels of parts are below these nodes of results, by node."""
+        statement = "SELECT id, level FROM result_nodes WHERE id IN"
+        with self._reading() as connection:
+            rows = select_each(connection, statement, nodes)
+            return {as_digits(id): level for id, level in rows}
+
     def find_divided(self, nodes: Iterable[str]) -> list[str]:
         """Return those of these nodes of results that have parts."""
-        statement = "SELECT id FROM result_nodes WHERE id IN"
-        with self._reading() as connection:
-            rows = select_each(connection, statement, nodes, "AND level > 0")
-            return sorted(as_digits(id) for (id,) in rows)
+        return sorted(id for id, level in self.find_levels(nodes).items() if level > 0)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.store.results import case_of, iterate_entries, restore_cell
 
 if TYPE_CHECKING:
+    from evalstore.results import Result
     from evalstore.store import Store
-    from evalstore.store.kept_results import Cells
     from evalstore.store.row_queries import ResultLeaf
+    from evalstore.values import Case
 
+Cells = list[tuple["Result", "Case"]]
 _AT_ONCE = 256
 _MOST_KEPT = 10_000
 """About how many results stay in memory."""
@@ -70,13 +72,8 @@ class RowResults:
 
     def _look_into(self, entries: Mapping[str, str]) -> None:
         """Find out where the rows are in leaves that are met for the first time."""
-        kept = self._store.kept
-        fresh = {
-            leaf: path
-            for path, leaf in entries.items()
-            if leaf not in self._leaves and not (kept and kept.cells(path, leaf) is not None)
-        }
-        self._leaves.update(dict.fromkeys(fresh))
+        fresh = dict.fromkeys(leaf for leaf in entries.values() if leaf not in self._leaves)
+        self._leaves.update(fresh)
         for leaf in self._store.find_divided(fresh):
             total = sum(self._store.count_results(leaf).values())
             self._leaves[leaf] = _Leaf(self._store.find_result_leaves(leaf), total)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -17,16 +15,13 @@ from evalstore.store.case_files import (
     iterate_result_parts,
     restore_case_files,
 )
-from evalstore.store.contents import decode_content, iterate_members, missing, require, verify
+from evalstore.store.contents import decode_content, require
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
-from evalstore.store.kept_results import KeptResults
 from evalstore.store.table_columns import NODES, TableColumns
 from evalstore.store.tree_sizes import refuse_repeated
 from evalstore.values import CaseFile, Json
 
-_KNOWN = re.compile(r'"kind":"(?:cases|results|tree|sources)"[^{}]*"scheme":[12][,}]').match
-"""Matches the end of the canonical JSON of a node that this program knows: others are decoded."""
 _AT_ONCE = 1_000
 """The cases of a batch."""
 _LEVELS = 2
@@ -36,18 +31,6 @@ _LEVELS = 2
 class NodeQueries(Database):
     """The queries for trees."""
 
-    kept: KeptResults | None = None
-    """What is not read again; set while a command reads the same results repeatedly."""
-
-    @contextmanager
-    def keeping_results(self) -> Iterator[None]:
-        """Keep the results that are read from now on, so that they are decoded only once."""
-        before, self.kept = self.kept, self.kept or KeptResults()
-        try:
-            yield
-        finally:
-            self.kept = before
-
     def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Return leaves of snapshots by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))
@@ -55,17 +38,8 @@ class NodeQueries(Database):
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Return leaves of snapshots by id; those the store does not have are left out."""
-        if self.kept is None:
-            contents = self._bounded(dict(self._decode(NODES, ids, "cases")), "cases")
-            return restore_case_files(contents, self.load_cases)
-        unique_ids = list(dict.fromkeys(ids))
-        known = self.kept.files(unique_ids)
-        unknown = [id for id in unique_ids if id not in known]
-        others = self._bounded(dict(self._decode(NODES, unknown, "cases")), "cases")
-        fresh = restore_case_files(others, self.load_cases)
-        for id, file in fresh.items():
-            self.kept.add_file(id, file)
-        return known | fresh
+        contents = self._bounded(dict(self._decode(NODES, ids, "cases")), "cases")
+        return restore_case_files(contents, self.load_cases)
 
     def load_cases(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return nodes of cases by id, as JSON; raises `StoreError` when one is missing."""
@@ -109,28 +83,6 @@ class NodeQueries(Database):
             for cell in part.content["cells"]
         ]
         return {**whole, "cells": cells, "scheme": hashing.SCHEME}
-
-    def iterate_members(self, node: str, name: str) -> Iterator[Json]:
-        """Yield the items of the list `cases` or `cells` of a node, decoded one by one."""
-        return iterate_members("nodes", node, self.load_text(node), name)
-
-    def load_text(self, node: str) -> str:
-        """Return the canonical JSON of a node; raises `StoreError` when it is missing."""
-        [(_, text)] = self.load_texts([node])
-        return text
-
-    def load_texts(self, nodes: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Yield nodes by id with their canonical JSON; raises `StoreError` when one is missing."""
-        left = set(nodes)
-        for bytes_, content in self._find(NODES, nodes):
-            id = as_digits(bytes_)
-            verify("nodes", id, content)
-            if not _KNOWN(content, content.rfind('"kind":')):
-                decode_content("nodes", id, content)  # it says what is wrong
-            left.discard(id)
-            yield id, str(content)
-        for id in sorted(left):
-            raise missing("node", id)
 
     def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
         """Return inner nodes of trees by id; raises `StoreError` when one is missing."""

@@ -14,7 +14,6 @@ from evalstore.html_report import report
 from evalstore.operations import edited_sources, regressions, rerolls
 from evalstore.planning import version_reader
 from evalstore.store import case_files, row_results
-from evalstore.store.kept_results import KeptResults
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.long_files import keep_in_files, treat_as_long
@@ -84,7 +83,6 @@ def test_a_comparison_needs_little_memory_for_a_row(
     ):
         monkeypatch.setattr(module, name, number)
     monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
-    monkeypatch.setattr(KeptResults.__init__, "__defaults__", (20,))
     most = {
         ("diff", "@~1", "@"): 1_100,
         ("report", "--markdown"): 1_400,

@@ -45,6 +45,7 @@ COMMANDS = (
     "diff @~1 @ --json",
     "stats",
     "stats --json",
+    "stats @ --by tag,prompt,file --json",
     "stats @~1 @",
     "grep Cold",
     "grep nothing-has-this",

@@ -251,7 +251,7 @@ def test_what_has_no_price_is_reported(
 
     monkeypatch.setattr(Store, "load_all", by_another_provider)
     with sqlite3.connect(two / ".evalstore/store.db") as store:
-        store.execute("UPDATE sessions SET content = json_remove(content, '$.cost')")
+        store.execute("UPDATE answer_rows SET usd = NULL")
     actual = documents("stats", "@")["total"]
     assert actual["cost"]["candidates"]["total"] is None
     assert actual["cost"]["unpriced"] == 10

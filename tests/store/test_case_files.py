@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
 from evalstore import hashing
 from evalstore.canonical_json import canonical_json
 from evalstore.errors import StoreError
-from evalstore.store import Store, cell_columns
+from evalstore.store import Store
 from evalstore.store.case_chunks import SCHEME, build_case_tree, build_results, collect
-from evalstore.store.cell_columns import iterate_columns
 from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 
@@ -66,32 +65,6 @@ def test_a_long_file_is_read_from_the_store(
     )
     whole = store.load_whole(nodes[results])
     assert whole == hashing.describe("results", cases=root, cells=CELLS)
-
-
-@pytest.mark.parametrize("at_once", [256, 2])
-def test_cells_of_several_parts_are_read_together_and_told_apart(
-    store: Store,
-    built: tuple[str, str, dict[str, Json]],
-    at_once: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _, results, nodes = built
-    put(store, list(nodes.values()))
-    parts = nodes[results]["parts"]
-    alone = [columns for part in parts for _, columns in iterate_columns(store, [part])]
-    monkeypatch.setattr(cell_columns, "_AT_ONCE", at_once)
-    loads: list[int] = []
-
-    def load_cases(ids: Iterable[str]) -> dict[str, Json]:
-        loads.append(1)
-        return Store.load_cases(store, ids)
-
-    monkeypatch.setattr(store, "load_cases", load_cases)
-    together = list(iterate_columns(store, parts))
-    assert [part for part, _ in together] == parts
-    assert [columns for _, columns in together] == alone
-    assert [row for columns in alone for row in columns.rows] == [case.row for case in FILE.cases]
-    assert len(loads) < 2 * len(parts) or at_once == 2
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from evalstore.store.contents import (
     as_time,
     decode_content,
     is_of_kind,
-    iterate_members,
     require_number,
 )
 from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
@@ -115,14 +114,6 @@ def test_a_large_content_may_not_have_very_many_values() -> None:
     text = '{"kind":"results","scheme":1,"x":[' + "[]," * 6_000_000 + "1]}"
     with pytest.raises(StoreError, match="too many values"):
         decode_content("nodes", hashing.hash_content(text), text)
-
-
-def test_the_items_of_long_lists_are_checked_one_by_one() -> None:
-    text = '{"cells":[{"case":0,"model":"m"},{"case":"0","model":"m"}],"kind":"results"}'
-    items = iterate_members("nodes", "1" * 32, text, "cells")
-    assert next(items) == {"case": 0, "model": "m"}
-    with pytest.raises(StoreError, match="its list 'cells' cannot be read: it has other fields"):
-        next(items)
 
 
 def test_a_text_is_never_taken_for_a_number_in_any_record() -> None:

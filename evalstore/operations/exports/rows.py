@@ -8,8 +8,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.clock import iso
+from evalstore.operations.call_costs import CostReader
 from evalstore.operations.exports.columns import SCHEMA_VERSION, Row
-from evalstore.operations.measured_results import CostReader
 from evalstore.operations.prompt_names import name_prompts_of_cases
 from evalstore.operations.rendering import answer_text
 from evalstore.operations.revision_results import find_marked_results, open_revision

@@ -5,7 +5,7 @@ The results of a batch need one query for each kind of content. No model is call
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ from evalstore.operations.views.result_changes import JudgedResult
 from evalstore.operations.views.session_facts import SessionFacts, session_facts
 from evalstore.planning.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.store.costs import JudgingCost
 
 if TYPE_CHECKING:
     from evalstore.operations.attempts import Attempt
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results import Evaluation, Result
     from evalstore.runs import Run
-    from evalstore.store.costs import Spent
     from evalstore.store.sessions import PricedSession
     from evalstore.values import Case, Json
 
@@ -102,20 +100,6 @@ class AnswerReader:
             self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in self._judgements.values()}
         self._names |= evaluator_names(self._store, evaluators - self._names.keys())
-
-    def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
-        """Return the cost and the duration of those of these sessions that are loaded, by id."""
-        loaded = self._sessions
-        return {key: loaded[key].spent for key in sessions if key in loaded}
-
-    def find_judging_costs(self, evaluations: Iterable[str]) -> dict[str, JudgingCost]:
-        """Return who made those of these evaluations that are loaded, when, and for how much."""
-        loaded = self._judgements
-        return {
-            key: JudgingCost(made.started, made.evaluator, made.cost.usd if made.cost else None)
-            for key in evaluations
-            if (made := loaded.get(key))
-        }
 
     def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
         """Yield the results of the batch that is loaded, with their answers."""
