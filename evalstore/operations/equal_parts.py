@@ -118,8 +118,9 @@ def _without_results(parts: SettledParts, ids: Collection[str]) -> SettledParts:
 def find_unchanged_parts(project: Project, selection: SelectionOptions) -> SettledParts:
     """Return the settled parts of which there is nothing to tell since the last run.
 
-    Their files are those of the last run, and their results those of the newest run with results of
-    the file. There are none when people gave labels since, as these are counted case by case.
+    Their cases are in the same file of the last run, and their results in the newest run with
+    results of the file. There are none when people gave labels since: these are counted case by
+    case.
     """
     store, nodes, load = project.store, project.reading.nodes, project.store.load_nodes
     last = store.find_runs(limit=1)
@@ -130,18 +131,21 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
     if labels and labels[-1].at > last[0].ended:
         return SettledParts()
     root = last[0].snapshot
-    waiting = {
-        path for path in settled.by_file if find_entry([root], path, load).get(root) == nodes[path]
-    }
+    before = {path: find_entry([root], path, load).get(root) for path in settled.by_file}
+    waiting = {path: leaf for path, leaf in before.items() if leaf}
     unchanged: list[tuple[str, int]] = []
     for run in store.find_recent_runs() if waiting else ():
         for path in sorted(waiting):
             leaf = find_entry([run.results], path, load).get(run.results)
             if leaf:
-                ids = find_parts(store, {leaf})
-                parts = settled.of(path).items()
-                unchanged += [(path, first) for first, part in parts if part.results in ids]
-                waiting.discard(path)
+                ids, node = find_parts(store, {leaf}), waiting.pop(path)
+                root = store.load_cases([node])[node] if node != nodes[path] else None
+                cases = {*long_parts_of(root, store.load_cases)} if root else None
+                unchanged += [
+                    (path, first)
+                    for first, part in settled.of(path).items()
+                    if part.results in ids and (cases is None or part.node in cases)
+                ]
         if not waiting:
             break
     return settled.only(unchanged)
