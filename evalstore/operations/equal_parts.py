@@ -139,8 +139,8 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
             leaf = find_entry([run.results], path, load).get(run.results)
             if leaf:
                 ids, node = find_parts(store, {leaf}), waiting.pop(path)
-                root = store.load_cases([node])[node] if node != nodes[path] else None
-                cases = {*long_parts_of(root, store.load_cases)} if root else None
+                content = store.load_cases([node])[node] if node != nodes[path] else None
+                cases = {*long_parts_of(content, store.load_cases)} if content else None
                 unchanged += [
                     (path, first)
                     for first, part in settled.of(path).items()
