@@ -193,7 +193,7 @@ def test_what_fails_the_gate_is_one_of_the_choices(workspace: Workspace) -> None
 def test_the_options_are_those_of_the_command_line() -> None:
     selection, options = set(SELECTION), set(RUN)
     assert SelectionKeywords.__optional_keys__ == selection
-    assert RunSettings.__optional_keys__ == selection | options - {"max_cost", "yes"}
+    assert RunSettings.__optional_keys__ == selection | options - {"max_cost", "yes", "judge_only"}
     assert options | {"judge_only", "agreed"} == set(RunOptions.__slots__)
 
 

@@ -36,7 +36,7 @@ async def look(pilot: Pilot[None]) -> None:
     await settled(pilot)
 
 
-@pytest.mark.parametrize("command", ["view", "tui"])
+@pytest.mark.parametrize("command", ["view"])
 def test_without_a_terminal_other_commands_are_named(
     workspace: Path,
     command: str,

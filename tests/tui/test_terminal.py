@@ -121,7 +121,7 @@ def test_it_is_walked_through_and_leaves_the_terminal_as_it_was(workspace: Path)
 def test_it_can_be_left_from_the_cases(workspace: Path) -> None:
     """With `q`, too: another test does."""
     with terminal(workspace, 80, 24) as page:
-        page.run("tui", "@")
+        page.run("view", "@")
         page.shows("3 cases", "esc Back")
         page.press("C-c")
         page.shows("q quits")
