@@ -195,7 +195,7 @@ def test_a_test_that_nobody_judges_is_a_warning() -> None:
 
 @pytest.mark.parametrize("type", ["[]", "{a: 1}", "3"])
 @pytest.mark.parametrize("inner", ["type: %s", "check: {type: %s}"])
-def test_a_type_of_an_inner_check_that_is_no_text_is_a_problem(inner: str, type: str) -> None:
+def test_the_type_of_a_nested_check_must_be_text(inner: str, type: str) -> None:
     block = f"~~~checks\n- {{jsonPath: {{path: a, {inner % type}}}}}\n~~~"
     (problem,) = expanded(test_file(shown="Hi", evaluation=block)).problems
     assert (problem.line, problem.severity) == (8, "error")
