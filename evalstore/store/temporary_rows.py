@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,7 @@ class TemporaryRows:
         self.connection = sqlite3.connect(
             "", isolation_level=None, check_same_thread=False, factory=SQLiteConnection
         )
+        weakref.finalize(self, self.connection.close)
         self.connection.execute("PRAGMA journal_mode = OFF")
         for table in _TABLES:
             for statement in table.statements():
