@@ -91,9 +91,13 @@ def as_role(url: str) -> Iterator[As]:
 
 
 def steady(ran: Ran) -> Ran:
-    """What was printed, without times and the names of roles."""
+    """What was printed, without times, the width of their columns and the names of roles."""
     out, err = (
-        re.sub(r"some_\d+@|postgres@|\b\d+ (?:seconds?|minutes?) ago\b|\b[\d-]+T[\d:]+Z", "", text)
+        re.sub(
+            r" {2,}|some_\d+@|postgres@|\b\d+ (?:seconds?|minutes?) ago\b|\b[\d-]+T[\d:]+Z",
+            "",
+            text,
+        )
         for text in (ran.stdout, ran.stderr)
     )
     return Ran(ran.exit_code, out, err)

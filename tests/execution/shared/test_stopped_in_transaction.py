@@ -103,6 +103,7 @@ def test_a_budget_that_cannot_be_read_is_the_error_of_the_calls_and_of_nothing_e
     ):
         share = a_writer(store, 1.0)
         with foreign.writing() as connection:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout TO 0")
             connection.execute(_LOCK)
             errors = asyncio.run(reserve(SharedBudget(share, 1.0, nobody_is_stopped)))
         assert [type(error) for error in errors] == [StoreLockedError] * 3
