@@ -22,8 +22,8 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.case_window import CaseWindow
-    from evalstore.tui.widgets.grid import Grid
+    from evalstore.interfaces.tui.widgets.grid import Grid
+    from evalstore.results.table.case_window import CaseWindow
 
 _SIZE = (120, 40)
 _KEYS = 60
@@ -124,9 +124,9 @@ async def empty(started: float) -> dict[str, float]:
 
 async def browse(root: Path, started: float, store: str | None = None) -> dict[str, float]:
     """What the browser takes, by the name of the figure."""
+    from evalstore.interfaces.tui.app import Browser
+    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
     from evalstore.planning.options import Location
-    from evalstore.tui.app import Browser
-    from evalstore.tui.state.data_source import WorkspaceSource
 
     read = {"runs": 0.0, "cases": 0.0}
 
@@ -171,12 +171,12 @@ class _Session:
         self.figures: dict[str, float] = {}
 
     def _grid(self) -> Grid:
-        from evalstore.tui.widgets.grid import Grid
+        from evalstore.interfaces.tui.widgets.grid import Grid
 
         return cast("Grid", self._app.screen.query(Grid).first())
 
     def _has_rows(self) -> bool:
-        from evalstore.tui.widgets.grid import Grid
+        from evalstore.interfaces.tui.widgets.grid import Grid
 
         return bool(self._app.screen.query(Grid)) and self._grid().row_count > 1
 
@@ -192,7 +192,7 @@ class _Session:
         """Open a run, and type while its cases are read."""
         from textual.widgets import Input
 
-        from evalstore.tui.screens.cases import CasesPage
+        from evalstore.interfaces.tui.screens.cases import CasesPage
 
         painted = self._painted
         begun = time.perf_counter()
@@ -244,7 +244,7 @@ class _Session:
 
     async def search(self) -> None:
         """Filter the cases by what is typed, and search their texts."""
-        from evalstore.tui.state.case_query import read_query
+        from evalstore.interfaces.tui.state.case_query import read_query
 
         painted, page, typed = self._painted, self._page, self._typed
         await painted.press("slash", lambda: typed.display)
@@ -282,7 +282,7 @@ class _Session:
 
     async def plan(self) -> None:
         """Plan all pending work, and leave the plan, which is freed."""
-        from evalstore.tui.screens.plan import PlanPage
+        from evalstore.interfaces.tui.screens.plan import PlanPage
 
         painted = self._painted
         await painted.press("R", lambda: isinstance(self._app.screen, PlanPage))

@@ -12,10 +12,16 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from evalstore.sharing.folder import FolderFiles
-from evalstore.sharing.indexes import NO_KEY, IndexedPack, IndexedRecord, IndexHeader, write_index
-from evalstore.sharing.layout import index_name, sha256
-from evalstore.sharing.packs import TABLE_NUMBERS, PackEntry
+from evalstore.remotes.indexes.indexes import (
+    NO_KEY,
+    IndexedPack,
+    IndexedRecord,
+    IndexHeader,
+    write_index,
+)
+from evalstore.remotes.packs.packs import TABLE_NUMBERS, PackEntry
+from evalstore.remotes.places.folder import FolderFiles
+from evalstore.remotes.places.layout import index_name, sha256
 
 _TABLES = ("tests", "evaluation_versions")
 _CREATED = 1_700_000_000_000_000

@@ -18,9 +18,9 @@ from benches import rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evalstore.planning.cells import Cell
+    from evalstore.core.results import Evaluation, Session
+    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.project import Project
-    from evalstore.results import Evaluation, Session
 
 _STARTED = 1_700_000_000_000_000
 _AT_ONCE = 5_000
@@ -52,7 +52,7 @@ def store_answers(root: Path, store: str | None = None) -> None:
 
 
 def _store(project: Project, batch: list[tuple[int, Cell]]) -> None:
-    from evalstore import hashing
+    from evalstore.core import hashing
 
     sessions: dict[str, tuple[Session, str]] = {}
     evaluations: dict[str, tuple[Evaluation, str]] = {}
@@ -67,8 +67,8 @@ def _store(project: Project, batch: list[tuple[int, Cell]]) -> None:
 
 
 def _answers(number: int, cell: Cell) -> Iterator[Session]:
-    from evalstore.results import Session
-    from evalstore.values import Reply
+    from evalstore.core.results import Session
+    from evalstore.core.values import Reply
 
     text = rows.ANSWER if number % _FAILING else f"0: Paris {number}. {rows.ANSWER}"
     for attempt in range(cell.attempts):
@@ -77,9 +77,9 @@ def _answers(number: int, cell: Cell) -> Iterator[Session]:
 
 
 def _judge(number: int, cell: Cell, session: str, started: int) -> Evaluation:
+    from evalstore.core.results import Evaluation
+    from evalstore.core.values import Verdict
     from evalstore.planning.plan import CHECKS
-    from evalstore.results import Evaluation
-    from evalstore.values import Verdict
 
     assert cell.case.evaluation is not None
     verdict: Verdict = "pass" if number % _FAILING else "fail"

@@ -64,5 +64,5 @@ def _session(root: Path, *arguments: str) -> list[str]:
         "-m",
         "pytest",
     ]
-    options = ["-p", "evalstore.pytest_plugin", "-p", "no:cacheprovider", "-q"]
+    options = ["-p", "evalstore.interfaces.pytest_plugin", "-p", "no:cacheprovider", "-q"]
     return [*start, *options, *arguments]

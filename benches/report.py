@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benches.benches import Setting
-    from tests.tui.chromium import Tab
+    from tests.interfaces.tui.chromium import Tab
 
 _CANDIDATES = 2
 _SECONDS, _MEGABYTES, _INTERACTIVE = 5, 20, 2
@@ -117,7 +117,7 @@ class _Opened:
 
 async def _browse(page: Path, profile: Path) -> _Opened | None:
     """Open a page, search and scroll it; None without a browser."""
-    from tests.tui import chromium
+    from tests.interfaces.tui import chromium
 
     if chromium.PROGRAM is None:
         return None
@@ -137,7 +137,7 @@ async def _browse(page: Path, profile: Path) -> _Opened | None:
 
 async def _open(tab: Tab, page: Path) -> float:
     """Open a page; returns the seconds until it can be used."""
-    from tests.tui import chromium
+    from tests.interfaces.tui import chromium
 
     started = time.perf_counter()
     await tab.call("Page.navigate", url=page.as_uri())

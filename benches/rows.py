@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from benches.workspaces import settle
-from tests.importers.langbite.library import model, requirement
+from tests.exchange.importers.langbite.library import model, requirement
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,18 +24,8 @@ from typing import TYPE_CHECKING, Any
 from benches.simulated_provider import JUDGE_PRICE, PRICE, Call, Provider
 from benches.simulated_scenario import Outcome, Scenario
 from benches.virtual_time import KILLED, RUNNING, Program, VirtualLoop
-from evalstore import hashing
-from evalstore.execution.executor import Executor
-from evalstore.execution.model_calls import Endpoint, Limits, RunEnvironment
-from evalstore.execution.rate_limiter import Account
-from evalstore.execution.run_share import add_shares
-from evalstore.execution.shared_work import SharedWork
-from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
-from evalstore.planning.plan import Plan, plan_asks, plan_judgements
-from evalstore.store import Store
-from evalstore.store.leases import SILENT_SECONDS, LeaseHolder
-from evalstore.store.location import read_location
-from evalstore.values import (
+from evalstore.core import hashing
+from evalstore.core.values import (
     Case,
     CaseFile,
     EvaluationVersion,
@@ -46,6 +36,16 @@ from evalstore.values import (
     TestVersion,
     Text,
 )
+from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells
+from evalstore.planning.plan import Plan, plan_asks, plan_judgements
+from evalstore.runs.execution.executor import Executor
+from evalstore.runs.execution.limits.rate_limiter import Account
+from evalstore.runs.execution.model_calls import Endpoint, Limits, RunEnvironment
+from evalstore.runs.execution.sharing.run_share import add_shares
+from evalstore.runs.execution.sharing.shared_work import SharedWork
+from evalstore.store import Store
+from evalstore.store.location import read_location
+from evalstore.store.work.leases import SILENT_SECONDS, LeaseHolder
 
 if TYPE_CHECKING:
     from evalstore.planning.pricing import Price

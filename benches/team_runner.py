@@ -11,14 +11,14 @@ import sys
 import time
 from contextlib import closing
 
-from evalstore import hashing
-from evalstore.results import Session
+from evalstore.core import hashing
+from evalstore.core.results import Session
+from evalstore.core.values import Question, Reply, Usage
 from evalstore.store import Store
-from evalstore.store.leases import Leases
 from evalstore.store.location import read_location
 from evalstore.store.sessions import LeaseChange
-from evalstore.store.work_rows import OfferedItem, WorkRows
-from evalstore.values import Question, Reply, Usage
+from evalstore.store.work.leases import Leases
+from evalstore.store.work.work_rows import OfferedItem, WorkRows
 
 _AT_ONCE = 50
 _ANSWER = "An answer of some length. " * 60

@@ -13,7 +13,18 @@ TYPE_CHECKING = False
 """As that of `typing`, which takes longer to load than all of this."""
 
 if TYPE_CHECKING:
-    from evalstore.api import (
+    from evalstore.comparison.statistics import Rate
+    from evalstore.core.errors import (
+        EvalstoreError,
+        NothingSelectedError,
+        Problem,
+        RevisionError,
+        StoreError,
+        WorkspaceError,
+    )
+    from evalstore.core.results import Result
+    from evalstore.core.values import Verdict
+    from evalstore.interfaces.api import (
         Answer,
         JudgedText,
         Judgement,
@@ -24,21 +35,10 @@ if TYPE_CHECKING:
         init,
         to_json,
     )
-    from evalstore.errors import (
-        EvalstoreError,
-        NothingSelectedError,
-        Problem,
-        RevisionError,
-        StoreError,
-        WorkspaceError,
-    )
-    from evalstore.operations.diff_result import Diff
-    from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import Status
     from evalstore.planning.plan_item import PlanItem
-    from evalstore.reports.statistics import Rate
-    from evalstore.results import Result
-    from evalstore.values import Verdict
+    from evalstore.planning.status.status_report import Status
+    from evalstore.results.compare.diff_result import Diff
+    from evalstore.runs.run_report import RunReport
 
 __version__ = "0.1.0"
 
@@ -69,21 +69,21 @@ __all__ = [
 ]
 
 _MODULES = {
-    "evalstore.api": (
+    "evalstore.interfaces.api": (
         *("Answer", "JudgedText", "Judgement", "Run", "Workspace"),
         *("check", "import_tests", "init", "to_json"),
     ),
-    "evalstore.errors": (
+    "evalstore.core.errors": (
         *("EvalstoreError", "NothingSelectedError", "Problem", "RevisionError", "StoreError"),
         "WorkspaceError",
     ),
-    "evalstore.operations.diff_result": ("Diff",),
-    "evalstore.operations.run_report": ("RunReport",),
-    "evalstore.operations.status_report": ("Status",),
+    "evalstore.results.compare.diff_result": ("Diff",),
+    "evalstore.runs.run_report": ("RunReport",),
+    "evalstore.planning.status.status_report": ("Status",),
     "evalstore.planning.plan_item": ("PlanItem",),
-    "evalstore.reports.statistics": ("Rate",),
-    "evalstore.results": ("Result",),
-    "evalstore.values": ("Verdict",),
+    "evalstore.comparison.statistics": ("Rate",),
+    "evalstore.core.results": ("Result",),
+    "evalstore.core.values": ("Verdict",),
 }
 """Where the names of `__all__` are."""
 

@@ -47,10 +47,10 @@ def run() -> int:
     answers = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if answers:
         signal.signal(signal.SIGINT, _leave)
-    from evalstore.cli import streams
+    from evalstore.interfaces.cli import streams
 
     streams.prepare()
-    from evalstore.cli.main import commands, main
+    from evalstore.interfaces.cli.main import commands, main
 
     commands()
     try:

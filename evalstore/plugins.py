@@ -9,9 +9,9 @@ replaced.
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.description import CheckDescription, CheckExample, CheckSetting, ValueType
-from evalstore.importers.base import Imported, Importer, ImportOptions, SkippedItem
+from evalstore.core.values import Reply, Request
+from evalstore.exchange.importers.base import Imported, Importer, ImportOptions, SkippedItem
 from evalstore.providers.base import Provider, ProviderError
-from evalstore.values import Reply, Request
 
 __all__ = [
     "CheckArguments",

@@ -1,10 +1,10 @@
-"""Runs the migrations on the connection that `evalstore.store.migrations` hands over."""
+"""Runs the migrations on the connection that `evalstore.store.schema.migrations` hands over."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from evalstore.store.tables import METADATA
+from evalstore.store.schema.tables import METADATA
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from evalstore import hashing
+from evalstore.core import hashing
+from evalstore.core.values import FileVersion
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
-from evalstore.values import FileVersion
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile
 from evalstore.workspace.testfiles.expansion import expand_test

@@ -26,7 +26,7 @@ from tests.forked_programs import Starter
 from tests.hostile.campaign.processes import Launcher, launching
 
 if TYPE_CHECKING:
-    from tests.html_report.pages import Page
+    from tests.interfaces.html.pages import Page
 
 settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
@@ -264,7 +264,7 @@ def launcher() -> Iterator[Launcher]:
 @pytest.fixture(scope="session")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A tab of the one Chromium of all tests."""
-    from tests.html_report.pages import browsing
+    from tests.interfaces.html.pages import browsing
 
     with browsing(tmp_path_factory.mktemp("profile")) as tab:
         yield tab

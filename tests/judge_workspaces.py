@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from evalstore.cli.main import main
+from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
 from tests.builders import Files, tree
 from tests.endpoint import Endpoint

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from tests.execution.loopback.team import wait_until
 from tests.postgresql_server import PostgreSQLServer
+from tests.runs.execution.loopback.team import wait_until
 
 _PORT = 6432
 """Only the name of a socket: it listens to no network."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.store import Store, case_chunks, case_files
+from evalstore.store import Store
+from evalstore.store.trees import case_chunks, case_files
 
 
 @pytest.fixture

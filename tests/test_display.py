@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.display import (
+from evalstore.core.display import (
     break_word,
     clip,
     columns_of,

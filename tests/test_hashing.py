@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import canonical_json as canonical
-from evalstore import deserialize, hashing
-from evalstore.canonical_json import canonical_json
-from evalstore.results import Cost, Evaluation, Failure, Session
-from evalstore.values import (
+from evalstore.core import canonical_json as canonical
+from evalstore.core import deserialize, hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.results import Cost, Evaluation, Failure, Session
+from evalstore.core.values import (
     AnswerRef,
     Case,
     CaseFile,

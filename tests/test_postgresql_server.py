@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.execution.loopback.team import is_alive, wait_until
 from tests.postgresql_server import PostgreSQLServer, remove_abandoned, why_not
+from tests.runs.execution.loopback.team import is_alive, wait_until
 
 pytestmark = pytest.mark.extended
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 PROGRAM = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from tests.execution.loopback.team import is_alive, wait_until
+from tests.runs.execution.loopback.team import is_alive, wait_until
 from tests.postgresql_server import running_server
 with running_server(fsync=True) as server:
     print(server.folder, flush=True)

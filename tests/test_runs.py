@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import evalstore
-from evalstore import hashing
-from evalstore.runs import (
+from evalstore.core import hashing
+from evalstore.core.runs import (
     Run,
     RunCandidate,
     RunCommit,
@@ -22,7 +22,7 @@ from evalstore.runs import (
     restore_run,
     restore_sources,
 )
-from evalstore.store.content_schemas import SHAPES, make_validator
+from evalstore.store.schema.content_schemas import SHAPES, make_validator
 
 SNAPSHOT, RESULTS, MODEL, EVALUATOR = ("1" * 32, "2" * 32, "3" * 32, "4" * 32)
 VERDICTS = {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 2}

@@ -10,16 +10,16 @@ from pathlib import Path
 from textual.theme import BUILTIN_THEMES
 
 from evalstore.files.atomic_write import write_whole
-from evalstore.tui.app import PAGES, REGISTRY, Browser
-from evalstore.tui.keys.registry import Action, own_actions
-from evalstore.tui.screens.actions import ActionsPage, CaseActionsPage
-from evalstore.tui.screens.base import Page
-from evalstore.tui.screens.help import paragraphs
-from evalstore.tui.screens.newer import DatedPage
-from evalstore.tui.state.case_query import EXAMPLES
-from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.key_names import key_name
-from evalstore.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
+from evalstore.interfaces.tui.keys.registry import Action, own_actions
+from evalstore.interfaces.tui.screens.actions import ActionsPage, CaseActionsPage
+from evalstore.interfaces.tui.screens.base import Page
+from evalstore.interfaces.tui.screens.dialogs.help import paragraphs
+from evalstore.interfaces.tui.screens.newer import DatedPage
+from evalstore.interfaces.tui.state.case_query import EXAMPLES
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.key_names import key_name
+from evalstore.interfaces.tui.widgets.text_view import TextView
 
 PAGE = Path(__file__).parent.parent / "docs/browser.md"
 _SHARED = {

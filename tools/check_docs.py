@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from evalstore.checks import known_kinds
 from evalstore.checks.descriptions import DESCRIPTIONS, EVERY_SETTING
-from evalstore.files.atomic_write import write_whole
-from evalstore.operations.explain_check import (
+from evalstore.checks.explain_check import (
     CheckExplanation,
     default_text,
     example_text,
     explain_check,
 )
+from evalstore.files.atomic_write import write_whole
 from tools.contents import with_contents
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from evalstore.cli import main as cli
-from evalstore.cli import output
-from evalstore.cli.app import GROUPS
-from evalstore.cli.commands import stats, workspace
+from evalstore.interfaces.cli import main as cli
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.app import GROUPS
+from evalstore.interfaces.cli.commands import stats, workspace
 from tools.contents import with_contents
 
 HEAD = """\

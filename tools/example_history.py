@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-from evalstore.cli.main import main as evalstore
 from evalstore.files.atomic_write import write_whole
+from evalstore.interfaces.cli.main import main as evalstore
 
 _EXAMPLE = Path(__file__).parent.parent / "example"
 EDITS = (
@@ -55,9 +55,9 @@ def edit(workspace: Path, name: str, old: str, new: str) -> None:
 def ages_are_made_up() -> Iterator[None]:
     """Let everything be of two minutes ago."""
     with (
-        mock.patch("evalstore.tui.render.verdicts.ago", return_value="2 minutes ago"),
-        mock.patch("evalstore.operations.views.answer_text.ago", return_value="2 minutes ago"),
-        mock.patch("evalstore.operations.views.explanation_text.ago", return_value="2 minutes ago"),
+        mock.patch("evalstore.interfaces.tui.render.verdicts.ago", return_value="2 minutes ago"),
+        mock.patch("evalstore.results.answer.answer_text.ago", return_value="2 minutes ago"),
+        mock.patch("evalstore.results.answer.explanation_text.ago", return_value="2 minutes ago"),
     ):
         yield
 

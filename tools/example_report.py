@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from evalstore.cli.main import main as evalstore
 from evalstore.files.atomic_write import write_whole
+from evalstore.interfaces.cli.main import main as evalstore
 from tools.example_history import build_history, edit
 
 PAGE = "docs/reports.md"

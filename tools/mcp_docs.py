@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.files.atomic_write import write_whole
-from evalstore.mcp.arguments import PageArguments
-from evalstore.mcp.tool_table import READ_TOOLS, RUN, Tool, argument_names, input_schema
+from evalstore.interfaces.mcp.arguments import PageArguments
+from evalstore.interfaces.mcp.tool_table import READ_TOOLS, RUN, Tool, argument_names, input_schema
 from tools.contents import with_contents
 
 PAGE = Path(__file__).parent.parent / "docs" / "mcp.md"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.files.atomic_write import write_whole
-from tests.tui.driving import drive, press
+from tests.interfaces.tui.driving import drive, press
 from tools.example_history import ages_are_made_up, build_history
 from tools.small_svg import without_fonts
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evalstore.files.atomic_write import write_whole
-from tests.tui.chromium import Tab, opened, until
+from tests.interfaces.tui.chromium import Tab, opened, until
 from tools.example_report import make_report
 
 

@@ -19,8 +19,8 @@ from unittest import mock
 
 from evalstore.files.atomic_write import write_whole
 from evalstore.providers.scripted import ScriptedProvider
-from tests.tui.driving import drive, press, resized, screen, settled, until
-from tests.tui.themes import NO_COLOUR, set_theme
+from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until
+from tests.interfaces.tui.themes import NO_COLOUR, set_theme
 from tools.contents import with_contents
 from tools.example_history import ages_are_made_up, build_history
 from tools.small_svg import shrink
@@ -28,8 +28,8 @@ from tools.small_svg import shrink
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-    from evalstore.tui.app import Browser
-    from evalstore.values import Reply, Request
+    from evalstore.core.values import Reply, Request
+    from evalstore.interfaces.tui.app import Browser
 
 
 class Shown(NamedTuple):
@@ -166,7 +166,7 @@ def _held(released: threading.Event) -> Iterator[None]:
 
     with (
         mock.patch.object(ScriptedProvider, "ask", ask),
-        mock.patch("evalstore.tui.state.background_run.BackgroundRun.seconds", 4.0),
+        mock.patch("evalstore.interfaces.tui.state.background_run.BackgroundRun.seconds", 4.0),
     ):
         yield
 

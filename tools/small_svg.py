@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 
-from evalstore.display import columns_of
+from evalstore.core.display import columns_of
 
 _FONTS = re.compile(r"\s*@font-face \{.*?\}\n", re.DOTALL)
 _CLIP_PATHS = re.compile(r"<clipPath id=\"[^\"]*-line-\d+\">.*?</clipPath>\s*", re.DOTALL)

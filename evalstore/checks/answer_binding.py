@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.checks.parser import read_check
 from evalstore.checks.placeholders import Place, fill_in, plain_copy, value_at
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.jinja_environment import finalize
 from evalstore.files.json_document import parse_json
 from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import ITEM
-from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.files.templates import Filled

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalstore.checks.normalization import comparable
-from evalstore.display import as_text, shorten
-from evalstore.errors import FileProblem
+from evalstore.core.display import as_text, shorten
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply, Verdict
 from evalstore.files.fields import suggest
-from evalstore.values import Json, Reply, Verdict
 
 if TYPE_CHECKING:
     from evalstore.checks.description import CheckDescription

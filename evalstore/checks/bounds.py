@@ -6,9 +6,9 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from evalstore.display import shorten
+from evalstore.core.display import shorten
+from evalstore.core.values import Json
 from evalstore.files.fields import is_finite
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckArguments

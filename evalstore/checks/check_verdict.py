@@ -11,9 +11,9 @@ from evalstore.checks.base import BLOCK, CheckInput, CheckOutcome
 from evalstore.checks.bounds import reaches
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.runner import run_check
-from evalstore.display import storable
-from evalstore.errors import NotRunError
-from evalstore.values import Json, Reply, Verdict
+from evalstore.core.display import storable
+from evalstore.core.errors import NotRunError
+from evalstore.core.values import Json, Reply, Verdict
 
 RunCode = Callable[[Mapping[str, Json], Json, Sequence[HeldConversation]], Json]
 """Runs a Python check: from the check, its input and the sessions to the returned value."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evalstore.display import as_text
-from evalstore.processes.pattern_complexity import is_cheap_pattern
-from evalstore.values import Json
+from evalstore.core.display import as_text
+from evalstore.core.values import Json
+from evalstore.files.processes.pattern_complexity import is_cheap_pattern
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckInput

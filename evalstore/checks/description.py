@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evalstore.values import Json
+from evalstore.core.values import Json
 
 
 class ValueType(NamedTuple):

@@ -35,9 +35,9 @@ from evalstore.checks.types.json import compiled_path, first_violation
 from evalstore.checks.types.json_comparison import JsonComparison, JsonDifference, step
 from evalstore.checks.types.number import find_last_number
 from evalstore.checks.types.tool_calls import nearest_difference
-from evalstore.display import shorten
+from evalstore.core.display import shorten
+from evalstore.core.values import Json, Verdict
 from evalstore.files.json_document import parse_json
-from evalstore.values import Json, Verdict
 
 Locate = Callable[[Mapping[str, Json], CheckInput], AnswerDifference | None]
 _MOST_DIGITS = 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalstore.checks.json_values import ANYWHERE
 from evalstore.checks.registry import find_kind
-from evalstore.values import Json, TestVersion
+from evalstore.core.values import Json, TestVersion
 
 
 def implied_checks(test: TestVersion) -> tuple[Json, ...]:

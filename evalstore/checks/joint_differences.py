@@ -23,8 +23,8 @@ from evalstore.checks.types.consistency import (
 )
 from evalstore.checks.types.json_comparison import JsonComparison, step
 from evalstore.checks.types.number import find_last_number
-from evalstore.display import first_difference, shorten
-from evalstore.values import Json
+from evalstore.core.display import first_difference, shorten
+from evalstore.core.values import Json
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckInput

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.display import shorten, shorten_to_line
+from evalstore.core.display import shorten, shorten_to_line
+from evalstore.core.values import Json
 from evalstore.files.json_document import parse_json, refuse_constant
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckInput

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.complexity import is_cheap_check, size_of
 from evalstore.checks.runner import run_check
-from evalstore.processes.limited_calls import LimitReached, call, decode_names, encode_names
-from evalstore.values import Json, Reply, ToolCall, Usage
+from evalstore.core.values import Json, Reply, ToolCall, Usage
+from evalstore.files.processes.limited_calls import LimitReached, call, decode_names, encode_names
 
 
 def run_within_limits(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:

@@ -12,9 +12,9 @@ from evalstore.checks.normalization import STEPS
 from evalstore.checks.placeholders import DataMapping, Place
 from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.checks.suggestions import suggest_check
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from evalstore.files.fields import is_finite, nearest, suggest
-from evalstore.values import Json
 
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
 """Settings that all checks have."""

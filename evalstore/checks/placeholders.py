@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from evalstore.values import Json
+from evalstore.core.values import Json
 
 Place = tuple[str | int, ...]
 """The path to a nested value: keys of mappings and indexes of lists."""

@@ -9,8 +9,8 @@ from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.bounds import reaches
 from evalstore.checks.normalization import preparer, quoter
 from evalstore.checks.registry import find_kind
-from evalstore.display import as_text, shorten, shorten_to_line
-from evalstore.values import Json
+from evalstore.core.display import as_text, shorten, shorten_to_line
+from evalstore.core.values import Json
 
 
 def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from evalstore.checks.registry import find_kind, known_kinds
+from evalstore.core.values import Json
 from evalstore.files.fields import suggest
-from evalstore.values import Json
 
 _NEGATED = re.compile("not[-_ ]?(.+)", re.IGNORECASE)
 

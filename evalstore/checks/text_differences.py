@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.amounts import find_amount
 from evalstore.checks.normalization import preparer
-from evalstore.display import as_text, first_difference, shorten
-from evalstore.processes.patterns import SECONDS, compiled
-from evalstore.values import Json
+from evalstore.core.display import as_text, first_difference, shorten
+from evalstore.core.values import Json
+from evalstore.files.processes.patterns import SECONDS, compiled
 
 if TYPE_CHECKING:
     from evalstore.checks.base import CheckInput

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 
 if TYPE_CHECKING:
     from pathlib import Path

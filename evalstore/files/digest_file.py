@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore import hashing
-from evalstore.errors import FileProblem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem
 from evalstore.files.access import LARGEST_CACHE
 from evalstore.files.atomic_write import write_whole
 

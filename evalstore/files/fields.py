@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalstore.errors import FileProblem
-from evalstore.values import SPECIAL_TAGS, Json, Options
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import SPECIAL_TAGS, Json, Options
 
 if TYPE_CHECKING:
     from evalstore.files.yaml12 import Document

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evalstore.processes.data_item import DataItem, column_names_of
+from evalstore.files.processes.data_item import DataItem, column_names_of
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment

@@ -11,9 +11,9 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.errors import FileProblem, LimitProblem, NotRunError
+from evalstore.core.errors import FileProblem, LimitProblem, NotRunError
+from evalstore.core.values import Json
 from evalstore.files.jinja_environment import CostlyTemplate, enter_limits, environment, plain_value
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.files.template_complexity import TemplateCost
@@ -263,14 +263,14 @@ def _words(error: Exception) -> str:
 
 
 def _encoded(scope: Mapping[str, Any]) -> Json:
-    from evalstore.processes.limited_calls import encode_names
+    from evalstore.files.processes.limited_calls import encode_names
 
     return encode_names(scope)
 
 
 def _limited(function: str, *arguments: Json) -> Any:
     """Call a function of `_FUNCTIONS` in a process with limits; raises `_Failed`."""
-    from evalstore.processes.limited_calls import LimitReached, call
+    from evalstore.files.processes.limited_calls import LimitReached, call
 
     try:
         reply = call(__name__, "compute", function, *arguments)
@@ -293,7 +293,7 @@ def compute(function: str, *arguments: Json) -> Json:
 
 
 def _decoded(document: Json) -> dict[str, Json]:
-    from evalstore.processes.limited_calls import decode_names
+    from evalstore.files.processes.limited_calls import decode_names
 
     return decode_names(document)
 

@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from evalstore.files.yaml12 import Document
-from evalstore.values import Json
 
 _NOT_A_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')
 

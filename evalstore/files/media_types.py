@@ -6,7 +6,7 @@ identity.
 
 from __future__ import annotations
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 
 ADDRESS = "image/x-address"
 """A picture given by its URL, which is the content. It is not downloaded by evalstore."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.jinja_environment import is_global
 from evalstore.files.jinja_sandbox import SWITCH_OFF, undeclared, uses_of
 from evalstore.files.templates import (

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jinja2 import nodes
 
-from evalstore.values import Json
+from evalstore.core.values import Json
 
 _ALLOWED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from evalstore.errors import FileProblem, LimitProblem
+from evalstore.core.errors import FileProblem, LimitProblem
 from evalstore.files.jinja_sandbox import binds, evaluate_expression, run, undeclared
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
 
 VARIABLE = "EVALSTORE_TRUST_FILE"

@@ -16,11 +16,11 @@ from typing import Any
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
-from evalstore.display import shorten
-from evalstore.errors import FileProblem
+from evalstore.core.display import shorten
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from evalstore.files.yaml_escapes import join_surrogates
 from evalstore.files.yaml_openings import Opening, find_unclosed
-from evalstore.values import Json
 
 _TAG = "tag:yaml.org,2002:"
 _DEEPEST = 100

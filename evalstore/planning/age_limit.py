@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from evalstore.results import Vote
-    from evalstore.values import Word
+    from evalstore.core.results import Vote
+    from evalstore.core.values import Word
 
 
 class AgeLimit(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.values import RECORDED
+from evalstore.core.values import RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evalstore.workspace.settings import Settings
+    from evalstore.workspace.settings.settings import Settings
 
 
 def candidate_order(settings: Settings) -> Callable[[str], tuple[bool, int, str]]:

@@ -11,17 +11,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
-from evalstore.canonical_json import canonical_json
+from evalstore.checks.judging.aggregation import wants_models
 from evalstore.checks.types.judge import JUDGE
-from evalstore.judging.aggregation import wants_models
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.results import Vote
+from evalstore.core.values import Json
 from evalstore.planning.plan import CHECKS, decided_first
-from evalstore.planning.version_reader import in_batches
-from evalstore.results import Vote
-from evalstore.values import Json
+from evalstore.planning.reasons.version_reader import in_batches
 
 if TYPE_CHECKING:
-    from evalstore.planning.cells import Cell
+    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.plan import Missing, Plan, PlannedJudgement
 
 Load = Callable[[Iterable[str]], Mapping[str, Json]]

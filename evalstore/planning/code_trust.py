@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.checks.types.python import CodeFile
-from evalstore.display import shorten
-from evalstore.errors import FileProblem
+from evalstore.core.display import shorten
+from evalstore.core.errors import FileProblem
 from evalstore.files.user_lists import default_place
 from evalstore.workspace.trust import TrustList, digest
 
 if TYPE_CHECKING:
-    from evalstore.planning.cells import Cell
+    from evalstore.core.values import CaseFile
+    from evalstore.files.processes.application import Application
+    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.options import Location
-    from evalstore.processes.application import Application
     from evalstore.store import Store
-    from evalstore.values import CaseFile
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.reader import Reading
 

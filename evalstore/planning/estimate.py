@@ -6,19 +6,19 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from evalstore.planning.cells import limit_of
+from evalstore.core.values import Usage
+from evalstore.planning.cells.cells import limit_of
 from evalstore.planning.plan_price import BatchPrice
 from evalstore.planning.pricing import sum_usage
-from evalstore.values import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from evalstore.planning.cells import Cell
+    from evalstore.core.results import Session
+    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
-    from evalstore.planning.reason import Reason
-    from evalstore.results import Session
+    from evalstore.planning.reasons.reason import Reason
 
 _CHARACTERS = 4
 """Characters of a token, on average."""

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.files.normal_path import normal_path
-from evalstore.planning.ignored_variables import warn_before_opening
+from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.folder import WorkspaceFolder
-from evalstore.workspace.settings import find_root
+from evalstore.workspace.settings.settings import find_root
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -37,7 +37,7 @@ def open_project(
     With `keep`, it is an error if the versions that are read cannot be stored.
     """
     from evalstore.planning.project import Project
-    from evalstore.planning.version_buffer import VersionBuffer
+    from evalstore.planning.reasons.version_buffer import VersionBuffer
     from evalstore.workspace.reader import read_workspace
 
     workspace = workspace or open_workspace(location)
@@ -104,7 +104,7 @@ def _open(
 
 
 def _find_remote_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
-    from evalstore.sharing.known_runs import find_known_runs
+    from evalstore.remotes.known_runs import find_known_runs
 
     return find_known_runs(workspace, remote)
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Mapping
     from pathlib import Path
 
-    from evalstore.runs import Run
-    from evalstore.values import Json
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Json
 
 FailOn = Literal["failure", "regression", "undecided", "error", "none"]
 LaunchedBy = Literal["processes", "dask"]

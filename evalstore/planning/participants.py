@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
-from evalstore.clock import today
-from evalstore.errors import EvalstoreError
+from evalstore.checks.judging.reply_parser import model_that_judges
+from evalstore.core import hashing
+from evalstore.core.clock import today
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import RECORDED, Evaluator, ModelVersion
 from evalstore.files.fields import suggest
-from evalstore.judging.reply_parser import model_that_judges
-from evalstore.planning.cells import Candidate, Judge
+from evalstore.planning.cells.cells import Candidate, Judge
 from evalstore.planning.pricing import Price, find
-from evalstore.planning.unknown_names import no_such_model
+from evalstore.planning.reasons.unknown_names import no_such_model
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.usage import reports_cost
-from evalstore.values import RECORDED, Evaluator, ModelVersion
 from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.model_files import Model, ProviderFile, bare_model
-from evalstore.workspace.settings import Participant, Settings
+from evalstore.workspace.settings.settings import Participant, Settings
 
 if TYPE_CHECKING:
     from evalstore.planning.options import SelectionOptions

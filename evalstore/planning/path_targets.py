@@ -9,18 +9,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.files.fields import suggest, suggest_file
-from evalstore.planning.row_labels import label_matcher
+from evalstore.planning.cells.row_labels import label_matcher
 from evalstore.planning.selection import Target
-from evalstore.store.case_files import StoredCases
+from evalstore.store.trees.case_files import StoredCases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from evalstore.core.values import CaseFile
     from evalstore.planning.options import Location
-    from evalstore.values import CaseFile
     from evalstore.workspace.folder import WorkspaceFolder
 
 

@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from evalstore import hashing
-from evalstore.judging.aggregation import wants_models
+from evalstore.checks.judging.aggregation import wants_models
+from evalstore.core import hashing
+from evalstore.core.results import Sample, Vote
+from evalstore.core.values import Evaluator, Question, Verdict
 from evalstore.planning.age_limit import EVER, AgeLimit
-from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
-from evalstore.planning.earlier_batches import EarlierWork
-from evalstore.planning.settled_parts import SettledParts
-from evalstore.results import Sample, Vote
-from evalstore.values import Evaluator, Question, Verdict
+from evalstore.planning.cells.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
+from evalstore.planning.cells.earlier_batches import EarlierWork
+from evalstore.planning.cells.settled_parts import SettledParts
 
 CHECKS = hashing.evaluator_id(Evaluator(checks=True))
 """The id of the evaluator that stands for the checks."""

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
-from evalstore.planning import failed_work, history_filters, unknown_names
+from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
+from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.planning.carried_votes import carry_over
-from evalstore.planning.cell_batches import (
+from evalstore.planning.cells import failed_work
+from evalstore.planning.cells.cell_batches import (
     FEW,
     StreamedCells,
     Summary,
     summarise_cells,
     take_first_alike,
 )
-from evalstore.planning.cell_layout import CellLayout
-from evalstore.planning.cells import (
+from evalstore.planning.cells.cell_layout import CellLayout
+from evalstore.planning.cells.cells import (
     AlikeCases,
     Candidate,
     Cell,
@@ -31,18 +32,18 @@ from evalstore.planning.cells import (
     place_cases,
     take_first,
 )
-from evalstore.planning.earlier_batches import EarlierWork
-from evalstore.planning.failed_cells import find_failed
-from evalstore.planning.named_rows import NamedRows
+from evalstore.planning.cells.earlier_batches import EarlierWork
+from evalstore.planning.cells.failed_cells import find_failed
+from evalstore.planning.cells.named_rows import NamedRows
+from evalstore.planning.cells.settled_parts import SettledParts
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import files_of
+from evalstore.planning.reasons import history_filters, unknown_names
 from evalstore.planning.selection import Selection, Subset
-from evalstore.planning.settled_parts import SettledParts
-from evalstore.values import RECORDED, Case, CaseFile, Verdict
 
 if TYPE_CHECKING:
     from evalstore.planning.age_limit import AgeLimit
-    from evalstore.planning.earlier_batches import EarlierBatches
+    from evalstore.planning.cells.earlier_batches import EarlierBatches
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.core.results import Cost, Evaluation
+from evalstore.core.values import Json, Reply, Usage
 from evalstore.providers.base_urls import is_local
 from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED
 from evalstore.providers.price_table import find_price
-from evalstore.results import Cost, Evaluation
-from evalstore.values import Json, Reply, Usage
 
 if TYPE_CHECKING:
     from evalstore.workspace.model_files import Currency, Model

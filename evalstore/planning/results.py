@@ -8,20 +8,25 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore import hashing
-from evalstore.judging.aggregation import JudgedSession, combine_votes, judge_session, wants_models
+from evalstore.checks.judging.aggregation import (
+    JudgedSession,
+    combine_votes,
+    judge_session,
+    wants_models,
+)
+from evalstore.core import hashing
+from evalstore.core.results import Result, Sample, Vote
+from evalstore.core.values import Json, Verdict
 from evalstore.planning.carried_votes import without_unneeded
 from evalstore.planning.plan import CHECKS, Plan, counted_votes, is_checked
-from evalstore.results import Result, Sample, Vote
-from evalstore.store.case_chunks import ResultBuilder, collect, is_tree
 from evalstore.store.results import conversations_of, describe_cell
-from evalstore.values import Json, Verdict
+from evalstore.store.trees.case_chunks import ResultBuilder, collect, is_tree
 
 if TYPE_CHECKING:
-    from evalstore.planning.cells import Cell
-    from evalstore.planning.settled_parts import SettledParts
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.cells.settled_parts import SettledParts
     from evalstore.store import Store
-    from evalstore.store.case_chunks import Load
+    from evalstore.store.trees.case_chunks import Load
     from evalstore.workspace.reader import Reading
 
 

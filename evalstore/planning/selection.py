@@ -10,10 +10,10 @@ from functools import lru_cache
 from itertools import compress, repeat
 from typing import Protocol
 
-from evalstore import hashing
-from evalstore.canonical_json import canonical_json
-from evalstore.errors import EvalstoreError
-from evalstore.values import Case
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Case
 from evalstore.workspace.digest_set import find_smallest
 
 _MOST_WORDS = 200

@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.core.values import Json, Reply, Request
 from evalstore.files.json_document import parse_json
-from evalstore.processes.application import PYTHON
-from evalstore.processes.application_calls import ApplicationCalls, ApplicationError
+from evalstore.files.processes.application import PYTHON
+from evalstore.files.processes.application_calls import ApplicationCalls, ApplicationError
 from evalstore.providers.answer_size import MAX_ANSWER
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply, dump, encode_request, redact
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, find_secrets, forms_of_secrets
-from evalstore.values import Json, Reply, Request
 
 if TYPE_CHECKING:
-    from evalstore.processes.application import Application
+    from evalstore.files.processes.application import Application
 
 _KEYS = (
     *("text", "content", "tool_calls", "usage", "cost"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from evalstore.values import Reply, Request
+from evalstore.core.values import Reply, Request
 
 RETRY_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 529})
 STOP_STATUS = frozenset({401, 402, 403, 404})

@@ -12,12 +12,8 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from evalstore.display import storable
-from evalstore.files.media_types import ADDRESS
-from evalstore.providers.base import FILTERED, ProviderError
-from evalstore.providers.errors import WITHHELD, clean, require_finished
-from evalstore.providers.usage import read_usage
-from evalstore.values import (
+from evalstore.core.display import storable
+from evalstore.core.values import (
     FilePart,
     Json,
     OutgoingMessage,
@@ -27,6 +23,10 @@ from evalstore.values import (
     ToolCall,
     ToolVersion,
 )
+from evalstore.files.media_types import ADDRESS
+from evalstore.providers.base import FILTERED, ProviderError
+from evalstore.providers.errors import WITHHELD, clean, require_finished
+from evalstore.providers.usage import read_usage
 
 AUDIO_FORMATS = {
     "audio/wav": "wav",

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from evalstore.core.values import Json
 from evalstore.providers.base import (
     FAILED_FINISH,
     FILTERED,
@@ -22,7 +23,6 @@ from evalstore.providers.base import (
     ProviderError,
 )
 from evalstore.providers.rate_limits import find_retry_after, find_told_wait, find_wait
-from evalstore.values import Json
 
 _SHORTEST_SECRET = 8
 """The fewest characters of a secret; a shorter text may be any word."""

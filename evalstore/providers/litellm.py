@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any
 
+from evalstore.core.values import Json, Reply, Request
 from evalstore.providers.answer_size import AnswerContent
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import (
@@ -44,7 +45,6 @@ from evalstore.providers.errors import (
     unreadable,
 )
 from evalstore.providers.rate_limits import find_wait
-from evalstore.values import Json, Reply, Request
 
 SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import fetches a price table

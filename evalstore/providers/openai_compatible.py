@@ -13,7 +13,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json, Reply, Request
 from evalstore.providers.answer_size import AnswerContent
 from evalstore.providers.base import ProviderError
 from evalstore.providers.base_urls import edit_path, host_of, is_loopback
@@ -36,7 +37,6 @@ from evalstore.providers.errors import (
 )
 from evalstore.providers.rate_limits import find_wait
 from evalstore.providers.usage import read_cost, reports_cost
-from evalstore.values import Json, Reply, Request
 
 
 class HttpAnswer(NamedTuple):

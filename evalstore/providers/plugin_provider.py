@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from evalstore.core.values import Reply, Request, Text
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, find_secrets
 from evalstore.providers.plugins import plugged_in
-from evalstore.values import Reply, Request, Text
 
 
 class PluggedProvider:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from evalstore.values import Json
+from evalstore.core.values import Json
 
 LONGEST = 15.0
 """Seconds. Providers differ in whether `reset` is the time of the next call or of all calls."""

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from evalstore.errors import NotRunError
-from evalstore.processes.limited_calls import LimitReached
-from evalstore.processes.pattern_complexity import is_cheap_pattern
-from evalstore.processes.patterns import has_match, pattern_problem
+from evalstore.core.errors import NotRunError
+from evalstore.core.values import Json, OutgoingMessage, ToolCall, Usage
+from evalstore.files.processes.limited_calls import LimitReached
+from evalstore.files.processes.pattern_complexity import is_cheap_pattern
+from evalstore.files.processes.patterns import has_match, pattern_problem
 from evalstore.providers.base import ProviderError
 from evalstore.providers.errors import status_error
-from evalstore.values import Json, OutgoingMessage, ToolCall, Usage
 
 _WHEN_FLAGS = frozenset({"dotAll", "multiline"})
 _SHOWN = 60

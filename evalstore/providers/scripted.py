@@ -12,7 +12,8 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Usage
 from evalstore.providers.base import ProviderError
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, require_finished
@@ -24,7 +25,6 @@ from evalstore.providers.script import (
     check_responses,
     read_entry,
 )
-from evalstore.values import Json, OutgoingMessage, Reply, Request, Usage
 
 __all__ = ["ScriptedProvider", "check_responses"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from evalstore.core.values import Json, Usage
 from evalstore.providers.base_urls import host_of
-from evalstore.values import Json, Usage
 
 _MOST_TOKENS = 10**9
 _MOST_COST = 1e6

@@ -14,15 +14,15 @@ from functools import cache
 from math import isfinite
 from typing import Any, TypeVar
 
-from evalstore.canonical_json import canonical_json
-from evalstore.errors import ExcessiveError, NewerError, StoreError
-from evalstore.hashing import hash_content
-from evalstore.store.case_chunks import find_excess
-from evalstore.store.content_schemas import SHAPES, make_validator
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import ExcessiveError, NewerError, StoreError
+from evalstore.core.hashing import hash_content
+from evalstore.core.values import WORDS, Json, Word
 from evalstore.store.ids import as_digits
-from evalstore.store.newer_contents import find_unknown, find_unknown_form
-from evalstore.store.table_columns import EVENTS, VERSIONS
-from evalstore.values import WORDS, Json, Word
+from evalstore.store.schema.content_schemas import SHAPES, make_validator
+from evalstore.store.schema.newer_contents import find_unknown, find_unknown_form
+from evalstore.store.schema.table_columns import EVENTS, VERSIONS
+from evalstore.store.trees.case_chunks import find_excess
 
 HINT = "'evalstore fsck' lists what is wrong; restore a copy of the store"
 _DEEPEST = 400

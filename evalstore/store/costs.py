@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from evalstore.results import Vote
+from evalstore.core.results import Vote
+from evalstore.core.values import Usage
 from evalstore.store.contents import (
     as_time,
     as_word,
@@ -16,8 +17,7 @@ from evalstore.store.contents import (
 from evalstore.store.database import Database, select_each
 from evalstore.store.driver import Connection, Dialect
 from evalstore.store.ids import as_digits
-from evalstore.store.table_columns import EVENTS
-from evalstore.values import Usage
+from evalstore.store.schema.table_columns import EVENTS
 
 _NEWEST = 1_000
 """The sessions, or judgements, from which their usual tokens and costs are measured."""

@@ -9,15 +9,15 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from evalstore.errors import StoreError, StoreUnreachableError
+from evalstore.core.errors import StoreError, StoreUnreachableError
 from evalstore.store.driver import Connection, Driver
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
 from evalstore.store.question import refuse_other_than_queries
 from evalstore.store.rows.writer import has_rows, write_rows
-from evalstore.store.schema_objects import UnexpectedObject
+from evalstore.store.schema.schema_objects import UnexpectedObject
+from evalstore.store.schema.table_columns import TableColumns
 from evalstore.store.sqlite.driver import SQLiteDriver
-from evalstore.store.table_columns import TableColumns
 
 if TYPE_CHECKING:
     from evalstore.store.question import QueryRows

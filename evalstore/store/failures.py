@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from evalstore import hashing
-from evalstore.deserialize import restore_failure
-from evalstore.results import Failure
+from evalstore.core import hashing
+from evalstore.core.deserialize import restore_failure
+from evalstore.core.results import Failure
 from evalstore.store.contents import as_time, decode_content
 from evalstore.store.database import NO_LIMIT, Database, select_each
 from evalstore.store.ids import as_digits

@@ -7,20 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from evalstore import hashing
-from evalstore.errors import StoreError, StoreUnreachableError
-from evalstore.runs import Run, restore_run
-from evalstore.store.case_chunks import find_excess
+from evalstore.core import hashing
+from evalstore.core.errors import StoreError, StoreUnreachableError
+from evalstore.core.runs import Run, restore_run
+from evalstore.core.values import FileVersion
 from evalstore.store.contents import is_of_kind
 from evalstore.store.database import again_when_lost, chunks
-from evalstore.store.derived_columns import derive_columns
 from evalstore.store.driver import Connection
 from evalstore.store.ids import all_as_bytes
-from evalstore.store.newer_contents import find_unknown, find_unknown_form
 from evalstore.store.references import iterate_references
 from evalstore.store.rows.check import find_wrong_rows, rewrite_rows
-from evalstore.store.store import Store
-from evalstore.store.table_columns import (
+from evalstore.store.schema.derived_columns import derive_columns
+from evalstore.store.schema.newer_contents import find_unknown, find_unknown_form
+from evalstore.store.schema.table_columns import (
     EVENTS,
     RUN_SHARES,
     RUNNER_ACCOUNTS,
@@ -28,8 +27,9 @@ from evalstore.store.table_columns import (
     SHARED_RUNS,
     VERSIONS,
 )
-from evalstore.store.tree_sizes import count_cases, find_excessive
-from evalstore.values import FileVersion
+from evalstore.store.store import Store
+from evalstore.store.trees.case_chunks import find_excess
+from evalstore.store.trees.tree_sizes import count_cases, find_excessive
 
 _REMOVABLE = {
     kind: {**VERSIONS, **EVENTS}[kind]

@@ -10,7 +10,7 @@ from evalstore.store.contents import decode_content
 from evalstore.store.database import Database, select_each
 from evalstore.store.driver import Extent
 from evalstore.store.ids import as_digits
-from evalstore.store.table_columns import EVALUATIONS, SESSIONS
+from evalstore.store.schema.table_columns import EVALUATIONS, SESSIONS
 
 
 class GrowthQueries(Database):

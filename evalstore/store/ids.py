@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 
 _ID_BYTES = 16
 JOINED_IDS = "count(*), CAST(group_concat(id, '') AS BLOB)"

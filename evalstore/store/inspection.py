@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.store.migrations import HEAD, KNOWN
+from evalstore.store.schema.migrations import HEAD, KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

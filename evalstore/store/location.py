@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 
 _URL = re.compile(
     r"\W*(?:[a-z][a-z0-9+.-]*://|postgres(?:ql)?(?:\+\w+)?(?::|//))|.*\bpassword\s*=",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 
 _QUERIES = ("select", "with", "values")
 _HINT = "'evalstore sql' without a query lists the views and their columns"

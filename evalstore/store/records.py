@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from evalstore import hashing
-from evalstore.runs import restore_run
+from evalstore.core import hashing
+from evalstore.core.runs import restore_run
+from evalstore.core.values import FileVersion, Json
 from evalstore.store.contents import (
     as_blob,
     as_time,
@@ -20,12 +21,18 @@ from evalstore.store.contents import (
     verify,
 )
 from evalstore.store.database import Database, append, select_each
-from evalstore.store.derived_columns import derive_columns
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits, as_id, as_joined, hash_joined
 from evalstore.store.references import iterate_references
-from evalstore.store.table_columns import EVALUATIONS, EVENTS, FAILURES, RUNS, TABLES, VERSIONS
-from evalstore.values import FileVersion, Json
+from evalstore.store.schema.derived_columns import derive_columns
+from evalstore.store.schema.table_columns import (
+    EVALUATIONS,
+    EVENTS,
+    FAILURES,
+    RUNS,
+    TABLES,
+    VERSIONS,
+)
 
 ID_BYTES = 16
 _ID = re.compile("[0-9a-f]{32}")

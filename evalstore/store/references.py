@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evalstore import hashing
-from evalstore.values import Json
+from evalstore.core import hashing
+from evalstore.core.values import Json
 
 OF_SESSIONS = ("test", "prompt", "model", "schema")
 """The fields of a session in which it refers to one row."""

@@ -12,19 +12,19 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.deserialize import MODELS, Shared, share_tuples
-from evalstore.results import Result
-from evalstore.store.case_files import long_parts_of
+from evalstore.core.deserialize import MODELS, Shared, share_tuples
+from evalstore.core.results import Result
+from evalstore.core.values import VERDICTS, Case, Json, Verdict
 from evalstore.store.contents import damaged
 from evalstore.store.ids import as_digits, split_ids
-from evalstore.store.path_trees import find_entry, read_tree
-from evalstore.store.row_queries import WORDS
-from evalstore.values import VERDICTS, Case, Json, Verdict
+from evalstore.store.rows.row_queries import WORDS
+from evalstore.store.trees.case_files import long_parts_of
+from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
-    from evalstore.runs import Run
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Json
     from evalstore.store import Store
-    from evalstore.values import Json
 
 _FILES_AT_ONCE = 50
 

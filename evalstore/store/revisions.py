@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evalstore.display import plural, short
-from evalstore.errors import NotARevisionError, RevisionError
-from evalstore.runs import Run
+from evalstore.core.display import plural, short
+from evalstore.core.errors import NotARevisionError, RevisionError
+from evalstore.core.runs import Run
 from evalstore.store.ids import as_bytes
 from evalstore.store.store import Store
 

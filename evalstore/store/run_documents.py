@@ -12,9 +12,9 @@ from math import isfinite
 from typing import Any
 
 from evalstore import __version__
-from evalstore.display import safe
-from evalstore.errors import NewerError, StoreError
-from evalstore.values import Json
+from evalstore.core.display import safe
+from evalstore.core.errors import NewerError, StoreError
+from evalstore.core.values import Json
 
 FORMAT = 1
 """The format of descriptions. Increase this number when they change."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
-from evalstore.runs import RunSources, describe_sources, restore_sources
+from evalstore.core import hashing
+from evalstore.core.runs import RunSources, describe_sources, restore_sources
 
 if TYPE_CHECKING:
-    from evalstore.runs import Run
+    from evalstore.core.runs import Run
     from evalstore.store import Store
 
 _KEPT = 8

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from evalstore.store.results import case_of, restore_cell
 
 if TYPE_CHECKING:
-    from evalstore.results import Result
+    from evalstore.core.results import Result
     from evalstore.store import Store
-    from evalstore.store.row_queries import ResultLeaf
+    from evalstore.store.rows.row_queries import ResultLeaf
 
 _ID = re.compile("[0-9a-f]{32}")
 

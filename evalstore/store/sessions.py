@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evalstore import deserialize, hashing
-from evalstore.results import (
+from evalstore.core import deserialize, hashing
+from evalstore.core.results import (
     ComparedSession,
     Evaluation,
     Failure,
@@ -15,6 +15,7 @@ from evalstore.results import (
     ShownTurn,
     Vote,
 )
+from evalstore.core.values import Json, ToolCall
 from evalstore.store.contents import (
     as_count,
     as_time,
@@ -29,11 +30,10 @@ from evalstore.store.database import append, select_each
 from evalstore.store.driver import Connection
 from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
-from evalstore.store.leases import delete_leases, take_leases
-from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
-from evalstore.store.taken_work import delete_work, write_counts
-from evalstore.store.tree_nodes import NodeQueries
-from evalstore.values import Json, ToolCall
+from evalstore.store.schema.table_columns import EVALUATIONS, FAILURES, SESSIONS
+from evalstore.store.trees.tree_nodes import NodeQueries
+from evalstore.store.work.leases import delete_leases, take_leases
+from evalstore.store.work.taken_work import delete_work, write_counts
 
 
 class Label(NamedTuple):

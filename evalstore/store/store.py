@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from evalstore.core.values import Json
 from evalstore.store.contents import decode_content, decode_row, missing
 from evalstore.store.costs import CostQueries
 from evalstore.store.failures import FailureQueries
 from evalstore.store.growth import GrowthQueries
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.records import RecordQueries
-from evalstore.store.row_queries import RowQueries
+from evalstore.store.rows.row_queries import RowQueries
 from evalstore.store.runs import RunQueries
+from evalstore.store.schema.table_columns import EVENTS, FAILURES, SESSIONS, TABLES, VERSIONS
 from evalstore.store.sessions import SessionQueries
-from evalstore.store.shared_runs import SharedRunQueries
-from evalstore.store.table_columns import EVENTS, FAILURES, SESSIONS, TABLES, VERSIONS
 from evalstore.store.versions import VersionQueries
-from evalstore.values import Json
+from evalstore.store.work.shared_runs import SharedRunQueries
 
 
 class Stored(NamedTuple):

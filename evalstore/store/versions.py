@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evalstore import hashing
-from evalstore.canonical_json import canonical_json
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.values import FileVersion, Json
 from evalstore.store.contents import as_blob, decode_content, decode_row, missing
 from evalstore.store.database import ensure, select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.table_columns import FILES, VERSIONS, TableColumns
-from evalstore.store.tree_nodes import NodeQueries
-from evalstore.values import FileVersion, Json
+from evalstore.store.schema.table_columns import FILES, VERSIONS, TableColumns
+from evalstore.store.trees.tree_nodes import NodeQueries
 
 
 class VersionQueries(NodeQueries):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import local
 from typing import NamedTuple
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 
 GoOn = Callable[[], bool]
 """Returns whether somebody still waits for what is read."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from evalstore.errors import EvalstoreError, FileProblem, OutsideError
+from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError
 from evalstore.files.access import Boundary, OutsideProblem
 from evalstore.files.user_lists import default_place, read_user_list, write_list
 

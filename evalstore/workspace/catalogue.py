@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import FileProblem, Problem
+from evalstore.core.errors import FileProblem, Problem
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.fields import is_json
 from evalstore.files.yaml12 import read_yaml
 from evalstore.workspace import model_files
-from evalstore.workspace.application_fields import Programs
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.index import Index
+from evalstore.workspace.settings.application_fields import Programs
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder

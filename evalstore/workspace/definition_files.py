@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.errors import FileProblem, Problem
+from evalstore.core.errors import FileProblem, Problem
+from evalstore.core.values import DEFAULT_PROMPT, FileVersion
 from evalstore.files.access import normalise
-from evalstore.processes.limited_calls import limited_together
-from evalstore.values import DEFAULT_PROMPT, FileVersion
+from evalstore.files.processes.limited_calls import limited_together
 from evalstore.workspace.catalogue import claim_id, read_texts
 from evalstore.workspace.definitions import read_schema, read_tool
 from evalstore.workspace.file_ids import default_id

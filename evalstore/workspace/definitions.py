@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore import hashing
 from evalstore.checks.types.json import schema_problem
-from evalstore.errors import FileProblem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, ToolVersion
 from evalstore.files.fields import Fields, is_json
 from evalstore.files.json_document import read_json
 from evalstore.files.yaml12 import read_yaml
-from evalstore.values import Json, ToolVersion
 
 if TYPE_CHECKING:
     from evalstore.workspace.index import Index

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
-from evalstore.errors import FileProblem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import FileVersion
 from evalstore.files import media_types
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import read_dataset, resolve_path
-from evalstore.values import FileVersion
 from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
 from evalstore.workspace.private_files import PrivateFiles, is_private_name
 

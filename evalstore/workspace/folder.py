@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evalstore.errors import EvalstoreError, FileProblem, OutsideError, WorkspaceError
+from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError, WorkspaceError
 from evalstore.files.access import LARGEST_TEXT, normalise, read_file
 from evalstore.files.fields import suggest_beside
 from evalstore.files.yaml12 import read_yaml
@@ -15,8 +15,8 @@ from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, rea
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
 from evalstore.workspace.index import Stamp, walk
 from evalstore.workspace.private_files import PrivateFiles
-from evalstore.workspace.settings import FILE, Settings
-from evalstore.workspace.settings_reader import read_settings
+from evalstore.workspace.settings.settings import FILE, Settings
+from evalstore.workspace.settings.settings_reader import read_settings
 
 _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
 """The stamp of a link to a place outside of the workspace; no regular file has it."""

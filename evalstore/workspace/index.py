@@ -15,7 +15,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
-from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_CACHE
 from evalstore.files.atomic_write import write_whole
 
@@ -202,6 +202,19 @@ def walk(
 
 Seen = tuple[str, int, int, int, int]
 """A name and the stamp of its file; all zero when it cannot be accessed."""
+
+
+def see(name: str) -> Seen:
+    """Return a path with its stamp; all zero when it does not exist."""
+    try:
+        return (name, *file_stamp(os.stat(name)))  # noqa: PTH116
+    except (OSError, ValueError):
+        return (name, 0, 0, 0, 0)
+
+
+def see_mentioned(name: str) -> Seen:
+    """Return the target of a path, with its stamp."""
+    return see(os.path.realpath(name))
 
 
 def scan_files(

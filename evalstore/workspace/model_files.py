@@ -11,14 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import RECORDED, Json, ModelVersion
 from evalstore.files.fields import Fields, suggest
+from evalstore.files.processes.application import APPLICATIONS, Application
 from evalstore.files.yaml12 import read_yaml
-from evalstore.processes.application import APPLICATIONS, Application
-from evalstore.values import RECORDED, Json, ModelVersion
-from evalstore.workspace import application_fields
-from evalstore.workspace.key_fields import SERVICES, USUAL_KEYS, check_base_url, read_key_variable
-from evalstore.workspace.model_options import OPTIONS, check_options, check_unique_properties
+from evalstore.workspace.settings import application_fields
+from evalstore.workspace.settings.key_fields import (
+    SERVICES,
+    USUAL_KEYS,
+    check_base_url,
+    read_key_variable,
+)
+from evalstore.workspace.settings.model_options import (
+    OPTIONS,
+    check_options,
+    check_unique_properties,
+)
 
 Part = Literal["candidate", "evaluator"]
 

@@ -10,23 +10,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore import hashing
 from evalstore.checks.registry import is_installed
-from evalstore.errors import FileProblem, Problem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem, Problem
+from evalstore.core.values import CaseFile, FileVersion
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.datasets import DatasetSpec
 from evalstore.files.fields import suggest
+from evalstore.files.processes.limited_calls import limited_together
 from evalstore.files.yaml12 import split_frontmatter
-from evalstore.processes.limited_calls import limited_together
-from evalstore.store.case_chunks import build_case_tree, collect
-from evalstore.values import CaseFile, FileVersion
+from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.workspace import model_files
 from evalstore.workspace.catalogue import is_known_kind, read_catalogue
 from evalstore.workspace.definition_files import read_definition_files
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
-from evalstore.workspace.model_suggestions import suggest_model
+from evalstore.workspace.settings.model_suggestions import suggest_model
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
 from evalstore.workspace.testfiles.parser import read_test

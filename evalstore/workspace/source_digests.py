@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from evalstore import hashing
+from evalstore.core import hashing
+from evalstore.core.runs import SOURCE_TEST, RunSources
 from evalstore.files.datasets import DatasetSpec, resolve_path
-from evalstore.runs import SOURCE_TEST, RunSources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 from evalstore.files.user_lists import default_place, read_user_list, write_list
 from evalstore.providers.base_urls import covers, normalise_host
 

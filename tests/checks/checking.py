@@ -5,7 +5,7 @@ from __future__ import annotations
 from evalstore.checks import CheckInput, read_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import judge_by_checks
-from evalstore.values import Json, Reply
+from evalstore.core.values import Json, Reply
 
 
 def judged(check: Json, answer: str | None, **facts: Json) -> tuple[str, str]:

@@ -10,8 +10,8 @@ import pytest
 
 from evalstore.checks import answer_binding
 from evalstore.checks.answer_binding import HeldConversation, bind_answers
-from evalstore.errors import FileProblem
-from evalstore.values import Reply, ToolCall
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Reply, ToolCall
 from tests.builders import expanded, instructions_of, test_file
 
 

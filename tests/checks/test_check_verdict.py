@@ -10,7 +10,7 @@ from evalstore.checks import read_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import BLOCK
 from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks, schemas_of
-from evalstore.values import Json, Reply
+from evalstore.core.values import Json, Reply
 
 
 def judged(checks: list[Json], *answers: str) -> ChecksVerdict:

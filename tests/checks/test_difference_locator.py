@@ -13,7 +13,7 @@ from evalstore.checks.check_verdict import judge_by_checks
 from evalstore.checks.difference_locator import flat_checks, locate_difference
 from evalstore.checks.registry import known_kinds
 from evalstore.checks.text_differences import AnswerDifference
-from evalstore.values import Json, Reply, ToolCall
+from evalstore.core.values import Json, Reply, ToolCall
 
 LONG = "You owe us 20 euros.\nPlease pay at the counter."
 FEE = "is 10.00 euros"

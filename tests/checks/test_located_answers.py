@@ -16,7 +16,7 @@ from evalstore.checks.difference_locator import find_differing_answer, locate_di
 from evalstore.checks.joint_differences import JOINT_LOCATORS
 from evalstore.checks.registry import known_kinds
 from evalstore.checks.text_differences import AnswerDifference
-from evalstore.values import Json, Reply, ToolCall, Usage
+from evalstore.core.values import Json, Reply, ToolCall, Usage
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 2}}}
 CALL = {"name": "book", "arguments": {"days": 2}}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.checks import registry
-from evalstore.values import Json
+from evalstore.core.values import Json
 from evalstore.workspace.reader import read_workspace
 from tests.builders import expanded, test_file, workspace_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evalstore.checks.parser import read_check
-from evalstore.errors import FileProblem
-from evalstore.values import Json
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 
 
 @pytest.mark.parametrize(

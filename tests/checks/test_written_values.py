@@ -10,8 +10,8 @@ from evalstore.checks import read_check
 from evalstore.checks.base import CheckInput
 from evalstore.checks.json_values import ANYWHERE, NotJsonError, parse_answer
 from evalstore.checks.types.number import last_number
+from evalstore.core.values import Json, Reply
 from evalstore.files.markdown import scan_lines
-from evalstore.values import Json, Reply
 from evalstore.workspace.testfiles.check_block import take_block
 from tests.checks.checking import verdict
 

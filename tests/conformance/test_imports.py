@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.values import Reply, ToolCall
-from tests.importers.importing import imported, lines
+from evalstore.core.values import Reply, ToolCall
+from tests.exchange.importers.importing import imported, lines
 
 FACTS = json.loads(Path(__file__).with_name("imports.json").read_text("utf-8"))
 PACKAGES = {"bleu": "sacrebleu", "rouge": "rouge_score"}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.errors import FileProblem
-from evalstore.judging.reply_formats import form_of
-from evalstore.judging.reply_parser import Unreadable
-from evalstore.values import Reply
+from evalstore.checks.judging.reply_formats import form_of
+from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Reply
 from tests import endpoint, judge_workspaces
 
 FACTS = json.loads(Path(__file__).with_name("judges.json").read_text("utf-8"))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from evalstore.importers.langbite.requirements import read_scenario
+from evalstore.exchange.importers.langbite.requirements import read_scenario
 from tests.builders import expanded, shown
-from tests.importers.judged import expansion, verdict
-from tests.importers.langbite.library import (
+from tests.exchange.importers.judged import expansion, verdict
+from tests.exchange.importers.langbite.library import (
     imported,
     model,
     prompt,
@@ -20,7 +20,7 @@ from tests.importers.langbite.library import (
     table,
     test_files,
 )
-from tests.importers.running import imported_and_run, verdicts_of
+from tests.exchange.importers.running import imported_and_run, verdicts_of
 
 FACTS = json.loads(Path(__file__).with_name("langbite.json").read_text("utf-8"))
 Case = dict[str, Any]

@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 
-from evalstore.importers.errors import NotTakenError
-from evalstore.importers.lve.format_strings import fill, names_of, parse, template
-from evalstore.importers.lve.instances import model_arguments, read_instance, split_arguments
-from evalstore.importers.lve.prompts import LveTurn, read_prompt_file, read_prompt_list, turn_names
-from tests.importers import judged
-from tests.importers.judged import content, expansion, only, verdict
-from tests.importers.lve.repository import (
+from evalstore.exchange.importers.errors import NotTakenError
+from evalstore.exchange.importers.lve.format_strings import fill, names_of, parse, template
+from evalstore.exchange.importers.lve.instances import (
+    model_arguments,
+    read_instance,
+    split_arguments,
+)
+from evalstore.exchange.importers.lve.prompts import (
+    LveTurn,
+    read_prompt_file,
+    read_prompt_list,
+    turn_names,
+)
+from tests.exchange.importers import judged
+from tests.exchange.importers.judged import content, expansion, only, verdict
+from tests.exchange.importers.lve.repository import (
     definition,
     filled,
     imported,
@@ -22,7 +31,7 @@ from tests.importers.lve.repository import (
     reasons,
     texts,
 )
-from tests.importers.running import imported_and_run, needs_python, verdicts_of
+from tests.exchange.importers.running import imported_and_run, needs_python, verdicts_of
 
 FACTS = json.loads(Path(__file__).with_name("lve.json").read_text("utf-8"))
 Case = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.processes.pool import Code, CodeError, Workers
+from evalstore.files.processes.pool import Code, CodeError, Workers
 
 FACTS = json.loads(Path(__file__).with_name("lve_checkers.json").read_text("utf-8"))
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from evalstore.checks import CheckInput, read_check, run_check
-from evalstore.errors import FileProblem
-from evalstore.values import Reply, ToolCall
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Reply, ToolCall
 
 FACTS = json.loads(Path(__file__).with_name("structured.json").read_text("utf-8"))
 

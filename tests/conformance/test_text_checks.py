@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.checks import read_check
 from evalstore.checks.normalization import preparer
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from tests.checks.checking import score, verdict
 
 FACTS = json.loads(Path(__file__).with_name("text_checks.json").read_text("utf-8"))

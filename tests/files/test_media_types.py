@@ -4,7 +4,7 @@ import mimetypes
 
 import pytest
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.media_types import BY_SUFFIX, media_type
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.json_document import read_json
 from evalstore.files.yaml12 import WrittenScalar, read_yaml, split_frontmatter
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
+from evalstore.interfaces.cli.main import main
 from tests.builders import tree
 
 SETTINGS = "candidates: [one]\n"

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
+from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
 from evalstore.store.location import read_address
 from tests import postgresql_server as postgresql
 from tests.builders import tree
-from tests.cli.conftest import WEATHER_WORKSPACE
-from tests.cli.conftest import documents as documents
-from tests.cli.conftest import evalstore as evalstore
 from tests.hostile.commands import root as root
 from tests.hostile.commands import run as run
 from tests.hostile.databases import STORE
 from tests.hostile.forking import Case, Ended
+from tests.interfaces.cli.conftest import WEATHER_WORKSPACE
+from tests.interfaces.cli.conftest import documents as documents
+from tests.interfaces.cli.conftest import evalstore as evalstore
 
 ROOT = Path(__file__).parents[2]
 

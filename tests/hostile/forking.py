@@ -23,10 +23,10 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 import evalstore
 from evalstore.__main__ import run
-from evalstore.cli.main import commands
-from evalstore.cli.main import main as run_command
+from evalstore.interfaces.cli.main import commands
+from evalstore.interfaces.cli.main import main as run_command
 from tests.builders import tree
-from tests.cli.conftest import WEATHER_WORKSPACE
+from tests.interfaces.cli.conftest import WEATHER_WORKSPACE
 
 CLOSED = {"stdin closed": 0, "stdout closed": 1, "stderr closed": 2}
 FULL = {"stdout full": 1, "stderr full": 2}
@@ -183,7 +183,9 @@ def main() -> None:
     """Run all cases, one after the other."""
     commands()
     for module in pkgutil.walk_packages(evalstore.__path__, "evalstore."):
-        if not module.name.endswith("__main__") and not module.name.startswith("evalstore.tui"):
+        if not module.name.endswith("__main__") and not module.name.startswith(
+            "evalstore.interfaces.tui"
+        ):
             importlib.import_module(module.name)  # once, not in each fork
     do_once()
     gc.collect()

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from evalstore.processes.application import COMMAND, PYTHON, Application
+from evalstore.core.values import OutgoingMessage, Reply, Request, Text
+from evalstore.files.processes.application import COMMAND, PYTHON, Application
 from evalstore.providers.applications import ApplicationProvider
 from evalstore.providers.base import ProviderError
-from evalstore.values import OutgoingMessage, Reply, Request, Text
 from tests.builders import tree
 
 REQUEST = Request("bot", (OutgoingMessage("user", (Text("Hi"),)),))

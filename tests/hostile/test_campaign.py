@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import endpoint
+from tests.exchange.importers.importing import imported
 from tests.hostile.campaign import oracles
 from tests.hostile.campaign.attacks import ATTACKS
 from tests.hostile.campaign.import_sources import SOURCES
@@ -17,7 +18,6 @@ from tests.hostile.campaign.processes import Ended, Launcher
 from tests.hostile.campaign.runner import Campaign, Finding, Result
 from tests.hostile.campaign.table import lines
 from tests.hostile.campaign.trial import Attack, Trial
-from tests.importers.importing import imported
 from tests.postgresql_server import PostgreSQLServer
 
 SEED = 20
@@ -132,9 +132,10 @@ def ended(**fields: object) -> Ended:
             {
                 "code": 70,
                 "stderr": "Traceback (most recent call last):\n"
-                '  File "/a/evalstore/judging/verdict_reply.py", line 3, in read\nValueError: no',
+                '  File "/a/evalstore/checks/judging/verdict_reply.py", line 3, in read\n'
+                "ValueError: no",
             },
-            "traceback: ValueError in evalstore/judging/verdict_reply.py:read",
+            "traceback: ValueError in evalstore/checks/judging/verdict_reply.py:read",
         ),
     ],
 )

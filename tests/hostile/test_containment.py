@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.access import Boundary, OutsideProblem
-from evalstore.operations import grep, status_cache
 from evalstore.planning.options import Location
+from evalstore.results.search import grep
+from evalstore.runs.status import status_cache
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.index import SUFFIXES, scan_files
 from tests.builders import Files, tree
+from tests.exchange.importers.langbite.library import prompt, table
+from tests.exchange.importers.lve.repository import instance
 from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
 from tests.hostile.databases import tables_with
-from tests.importers.langbite.library import prompt, table
-from tests.importers.lve.repository import instance
 
 SECRET = "the-secret-of-somebody-else"
 LINKED: dict[str, tuple[str, str]] = {
@@ -149,7 +150,9 @@ def test_a_link_that_appears_later_is_refused_though_nothing_else_changed(
 # --- the store
 
 
-@pytest.mark.one_database("the place of a file; `tests/cli/test_postgresql.py` has addresses")
+@pytest.mark.one_database(
+    "the place of a file; `tests/interfaces/cli/test_postgresql.py` has addresses"
+)
 @pytest.mark.parametrize("command", COMMANDS, ids="".join)
 @pytest.mark.parametrize("how", ["relative", "absolute", "folder", "file", "journal", "through"])
 def test_a_store_outside_is_refused_before_anything_is_made(

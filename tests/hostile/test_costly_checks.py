@@ -15,17 +15,17 @@ import pytest
 
 from evalstore.checks import CheckInput, limited_runner, read_check, run_check
 from evalstore.checks.complexity import is_cheap_check, is_cheap_schema
+from evalstore.checks.judging.reply_formats import form_of
+from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.checks.limited_runner import run_within_limits
-from evalstore.errors import FileProblem, NotRunError
+from evalstore.core.errors import FileProblem, NotRunError
+from evalstore.core.values import Json, Reply, ToolCall, Usage
 from evalstore.files import jinja_sandbox
 from evalstore.files.datasets.columns import DatasetColumns
-from evalstore.judging.reply_formats import form_of
-from evalstore.judging.reply_parser import Unreadable
-from evalstore.processes import limited_calls
-from evalstore.processes.pattern_complexity import is_cheap_pattern
-from evalstore.values import Json, Reply, ToolCall, Usage
+from evalstore.files.processes import limited_calls
+from evalstore.files.processes.pattern_complexity import is_cheap_pattern
 from tests.builders import tree
-from tests.cli.conftest import Evalstore
+from tests.interfaces.cli.conftest import Evalstore
 
 AAA = "a" * 40 + "!"
 EVIL = "^(a+)+$"
@@ -119,7 +119,7 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
     folder = asked_once(*COSTLY["pattern"])
     program = (
         "import os, signal, sys\n"
-        "from evalstore.processes import limited_calls\n"
+        "from evalstore.files.processes import limited_calls\n"
         "real = limited_calls.call\n"
         "def call(*given, **named):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import EvalstoreError
-from evalstore.workspace.env_files import LARGEST, parse_env_file, read_env_files
+from evalstore.core.errors import EvalstoreError
+from evalstore.workspace.settings.env_files import LARGEST, parse_env_file, read_env_files
 from tests.builders import tree
-from tests.cli.conftest import Evalstore
+from tests.interfaces.cli.conftest import Evalstore
 
 GOOD = "# keys\nexport A_KEY='one two'\n\nB_KEY=three # words\nC_KEY=\"a\\nb\"\nD_KEY=ä\n"
 VALUES = {"A_KEY": "one two", "B_KEY": "three", "C_KEY": "a\nb", "D_KEY": "ä"}

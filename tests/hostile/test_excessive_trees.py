@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.sharing.folder import FolderFiles
+from evalstore.interfaces.cli.main import main
+from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store.fsck import check_store
 from tests.builders import tree
-from tests.cli.conftest import WEATHER_WORKSPACE
 from tests.hostile.excessive_runs import FORMS, add_run
-from tests.sharing import stores
+from tests.interfaces.cli.conftest import WEATHER_WORKSPACE
+from tests.remotes import stores
 
 pytestmark = [
     pytest.mark.extended,

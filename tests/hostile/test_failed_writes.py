@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.errors import StoreError
-from evalstore.operations import run_plans
+from evalstore.core.errors import StoreError
+from evalstore.interfaces.cli.main import main
+from evalstore.runs import run_plans
 from evalstore.store.fsck import check_store
 from evalstore.store.sqlite.driver import SQLiteDriver
 from tests.builders import tree
-from tests.sharing import stores
+from tests.remotes import stores
 
 pytestmark = [
     pytest.mark.extended,

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import evalstore
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.exchange.importers import source_files
+from evalstore.exchange.importers.coerce import parse_json
 from evalstore.files.access import MIB, open_file, read_file
-from evalstore.importers import source_files
-from evalstore.importers.coerce import parse_json
 from tests.builders import tree
 from tests.hostile.commands import HELLO, Run
 

@@ -197,12 +197,12 @@ def test_a_program_in_the_background_ignores_it(workspace: Path) -> None:
 def test_in_the_midst_of_a_command_it_is_one_line(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from evalstore.cli.main import main
+    from evalstore.interfaces.cli.main import main
 
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evalstore.operations.check.check", interrupt)
+    monkeypatch.setattr("evalstore.runs.workspace_checks.check.check", interrupt)
     assert main(["check"]) == 130
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "interrupted\n")

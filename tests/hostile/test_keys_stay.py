@@ -11,19 +11,19 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.errors import EvalstoreError
-from evalstore.execution.key_access import (
+from evalstore.core.errors import EvalstoreError
+from evalstore.providers.litellm import find_refused_option
+from evalstore.runs.execution.key_access import (
     Environment,
     KeyAccess,
     KeyNotAllowedError,
     read_environment,
 )
-from evalstore.providers.litellm import find_refused_option
 from evalstore.workspace.model_files import ProviderFile, bare_model, read_provider
 from tests import endpoint
 from tests.builders import tree
-from tests.cli.conftest import Evalstore
-from tests.cli.test_documents import schema_of
+from tests.interfaces.cli.conftest import Evalstore
+from tests.interfaces.cli.test_documents import schema_of
 
 SECRET = "a-very-secret-value-of-the-user"
 OTHER = "the-workspace-brought-this-one"
@@ -155,7 +155,7 @@ def test_a_person_at_the_terminal_is_asked_once(
         asked.append(question)
         return True
 
-    monkeypatch.setattr("evalstore.cli.progress.TerminalProgress.agrees", agrees)
+    monkeypatch.setattr("evalstore.interfaces.cli.progress.TerminalProgress.agrees", agrees)
     assert evalstore("run").exit_code == 0
     (hostile / "tests/two.md").write_text("# 👤\n\nHi\n\n---\n\nExpect a greeting.\n")
     assert evalstore("run").exit_code == 0

@@ -15,18 +15,19 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.store import Store, migrations
+from evalstore.interfaces.cli.main import main
+from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.rows.views import VIEWS
-from evalstore.store.table_columns import COORDINATION
+from evalstore.store.schema import migrations
+from evalstore.store.schema.table_columns import COORDINATION
 from tests.builders import tree
+from tests.exchange.importers.ai_tester.test_project import PROJECT
 from tests.hostile.conftest import CALLS, Program
 from tests.hostile.databases import STORE, copy_store
 from tests.hostile.forking import Ended
-from tests.importers.ai_tester.test_project import PROJECT
 from tests.postgresql_server import PostgreSQLServer
 
 SCHEMA = re.compile(rb"schema=store_\d+")

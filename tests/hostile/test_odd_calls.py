@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.cli.main import commands, main
+from evalstore.interfaces.cli.main import commands, main
 from tests.hostile.conftest import CALLS
 
 DOCUMENTED = frozenset({0, 1, 2, 3, 4, 5, 6, 130})

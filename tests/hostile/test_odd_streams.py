@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import commands, main
+from evalstore.interfaces.cli.main import commands, main
 from tests.hostile import forking
 from tests.hostile.conftest import CALLS, Program
 

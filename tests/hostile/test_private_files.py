@@ -11,7 +11,7 @@ import pytest
 from evalstore.workspace.private_files import is_private_name
 from evalstore.workspace.reader import read_workspace
 from tests.builders import tree, workspace_of
-from tests.cli.conftest import Evalstore
+from tests.interfaces.cli.conftest import Evalstore
 
 SECRET = "OPENAI_API_KEY=sk-very-secret"
 

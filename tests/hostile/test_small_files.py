@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import NO, OK, USAGE
-from evalstore.processes import limited_calls
+from evalstore.core.errors import NO, OK, USAGE
+from evalstore.files.processes import limited_calls
 from tests.builders import test_file, tree
-from tests.cli.conftest import ONE, SETTINGS, Evalstore
+from tests.interfaces.cli.conftest import ONE, SETTINGS, Evalstore
 
 HUGE = "1" + "0" * 400
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"

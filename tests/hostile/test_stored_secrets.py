@@ -14,8 +14,8 @@ from evalstore.providers.base_urls import (
     split_base_url,
 )
 from tests.builders import tree
-from tests.cli.conftest import Evalstore
 from tests.hostile.databases import tables_with
+from tests.interfaces.cli.conftest import Evalstore
 
 KEY = "sk-very-secret-0123456789"
 ADDRESSES = [

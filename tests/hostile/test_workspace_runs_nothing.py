@@ -21,10 +21,10 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import commands, main
+from evalstore.interfaces.cli.main import commands, main
 from tests.builders import tree
 from tests.hostile.databases import STORE
-from tests.mcp.connected_client import connected_process
+from tests.interfaces.mcp.connected_client import connected_process
 
 ROOT = Path(__file__).parents[2]
 READING = [
@@ -96,7 +96,7 @@ def hook(event, arguments):
     if event in ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "os.putenv"):
         started.append([event, [str(one) for one in arguments[:2]]])
 sys.addaudithook(hook)
-from evalstore.cli.main import main
+from evalstore.interfaces.cli.main import main
 ended = [main(argv) for argv in json.loads(sys.argv[1])]
 open(notes, "w").write(json.dumps({"started": started, "ended": ended}, default=str))
 """

@@ -11,16 +11,16 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from evalstore.operations import run_plans
-from evalstore.operations.fsck import fsck
-from evalstore.operations.plan_status import compute_status as status
-from evalstore.operations.progress import ProgressListener
-from evalstore.operations.run import run
-from evalstore.operations.status_report import Status
+from evalstore.core.progress import ProgressListener
+from evalstore.core.values import FilePart, Reply, Request, Usage
+from evalstore.exchange.sync.fsck import fsck
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.planning.status.status_report import Status
 from evalstore.providers.base import ProviderError
+from evalstore.runs import run_plans
+from evalstore.runs.run import run
+from evalstore.runs.status.plan_status import compute_status as status
 from evalstore.store import Store
-from evalstore.values import FilePart, Reply, Request, Usage
 from tests import stored_rows
 from tests.laws.desk_model import (
     CUT_BELOW,
@@ -146,8 +146,8 @@ class Place:
         """Run, with every call through the fake."""
         with (
             self._clock(),
-            mock.patch("evalstore.execution.endpoints.open_provider", return_value=self.fake),
-            mock.patch("evalstore.operations.run.git_state", return_value=None),
+            mock.patch("evalstore.runs.execution.endpoints.open_provider", return_value=self.fake),
+            mock.patch("evalstore.runs.run.git_state", return_value=None),
             mock.patch.object(
                 run_plans, "BATCH", min(run_plans.BATCH, 3)
             ),  # so that most runs have several
@@ -161,7 +161,7 @@ class Place:
 
     def _clock(self) -> Any:
         clock = SimpleNamespace(time_ns=self.time_ns)
-        return mock.patch("evalstore.clock.time", clock)
+        return mock.patch("evalstore.core.clock.time", clock)
 
     def damages(self) -> list[Any]:
         """What `fsck` finds."""

@@ -10,12 +10,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evalstore import hashing
-from evalstore.cli.main import main
-from evalstore.errors import EvalstoreError
+from evalstore.core import hashing
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
-from evalstore.store.table_columns import TABLES
-from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.store.schema.table_columns import TABLES
 from tests.builders import tree
 
 ANY = None

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.importers.langbite.library import model, prompt, requirement, table
-from tests.importers.lve.repository import definition
+from tests.exchange.importers.langbite.library import model, prompt, requirement, table
+from tests.exchange.importers.lve.repository import definition
 
 Repository = dict[str, str]
 """The files by their paths."""

@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import evalstore
-from evalstore import hashing
+from evalstore.core import hashing
 from evalstore.store import ids
 from evalstore.store.sqlite import connection as connections
 from evalstore.workspace.folder import WorkspaceFolder

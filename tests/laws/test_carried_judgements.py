@@ -17,13 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalstore.api.workspace import Workspace
-from evalstore.cli.main import main
-from evalstore.operations.carried_judgements import carry
+from evalstore.core.results import Cost, Evaluation, Vote
+from evalstore.core.values import Usage
+from evalstore.interfaces.api.workspace import Workspace
+from evalstore.interfaces.cli.main import main
 from evalstore.planning.carried_votes import digest_told, is_known, keys_of
-from evalstore.results import Cost, Evaluation, Vote
+from evalstore.runs.carried_judgements import carry
 from evalstore.store import Store
-from evalstore.values import Usage
 from tests import endpoint, stored_rows
 from tests.builders import tree
 from tests.endpoint import Endpoint

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.operations import status_cache
+from evalstore.interfaces.cli.main import main
+from evalstore.runs.status import status_cache
 from evalstore.workspace import index
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from tests.builders import tree
-from tests.importers.lve.repository import definition, instance
+from tests.exchange.importers.lve.repository import definition, instance
 from tests.laws.steps import Steps, counted
 
 pytestmark = pytest.mark.extended
@@ -266,7 +266,7 @@ def test_the_runs_of_a_workspace_are_read_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The newest runs, up to a number, are compared with those before.
-    monkeypatch.setattr("evalstore.operations.log._MOST_RUNS", 4)
+    monkeypatch.setattr("evalstore.results.log.log._MOST_RUNS", 4)
     actual = []
     for count in (8, 16):
         root = tmp_path / str(count)

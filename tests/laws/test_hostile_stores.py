@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.errors import (
+from evalstore.core.errors import (
     INCOMPLETE,
     NO,
     NOTHING_SELECTED,
@@ -20,9 +20,9 @@ from evalstore.errors import (
     USAGE,
     StoreError,
 )
-from evalstore.store.path_trees import find_entry, read_tree
-from evalstore.store.table_columns import TABLES
-from evalstore.values import Json
+from evalstore.core.values import Json
+from evalstore.store.schema.table_columns import TABLES
+from evalstore.store.trees.path_trees import find_entry, read_tree
 from tests.laws.hostile import (
     FIELDS,
     READERS,
@@ -190,7 +190,7 @@ def test_bytes_where_a_number_belongs_are_named(
 def test_what_is_damaged_is_named_with_its_table_and_id(
     workspace: Path, read: Read, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from evalstore.cli.main import main
+    from evalstore.interfaces.cli.main import main
 
     names: Names = names_of(store_of(workspace))
     read(lambda store: set_column(store, "sessions", "content", "{}"), "fsck")

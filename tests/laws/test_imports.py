@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import EvalstoreError
-from evalstore.operations.import_tests import import_files
+from evalstore.core.errors import EvalstoreError
+from evalstore.exchange.import_tests import import_files
 from evalstore.planning.options import Location
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace

@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.operations.fsck import fsck
-from evalstore.operations.plan_status import compute_status as status
+from evalstore.exchange.sync.fsck import fsck
+from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.store import leases
+from evalstore.runs.status.plan_status import compute_status as status
 from evalstore.store.location import StoreLocation
+from evalstore.store.work import leases
 from tests import endpoint
 from tests.builders import tree
 from tests.forked_programs import RunningProgram, Starter

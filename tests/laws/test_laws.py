@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.core.values import SPECIAL_TAGS
 from evalstore.store import Store
-from evalstore.values import SPECIAL_TAGS
 from tests import stored_rows
 from tests.laws.desk_model import PNG, Desk, File
 from tests.laws.fakes import Fake, Place, counted

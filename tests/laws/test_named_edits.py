@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from evalstore.operations.diff import diff
-from evalstore.operations.file_edits import by_subject
-from evalstore.operations.log import log
-from evalstore.operations.progress import ProgressListener
-from evalstore.operations.run import run
-from evalstore.operations.status import status
+from evalstore.core.progress import ProgressListener
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.results.compare.diff import diff
+from evalstore.results.edits.file_edits import by_subject
+from evalstore.results.log.log import log
+from evalstore.runs.run import run
+from evalstore.runs.status.status import status
 from tests.builders import tree
 
 MODEL = "id: scripted/{0}\nprovider: scripted\nresponses: [{{answer: '{1}'}}]\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.api.workspace import Workspace
+from evalstore.interfaces.api.workspace import Workspace
 from tests.builders import tree
 
 TEST = """\

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from evalstore.core.values import Reply, Request, Usage
 from evalstore.providers.base import ProviderError
-from evalstore.values import Reply, Request, Usage
 from tests.laws.conftest import NewUrl
 from tests.laws.fakes import CrashError, Fake, Place
 

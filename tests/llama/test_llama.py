@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.cli.main import main
+from evalstore.interfaces.cli.main import main
 from tests.builders import tree
 
 SERVER = os.environ.get("EVALSTORE_LLAMA_SERVER")

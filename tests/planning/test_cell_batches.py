@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing
-from evalstore.planning import cell_batches
-from evalstore.planning.cell_batches import StreamedCells, Summary, batches, take_first_alike
-from evalstore.planning.cells import (
+from evalstore.core import hashing
+from evalstore.core.values import Case, CaseFile, Json
+from evalstore.planning.cells import cell_batches
+from evalstore.planning.cells.cell_batches import StreamedCells, Summary, batches, take_first_alike
+from evalstore.planning.cells.cells import (
     Candidate,
     Cell,
     Judge,
@@ -22,11 +23,10 @@ from evalstore.planning.cells import (
     take_first,
 )
 from evalstore.planning.selection import Selection
-from evalstore.store import case_chunks, case_files
-from evalstore.store.case_chunks import build_case_tree, collect
-from evalstore.store.case_files import StoredCases
 from evalstore.store.contents import decode_content
-from evalstore.values import Case, CaseFile, Json
+from evalstore.store.trees import case_chunks, case_files
+from evalstore.store.trees.case_chunks import build_case_tree, collect
+from evalstore.store.trees.case_files import StoredCases
 
 IDS = [hashing.hash_content(str(number)) for number in range(400)]
 ROWS = 100

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.planning import named_rows
-from evalstore.planning.named_rows import NamedRows
-from evalstore.planning.row_labels import complete_label
+from evalstore.core.values import Case
+from evalstore.planning.cells import named_rows
+from evalstore.planning.cells.named_rows import NamedRows
+from evalstore.planning.cells.row_labels import complete_label
+from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.selection import Selection
-from evalstore.planning.version_reader import VersionReader
-from evalstore.values import Case
 
 FILE = "tests/a.md"
 

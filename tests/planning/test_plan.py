@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing
+from evalstore.core import hashing
+from evalstore.core.results import Sample, Vote
+from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
 from evalstore.planning import plan as plan_module
 from evalstore.planning import results
 from evalstore.planning.age_limit import EVER, AgeLimit
-from evalstore.planning.cell_batches import StreamedCells, find_shared, summarise_cells
-from evalstore.planning.cells import Candidate, Cell, Judge, build_cells, place_cases
-from evalstore.planning.failed_work import busy_cells, drop_untried
+from evalstore.planning.cells.cell_batches import StreamedCells, find_shared, summarise_cells
+from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells, place_cases
+from evalstore.planning.cells.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
     UNSETTLED,
@@ -31,8 +33,6 @@ from evalstore.planning.plan import (
 )
 from evalstore.planning.results import CellResult, compute_results
 from evalstore.planning.selection import Selection, Target
-from evalstore.results import Sample, Vote
-from evalstore.values import VERDICTS, Case, CaseFile, Verdict, Word
 
 FIRST = Candidate("first", "m1", 0)
 JUDGE = Judge("judge", "e1", "p1")

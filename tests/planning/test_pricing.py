@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from evalstore.core.values import Usage
 from evalstore.planning.pricing import Price, find, find_unpriced
-from evalstore.values import Usage
 from evalstore.workspace.model_files import Currency, Model, ProviderFile
 from evalstore.workspace.model_files import ModelPrice as ModelCost
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing
-from evalstore.canonical_json import canonical_json
-from evalstore.errors import EvalstoreError
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Case
 from evalstore.planning import selection as selection_module
 from evalstore.planning.path_targets import split_case
 from evalstore.planning.selection import (
@@ -22,7 +23,6 @@ from evalstore.planning.selection import (
     read_shard,
     suits,
 )
-from evalstore.values import Case
 
 
 def case(row: str = "", *tags: str) -> Case:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalstore.planning.unknown_names import no_such_model
+from evalstore.planning.reasons.unknown_names import no_such_model
 from evalstore.workspace.reader import Reading
-from evalstore.workspace.settings import Participant, Settings
+from evalstore.workspace.settings.settings import Participant, Settings
 
 
 def test_a_name_that_only_the_settings_have_is_not_suggested_for_itself() -> None:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import hashing
-from evalstore.errors import StoreError
+from evalstore.core import hashing
+from evalstore.core.errors import StoreError
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location
-from evalstore.planning.version_buffer import VersionBuffer
+from evalstore.planning.reasons.version_buffer import VersionBuffer
 from evalstore.store import Store
 from evalstore.store.wanted import UnwantedError
 from tests.builders import tree
-from tests.cli.long_files import CHECK, CHECKED, ROWS, treat_as_long
+from tests.interfaces.cli.long_files import CHECK, CHECKED, ROWS, treat_as_long
 
 _ID, _CONTENT = hashing.identify({"kind": "prompt", "text": "Be brief."})
 CONTENTS = {_ID: ("prompt", _CONTENT)}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import evalstore
-from evalstore import hashing
-from evalstore.errors import StoreError
-from evalstore.planning.version_reader import Fresh, VersionReader
+from evalstore.core import hashing
+from evalstore.core.errors import StoreError
+from evalstore.planning.reasons.version_reader import Fresh, VersionReader
 from evalstore.store import Store
 from tests.store.sessions import a_test
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from evalstore.cli.main import main
+from evalstore.interfaces.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = (

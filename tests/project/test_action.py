@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from evalstore.cli.main import main
-from evalstore.operations.exports.columns import COLUMNS
+from evalstore.exchange.exports.columns import COLUMNS
+from evalstore.interfaces.cli.main import main
 from tests.builders import tree
 
 pytestmark = pytest.mark.extended

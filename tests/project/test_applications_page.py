@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.processes.application_calls import _KEPT
+from evalstore.core.values import OutgoingMessage, Request, Text
+from evalstore.files.processes.application_calls import _KEPT
+from evalstore.interfaces.cli.main import main
 from evalstore.providers.applications import _KEYS, encode_call
-from evalstore.values import OutgoingMessage, Request, Text
 from tests.builders import tree
 
 PAGE = (Path(__file__).parents[2] / "docs" / "applications.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from evalstore.cli import main as cli
+from evalstore.interfaces.cli import main as cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

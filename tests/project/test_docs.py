@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.operations.schemas import schema_text
-from evalstore.tui.appearance import find_problems
+from evalstore.interfaces.tui.appearance import find_problems
 from evalstore.workspace.json_schemas import SCHEMAS, schema_file_name
-from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings
-from evalstore.workspace.settings_reader import read_settings
+from evalstore.workspace.schemas import schema_text
+from evalstore.workspace.settings.settings import SETTING_NAMES, BrowserSettings, Settings
+from evalstore.workspace.settings.settings_reader import read_settings
 from tests.project.page_sessions import BLOCK
 from tests.project.test_wording import read_module
 from tools import browser_docs, check_docs

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.values import Json
+from evalstore.core.values import Json
+from evalstore.interfaces.cli.main import main
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "formats").glob("*.md"))
 PAGE = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
@@ -62,7 +62,7 @@ def test_every_example_is_marked() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    from evalstore.workspace.settings import SETTING_NAMES
+    from evalstore.workspace.settings.settings import SETTING_NAMES
 
     settings = PAGE.partition("\n## Settings\n")[2].partition("\n## ")[0]
     missing = [name for name in SETTING_NAMES if f"`{name}`" not in settings]
@@ -129,8 +129,8 @@ def rows_of_expressions() -> list[tuple[str, str]]:
 def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None:
     from evalstore.checks import read_check, run_check
     from evalstore.checks.base import CheckInput
+    from evalstore.core.values import Reply
     from evalstore.files.jinja_sandbox import evaluate_expression
-    from evalstore.values import Reply
 
     row = {"level": "4", "Question Text": "x", "words": ["a"], "city": "Oman"}
     scope = {**row, "item": row}

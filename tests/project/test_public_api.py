@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,8 +20,9 @@ from typing import NamedTuple
 import pytest
 
 import evalstore
-from evalstore import api, plugins
-from evalstore.cli.main import commands, main
+from evalstore import plugins
+from evalstore.interfaces import api
+from evalstore.interfaces.cli.main import commands, main
 
 LIBRARY = (
     *("Workspace", "init", "import_tests", "check"),
@@ -131,9 +133,9 @@ def test_the_command_line_does_not_load_the_library(tmp_path: Path) -> None:
     for command in ("init", "run"):
         main(["-C", str(tmp_path), command])
     probe = (
-        "import sys; from evalstore.cli.main import main;"
+        "import sys; from evalstore.interfaces.cli.main import main;"
         "[main([command]) for command in sys.argv[1:]];"
-        "print([name for name in sys.modules if name.startswith(('evalstore.api', "
+        "print([name for name in sys.modules if name.startswith(('evalstore.interfaces.api', "
         "'evalstore.plugins'))], file=sys.stderr)"
     )
     done = subprocess.run(
@@ -175,31 +177,40 @@ def test_every_public_thing_has_a_docstring_and_types() -> None:
 
 SAME_NAME = {"Message", "Environment"}
 """Classes of the package that are named after those of another program."""
-LONGEST_FILE, LONGEST_CLASS = 400, 250
-"""The most lines of a module of the package, and of a class."""
+MOST_FILES = 25
+"""The most modules in one folder of the package."""
 
 
 class Source(NamedTuple):
     name: str
-    lines: int
+    module: str
     classes: list[ast.ClassDef]
+    imports: set[str]
+
+
+def imported(tree: ast.Module) -> set[str]:
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{each.name}" for each in node.names)}
+    return names
 
 
 @cache
 def package_sources() -> list[Source]:
     root = Path(evalstore.__file__).parent
-    texts = {
-        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
-        for path in sorted(root.rglob("*.py"))
-    }
-    return [
-        Source(
-            name,
-            len(text.splitlines()),
-            [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)],
-        )
-        for name, text in texts.items()
-    ]
+    sources = []
+    for path in sorted(root.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        name = path.relative_to(root)
+        module = ".".join(("evalstore", *name.with_suffix("").parts)).removesuffix(".__init__")
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        # A package itself only loads names when they are used.
+        imports = imported(tree) if name.name != "__init__.py" else set()
+        sources.append(Source(name.as_posix(), module, classes, imports - {module}))
+    return sources
 
 
 @pytest.mark.xdist_group("package_sources")
@@ -214,13 +225,14 @@ def test_no_two_public_classes_of_the_package_have_the_same_name() -> None:
 
 
 @pytest.mark.xdist_group("package_sources")
-def test_no_file_and_no_class_of_the_package_is_long() -> None:
+def test_no_folder_of_the_package_has_many_modules() -> None:
+    folders = Counter(Path(source.name).parent.as_posix() for source in package_sources())
+    assert {folder: count for folder, count in folders.items() if count > MOST_FILES} == {}
+
+
+@pytest.mark.xdist_group("package_sources")
+def test_no_modules_of_the_package_import_each_other_in_a_circle() -> None:
     sources = package_sources()
-    files = [source.name for source in sources if source.lines > LONGEST_FILE]
-    classes = [
-        f"{source.name}: {each.name}"
-        for source in sources
-        for each in source.classes
-        if (each.end_lineno or 0) - each.lineno + 1 > LONGEST_CLASS
-    ]
-    assert (files, classes) == ([], []), "split at a seam; each part has one responsibility"
+    modules = {source.module for source in sources}
+    imports = {source.module: source.imports & modules for source in sources}
+    assert list(TopologicalSorter(imports).static_order())

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from evalstore.store.location import read_address
-from tests.execution.loopback.team import SECONDS, Gate, Team, team_at, wait_until
 from tests.postgresql_server import PostgreSQLServer
+from tests.runs.execution.loopback.team import SECONDS, Gate, Team, team_at, wait_until
 
 pytestmark = pytest.mark.extended
 

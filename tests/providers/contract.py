@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from evalstore import hashing
+from evalstore.core import hashing
+from evalstore.core.results import Failure, Session
+from evalstore.core.values import OutgoingMessage, Question, Reply, Request, Text
 from evalstore.providers import Provider, ProviderError, open_provider
 from evalstore.providers.litellm import LitellmProvider
-from evalstore.results import Failure, Session
-from evalstore.values import OutgoingMessage, Question, Reply, Request, Text
 from tests import raw_http_server
 
 KEY = "sk-very-secret-0123456789"

@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
+from evalstore.core.values import (
+    OutgoingMessage,
+    Reply,
+    Request,
+    Text,
+    ToolCall,
+    ToolVersion,
+    Usage,
+)
 from evalstore.providers.applications import decode_answer, encode_call
 from evalstore.providers.base import ProviderError
-from evalstore.values import OutgoingMessage, Reply, Request, Text, ToolCall, ToolVersion, Usage
 
 HI = (OutgoingMessage("user", (Text("Hi"),)),)
 

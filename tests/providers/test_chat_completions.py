@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.core.values import Json, Reply, Request, ToolCall
 from evalstore.providers import ProviderError
 from evalstore.providers.chat_completions import decode_reply, encode_request
-from evalstore.values import Json, Reply, Request, ToolCall
 
 TEXT = st.text(st.characters(), max_size=9)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXT

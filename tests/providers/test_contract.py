@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.providers import Provider, ProviderError, open_provider
-from evalstore.providers.litellm import LitellmProvider
-from evalstore.values import (
+from evalstore.core.values import (
     FilePart,
     OutgoingMessage,
     Reply,
@@ -24,6 +22,8 @@ from evalstore.values import (
     ToolVersion,
     Usage,
 )
+from evalstore.providers import Provider, ProviderError, open_provider
+from evalstore.providers.litellm import LitellmProvider
 from evalstore.workspace.model_files import provider_options, read_model
 from tests import endpoint
 

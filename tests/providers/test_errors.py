@@ -8,10 +8,10 @@ from email.utils import format_datetime
 
 import pytest
 
+from evalstore.core.values import Json
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, find_secrets, status_error, unreadable
 from evalstore.providers.rate_limits import find_retry_after
-from evalstore.values import Json
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from evalstore.core.values import Reply, ToolCall
 from evalstore.providers import answer_size
-from evalstore.values import Reply, ToolCall
 from tests import raw_http_server
 from tests.providers.contract import (
     DOORS,

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 from evalstore.providers import open_provider
 
 

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from evalstore.errors import EvalstoreError
-from evalstore.operations.failure_hints import hint_for
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import OutgoingMessage, Reply, Request, Text
 from evalstore.providers import ProviderError, answer_size, open_provider
-from evalstore.values import OutgoingMessage, Reply, Request, Text
+from evalstore.results.log.failure_hints import hint_for
 from tests import endpoint
 
 HI = Request("dummy", (OutgoingMessage("user", (Text("Hi"),)),), max_output_tokens=9)

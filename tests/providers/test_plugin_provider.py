@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from evalstore.core.values import (
+    FilePart,
+    OutgoingMessage,
+    Reply,
+    Request,
+    Text,
+    ToolVersion,
+    Usage,
+)
 from evalstore.providers import ProviderError, open_provider, plugins
 from evalstore.providers.price_table import is_known_provider
-from evalstore.values import FilePart, OutgoingMessage, Reply, Request, Text, ToolVersion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from evalstore.errors import EvalstoreError
-from evalstore.judging.transcript import fence, show_messages
+from evalstore.checks.judging.transcript import fence, show_messages
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall, Usage
 from evalstore.providers import Provider, ProviderError, open_provider
 from evalstore.providers.script import check_responses
-from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall, Usage
 
 
 def scripted(*responses: dict[str, Json]) -> Provider:

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evalstore.cli.main import main
-from evalstore.runs import Run
+from evalstore.core.runs import Run
+from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
-from evalstore.store.case_chunks import build_case_tree, build_results, collect
-from evalstore.store.path_trees import build_tree, read_tree
+from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
+from evalstore.store.trees.path_trees import build_tree, read_tree
 from tests.builders import tree
 
 ROWS = 72

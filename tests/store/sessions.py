@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalstore import hashing
-from evalstore.results import Cost, Evaluation, Failure, Session
-from evalstore.runs import Run, restore_run
-from evalstore.store import Store
-from evalstore.store.path_trees import build_tree
-from evalstore.values import (
+from evalstore.core import hashing
+from evalstore.core.results import Cost, Evaluation, Failure, Session
+from evalstore.core.runs import Run, restore_run
+from evalstore.core.values import (
     Case,
     CaseFile,
     EvaluationVersion,
@@ -27,6 +25,8 @@ from evalstore.values import (
     ToolVersion,
     Usage,
 )
+from evalstore.store import Store
+from evalstore.store.trees.path_trees import build_tree
 
 
 def versions(*descriptions: tuple[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:

@@ -10,9 +10,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing
-from evalstore.canonical_json import canonical_json
-from evalstore.store.case_chunks import (
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.values import Case, CaseFile, Json
+from evalstore.store.trees.case_chunks import (
     MAX_PART,
     MAX_UNDIVIDED,
     ResultBuilder,
@@ -22,8 +23,7 @@ from evalstore.store.case_chunks import (
     find_same,
     is_tree,
 )
-from evalstore.store.case_files import StoredCases, iterate_result_parts, restore_case_files
-from evalstore.values import Case, CaseFile, Json
+from evalstore.store.trees.case_files import StoredCases, iterate_result_parts, restore_case_files
 
 Contents = dict[str, tuple[str, str]]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from evalstore import hashing
-from evalstore.canonical_json import canonical_json
-from evalstore.errors import StoreError
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import StoreError
+from evalstore.core.values import Case, CaseFile, Json
 from evalstore.store import Store
-from evalstore.store.case_chunks import SCHEME, build_case_tree, build_results, collect
 from evalstore.store.contents import damaged
-from evalstore.values import Case, CaseFile, Json
+from evalstore.store.trees.case_chunks import SCHEME, build_case_tree, build_results, collect
 
 FILE = CaseFile(
     tuple(

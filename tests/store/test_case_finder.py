@@ -6,12 +6,12 @@ import random
 
 import pytest
 
+from evalstore.core.values import Case, CaseFile
 from evalstore.store import Store
-from evalstore.store.case_chunks import build_case_tree, collect
-from evalstore.store.case_files import StoredCases
-from evalstore.store.case_finder import CaseFinder
 from evalstore.store.contents import decode_content
-from evalstore.values import Case, CaseFile
+from evalstore.store.trees.case_chunks import build_case_tree, collect
+from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.case_finder import CaseFinder
 from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended
@@ -100,7 +100,7 @@ def test_few_nodes_are_decoded_to_find_a_case(
         decoded.append(id)
         return decode_content(table, id, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("evalstore.store.tree_nodes.decode_content", count)
+    monkeypatch.setattr("evalstore.store.trees.tree_nodes.decode_content", count)
     assert list(finder.find(file, {"r8", cases[200].key})) == [cases[8], cases[200]]
     assert isinstance(file.cases, StoredCases)
     inner = list(file.cases.parts())

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, migrations
+from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.store import Store
 from evalstore.store.fsck import check_store
+from evalstore.store.schema import migrations
 from evalstore.store.sqlite.connection import Pool
 from tests.store.sessions import a_run, a_test, fill
 

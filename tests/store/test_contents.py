@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from evalstore import hashing
-from evalstore.canonical_json import canonical_json
-from evalstore.errors import StoreError
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import StoreError
+from evalstore.core.values import Json
 from evalstore.store import Store
-from evalstore.store.content_schemas import SHAPES
 from evalstore.store.contents import (
     as_time,
     decode_content,
     is_of_kind,
     require_number,
 )
-from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
-from evalstore.values import Json
+from evalstore.store.schema.content_schemas import SHAPES
+from evalstore.store.schema.table_columns import EVENTS, TABLES, VERSIONS
 from tests.store.sessions import fill, run_content
 
 RUN = run_content(1)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import Damage, check_store
-from evalstore.store.table_columns import TABLES
+from evalstore.store.schema.table_columns import TABLES
 from tests.store.sessions import fill
 
 
@@ -200,7 +200,7 @@ def test_a_row_in_the_wrong_table_is_found(whole: Path) -> None:
 
 def test_what_another_program_stored_is_found(whole: Path) -> None:
     path = copy_of(whole)
-    from evalstore.hashing import hash_content
+    from evalstore.core.hashing import hash_content
 
     content = json.dumps({"kind": "session"})
     with closing(sqlite3.connect(path)) as raw:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import StoreLockedError
+from evalstore.core.errors import StoreLockedError
 from evalstore.store.sqlite.error_messages import explain_database_error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Set
 
 import pytest
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store.found_ids import FoundIds
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import hashing
-from evalstore.results import Evaluation, Failure, Session
+from evalstore.core import hashing
+from evalstore.core.results import Evaluation, Failure, Session
+from evalstore.core.values import Question
 from evalstore.store import Store
 from evalstore.store.driver import Extent
 from evalstore.store.location import StoreLocation, read_address
-from evalstore.values import Question
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_run, a_session, an_evaluation
 

@@ -14,10 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from evalstore.errors import StoreLockedError
-from evalstore.store import Store, local_processes
-from evalstore.store import leases as module
-from evalstore.store.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
+from evalstore.core.errors import StoreLockedError
+from evalstore.store import Store
+from evalstore.store.work import leases as module
+from evalstore.store.work import local_processes
+from evalstore.store.work.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
 from tests.stored_rows import count_rows
 
 A, B, C = ("a" * 32, "b" * 32, "c" * 32)
@@ -71,7 +72,7 @@ def test_the_leases_of_a_process_that_was_killed_are_free_at_once(
     program = (
         "import os, signal\n"
         "from evalstore.store import Store\n"
-        "from evalstore.store.leases import Leases\n"
+        "from evalstore.store.work.leases import Leases\n"
         "from evalstore.store.location import read_location\n"
         f"Leases(Store.open(read_location({store.path!r}))).claim([{A!r}])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -86,7 +87,7 @@ def test_who_leaves_removes_a_program_that_was_killed_before_it_took_anything(st
     program = (
         "import os, signal\n"
         "from evalstore.store import Store\n"
-        "from evalstore.store.leases import Leases\n"
+        "from evalstore.store.work.leases import Leases\n"
         "from evalstore.store.location import read_location\n"
         f"Leases(Store.open(read_location({store.path!r}))).register()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -16,14 +16,15 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event
 
-from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, migrations
+from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.rows.views import VIEWS
+from evalstore.store.schema import migrations
+from evalstore.store.schema.table_columns import COORDINATION, EVENTS, VERSIONS
+from evalstore.store.schema.tables import METADATA
 from evalstore.store.sqlite.connection import SQLiteConnection
-from evalstore.store.table_columns import COORDINATION, EVENTS, VERSIONS
-from evalstore.store.tables import METADATA
 from tests.store.sessions import fill
 
 OURS = migrations.HEAD

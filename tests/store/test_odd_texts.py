@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalstore import hashing
-from evalstore.errors import StoreError
-from evalstore.results import Cost, Failure, Session
+from evalstore.core import hashing
+from evalstore.core.errors import StoreError
+from evalstore.core.results import Cost, Failure, Session
+from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
 from evalstore.store.records import StoredRecord, check_record
-from evalstore.store.search_words import split_words
-from evalstore.values import FileVersion, Question, Reply, ToolCall, Usage
+from evalstore.store.search.words import split_words
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, session_row
 from tests.store.test_search_index import open_index

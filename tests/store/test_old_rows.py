@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
-from evalstore.operations.views.test_history import versions_of
+from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location
+from evalstore.results.log.test_history import versions_of
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from tests.store.old_rows import (

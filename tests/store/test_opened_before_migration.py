@@ -6,9 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, migrations
+from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.store import Store
 from evalstore.store.location import StoreLocation
+from evalstore.store.schema import migrations
 from tests.store.sessions import fill
 
 MIGRATED = r"was migrated while it was open \(its version is 0999 now, ours is "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.sqlite.connection import is_on_read_only_media
 from tests.store.sessions import fill
@@ -24,7 +24,7 @@ exec "$3" -c "$4" "$2/store.db"
 SCRIPT = """\
 import sys
 from pathlib import Path
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from tests.store.sessions import a_run

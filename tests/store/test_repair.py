@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.cli.main import main
+from evalstore.interfaces.cli.main import main
 from evalstore.store import Store
 from evalstore.store.fsck import check_store, repair_store
 from evalstore.store.ids import as_digits
 from tests.builders import tree
-from tests.cli.conftest import WEATHER_WORKSPACE
+from tests.interfaces.cli.conftest import WEATHER_WORKSPACE
 from tests.store.sessions import fill
 
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import StoreError
-from evalstore.results import Result
+from evalstore.core.errors import StoreError
+from evalstore.core.results import Result
+from evalstore.core.values import VERDICTS, Case
 from evalstore.store import Store
-from evalstore.store.result_sums import ResultSums
 from evalstore.store.rows.columns import ANSWER_ROWS, JUDGEMENT_ROWS
+from evalstore.store.rows.result_sums import ResultSums
+from evalstore.store.rows.temporary_rows import ROOT, TemporaryRows
+from evalstore.store.schema.table_columns import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
-from evalstore.store.table_columns import TableColumns
-from evalstore.store.temporary_rows import ROOT, TemporaryRows
-from evalstore.values import VERDICTS, Case
 
 GROUPINGS = [(), ("model",), ("prompt",), ("tag",), ("file",), ("tag", "model")]
 IDS = [f"{number:032x}" for number in range(1, 8)]

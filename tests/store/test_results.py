@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import evalstore
+from evalstore.core.values import Case, Verdict
 from evalstore.store.results import describe_cell, restore_cell
-from evalstore.values import Case, Verdict
 
 CASE = Case("row", "k" * 16, ("t" * 32,), "e" * 32, ("tag",), ("p" * 32, None))
 GROUP = Case("", "k" * 16, ("t" * 32, "u" * 32), None, (), (None,))

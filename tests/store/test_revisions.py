@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from evalstore import hashing
-from evalstore.errors import USAGE, RevisionError
+from evalstore.core import hashing
+from evalstore.core.errors import USAGE, RevisionError
+from evalstore.core.values import Question
 from evalstore.store import Store
 from evalstore.store.revisions import resolve, resolve_remote_run, resolve_run
-from evalstore.values import Question
 from tests.store.sessions import a_run, a_session, a_test
 
 

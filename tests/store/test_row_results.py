@@ -6,12 +6,14 @@ import random
 
 import pytest
 
-from evalstore.store import Store, row_results, tree_nodes
-from evalstore.store.case_chunks import build_case_tree, build_results, collect
+from evalstore.core.values import Case, CaseFile, Json
+from evalstore.store import Store
 from evalstore.store.contents import decode_content
 from evalstore.store.results import describe_cell, iterate_entries
-from evalstore.store.row_results import RowResults
-from evalstore.values import Case, CaseFile, Json
+from evalstore.store.rows import row_results
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.trees import tree_nodes
+from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
 from tests.small_parts import store as store
 
 pytestmark = pytest.mark.extended

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from evalstore.core.values import Case, CaseFile, Verdict
 from evalstore.store import Store
-from evalstore.store.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.fsck import check_store, repair_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.records import COPIED_TABLES, StoredRecord, check_record
 from evalstore.store.results import describe_cell
 from evalstore.store.rows.columns import ROW_TABLES, VERDICT_NUMBERS
 from evalstore.store.rows.views import VIEWS
-from evalstore.values import Case, CaseFile, Verdict
+from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import fill
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from evalstore import __version__
-from evalstore.errors import NewerError, StoreError
-from evalstore.execution.execution_counts import ExecutionCounts, ModelSpending
-from evalstore.execution.run_share import describe_counts
-from evalstore.operations.json_output import camel_case
-from evalstore.operations.shared_run import _OPTIONS
+from evalstore.core.errors import NewerError, StoreError
+from evalstore.files.json_output import camel_case
 from evalstore.planning.options import SelectionOptions
+from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
+from evalstore.runs.execution.sharing.run_share import describe_counts
+from evalstore.runs.runners.shared_run import _OPTIONS
 from evalstore.store import run_documents
 from evalstore.store.run_documents import (
     CALLS,

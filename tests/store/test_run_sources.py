@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.runs import RunSources
+from evalstore.core.runs import RunSources
 from evalstore.store.references import iterate_references
 from evalstore.store.run_sources import SourcesReader, ensure_sources
 from tests.test_runs import PLAIN

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import evalstore
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.runs import RUNS_SEARCHED
 from tests.store.sessions import a_run

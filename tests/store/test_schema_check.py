@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.core.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.search_file import SearchFile
+from evalstore.store.search.file import SearchFile
 from evalstore.store.sqlite import connection
 from evalstore.store.sqlite.inspection import inspect_store
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign

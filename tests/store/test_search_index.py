@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import hashing
-from evalstore.results import Session
-from evalstore.store import Store, search_file, search_tables
+from evalstore.core import hashing
+from evalstore.core.results import Session
+from evalstore.core.values import EvaluationVersion, Question, Reply, Text, ToolCall
+from evalstore.store import Store
 from evalstore.store.location import read_location
-from evalstore.store.search_file import SearchFile
-from evalstore.store.search_index import SearchIndex
-from evalstore.store.search_tables import SearchTables
-from evalstore.store.search_texts import KINDS
-from evalstore.store.search_words import find_word_places, split_words
-from evalstore.values import EvaluationVersion, Question, Reply, Text, ToolCall
+from evalstore.store.search import file as search_file
+from evalstore.store.search import tables as search_tables
+from evalstore.store.search.file import SearchFile
+from evalstore.store.search.index import SearchIndex
+from evalstore.store.search.tables import SearchTables
+from evalstore.store.search.texts import KINDS
+from evalstore.store.search.words import find_word_places, split_words
 from tests.store.sessions import a_test, an_evaluation, session_row, versions
 
 MODEL = "f" * 32

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import EvalstoreError, StoreError
-from evalstore.store import Store, search_tables
+from evalstore.core.errors import EvalstoreError, StoreError
+from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, read_address
-from evalstore.store.search_file import SearchFile
-from evalstore.store.search_tables import SearchTables
-from evalstore.store.search_texts import KINDS
-from evalstore.store.search_words import split_words
+from evalstore.store.search import tables as search_tables
+from evalstore.store.search.file import SearchFile
+from evalstore.store.search.tables import SearchTables
+from evalstore.store.search.texts import KINDS
+from evalstore.store.search.words import split_words
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.test_search_index import add, find
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import hashing
-from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.operations.rendering import answer_text
-from evalstore.results import Cost, Failure, Sample, Session
+from evalstore.core import hashing
+from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.core.results import Cost, Failure, Sample, Session
+from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
+from evalstore.results.rendering import answer_text
 from evalstore.store import Store
 from evalstore.store.costs import OutputTokens
 from evalstore.store.fsck import check_store
-from evalstore.values import FileVersion, Question, Reply, ToolCall, Usage
 from tests.store.sessions import a_run, a_session, a_test, an_evaluation, fill, id_of, session_row
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import hashing
-from evalstore.errors import FileProblem, Problem
-from evalstore.processes.application import Application
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem, Problem
+from evalstore.files.processes.application import Application
 from evalstore.workspace.catalogue import read_catalogue
 from evalstore.workspace.model_files import Model
 from tests.builders import workspace_of

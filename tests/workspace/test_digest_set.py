@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing
+from evalstore.core import hashing
 from evalstore.workspace import digest_set
 from evalstore.workspace.digest_set import (
     DigestMap,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.errors import FileProblem
-from evalstore.values import Json, ModelVersion
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, ModelVersion
 from evalstore.workspace.model_files import (
     Model,
     ModelPrice,

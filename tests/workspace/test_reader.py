@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.errors import EvalstoreError, Problem
-from evalstore.values import CaseFile
+from evalstore.core.errors import EvalstoreError, Problem
+from evalstore.core.values import CaseFile
 from evalstore.workspace import file_references, index, reader
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading, read_workspace
-from evalstore.workspace.settings import find_root
+from evalstore.workspace.settings.settings import find_root
 from evalstore.workspace.testfiles.parser import read_test
 from tests.builders import HELLO, Files, test_file, tree, workspace_of
 

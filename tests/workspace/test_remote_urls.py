@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.errors import EvalstoreError
-from evalstore.workspace.remote_urls import RemoteUrl, read_url
+from evalstore.core.errors import EvalstoreError
+from evalstore.workspace.settings.remote_urls import RemoteUrl, read_url
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.errors import FileProblem
-from evalstore.workspace.settings import (
+from evalstore.core.errors import FileProblem
+from evalstore.workspace.settings.settings import (
     FOLDERS,
     SETTING_NAMES,
     AnalysisQuery,
@@ -13,8 +13,8 @@ from evalstore.workspace.settings import (
     Threshold,
     read_age,
 )
-from evalstore.workspace.settings_elsewhere import ELSEWHERE
-from evalstore.workspace.settings_reader import read_settings
+from evalstore.workspace.settings.settings_elsewhere import ELSEWHERE
+from evalstore.workspace.settings.settings_reader import read_settings
 
 
 def problem(text: str) -> FileProblem:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.core.runs import RunSources
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location
-from evalstore.runs import RunSources
 from evalstore.workspace import source_digests
 from evalstore.workspace.source_digests import read_sources
 from tests.builders import tree

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 from tools.oracle.corpus import Difference, Programs, compare, make
 from tools.oracle.workspaces import WORKSPACES
 

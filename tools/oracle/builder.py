@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 from tests.builders import tree
 from tools.oracle.commands import WIDTHS
 

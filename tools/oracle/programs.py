@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from evalstore.store import migrations
+from evalstore.store.schema import migrations
 from tests.builders import tree
 from tests.laws.desk_model import CODES, Desk, File
 from tests.laws.test_reuse import NAMES, OF_A_FILE, OF_ALL

@@ -12,7 +12,7 @@ from evalstore.checks.description import (
     ValueType,
     choice,
 )
-from evalstore.values import Json
+from evalstore.core.values import Json
 
 _EXPECTED_CALL: Json = {
     "anyOf": [

@@ -17,9 +17,9 @@ from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, Chec
 from evalstore.checks.expressions.evaluator import evaluate
 from evalstore.checks.expressions.operations import ExpressionError, kind_of
 from evalstore.checks.json_values import NotJsonError, parse_answer, shown
-from evalstore.display import shorten
+from evalstore.core.display import shorten
+from evalstore.core.values import Json
 from evalstore.files.fields import suggest
-from evalstore.values import Json
 
 _LONGEST = 2000
 """The most characters of an expression."""

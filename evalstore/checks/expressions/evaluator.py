@@ -18,7 +18,7 @@ from evalstore.checks.expressions.operations import (
     kind_of,
     number_of,
 )
-from evalstore.values import Json
+from evalstore.core.values import Json
 
 _WORDS = 200
 """The most characters of Python's message about an error."""

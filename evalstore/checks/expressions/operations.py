@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from evalstore.core.values import Json
 from evalstore.files.fields import is_finite
-from evalstore.values import Json
 
 MOST_STEPS = 100_000
 """The most steps of one evaluation: each node and each element that is read costs one."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
-from evalstore.display import shorten
+from evalstore.core.display import shorten
+from evalstore.core.values import Json, Usage
 from evalstore.files.fields import is_finite
-from evalstore.values import Json, Usage
 
 _OF = ("total", "input", "output")
 

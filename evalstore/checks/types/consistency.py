@@ -10,10 +10,10 @@ from typing import NamedTuple
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.json_values import find_values
 from evalstore.checks.types.number import last_number
-from evalstore.display import as_text, shorten
+from evalstore.core.display import as_text, shorten
+from evalstore.core.values import Json
 from evalstore.files.fields import is_finite
-from evalstore.processes.patterns import SECONDS, compiled, pattern_problem
-from evalstore.values import Json
+from evalstore.files.processes.patterns import SECONDS, compiled, pattern_problem
 
 
 class GroupError(ValueError):

@@ -12,11 +12,11 @@ from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, Chec
 from evalstore.checks.complexity import is_cheap_path
 from evalstore.checks.json_values import ANYWHERE, NotJsonError, is_bare, parse_answer, shown
 from evalstore.checks.types.json_comparison import JsonComparison
-from evalstore.display import shorten
-from evalstore.errors import NotRunError
+from evalstore.core.display import shorten
+from evalstore.core.errors import NotRunError
+from evalstore.core.values import Json
 from evalstore.files.fields import is_json, suggest
-from evalstore.processes.limited_calls import LimitReached, call
-from evalstore.values import Json
+from evalstore.files.processes.limited_calls import LimitReached, call
 
 _SHOWN = 120
 _LONGEST_MESSAGE = 2_000

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evalstore.checks.json_values import shown
-from evalstore.display import difference_at, first_difference
-from evalstore.values import Json
+from evalstore.core.display import difference_at, first_difference
+from evalstore.core.values import Json
 
 _KEY_SHOWN = 60
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.bounds import canonical_bound, reaches
 from evalstore.checks.types.json import raise_for_path
-from evalstore.display import as_text, shorten
-from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.core.display import as_text, shorten
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.values import Json
 from evalstore.files.fields import is_finite, suggest
-from evalstore.processes.patterns import compiled, pattern_problem
-from evalstore.values import Json
+from evalstore.files.processes.patterns import compiled, pattern_problem
 
 JUDGE = "judge"
 ANSWERS = ("cot_classify", "classify_cot", "classify")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
-from evalstore.display import as_text, shorten, shorten_to_line
+from evalstore.core.display import as_text, shorten, shorten_to_line
+from evalstore.core.values import Json
 from evalstore.files.fields import is_finite
-from evalstore.values import Json
 
 _OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     "==": operator.eq,

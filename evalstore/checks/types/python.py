@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
-from evalstore.display import as_text, shorten
-from evalstore.errors import FileProblem
+from evalstore.core.display import as_text, shorten
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from evalstore.files.fields import is_finite, suggest
-from evalstore.values import Json
 
 NAME = "python"
 SECONDS = 10

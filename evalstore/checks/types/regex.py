@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
 from evalstore.checks.normalization import preparer
-from evalstore.display import as_text, shorten, shorten_to_line
-from evalstore.errors import EvalstoreError, NotRunError
-from evalstore.processes.limited_calls import LimitReached
-from evalstore.processes.patterns import _FLAGS, SECONDS, compiled, has_match, pattern_problem
-from evalstore.values import Json
+from evalstore.core.display import as_text, shorten, shorten_to_line
+from evalstore.core.errors import EvalstoreError, NotRunError
+from evalstore.core.values import Json
+from evalstore.files.processes.limited_calls import LimitReached
+from evalstore.files.processes.patterns import _FLAGS, SECONDS, compiled, has_match, pattern_problem
 
 _METHODS = {
     "search": "is not found in",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.normalization import comparable, squad
 from evalstore.checks.types.text import any_of, read_expected_texts
-from evalstore.display import plural, shorten, shorten_to_line
-from evalstore.errors import EvalstoreError
-from evalstore.values import Json
+from evalstore.core.display import plural, shorten, shorten_to_line
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer

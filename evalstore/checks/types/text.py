@@ -9,9 +9,9 @@ from itertools import pairwise
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
 from evalstore.checks.normalization import STEPS
 from evalstore.checks.refusals import is_refusal
-from evalstore.display import difference_at, first_difference, shorten, shorten_to_line
-from evalstore.errors import EvalstoreError
-from evalstore.values import Json
+from evalstore.core.display import difference_at, first_difference, shorten, shorten_to_line
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json
 
 _LISTED = 3
 """The most expected texts that a feedback lists."""

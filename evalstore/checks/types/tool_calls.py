@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.json_values import shown
 from evalstore.checks.types.json_comparison import JsonComparison, JsonDifference, match
-from evalstore.display import shorten
+from evalstore.core.display import shorten
+from evalstore.core.values import Json, ToolCall
 from evalstore.files.fields import is_json, suggest
-from evalstore.values import Json, ToolCall
 
 _LISTED = 5
 """The most calls that a feedback lists."""

@@ -9,7 +9,7 @@ from evalstore.files.datasets.errors import DataProblem
 from evalstore.files.datasets.reader import Dataset, read_dataset
 from evalstore.files.datasets.row_filter import DatasetRow
 from evalstore.files.datasets.spec import DatasetSpec, read_spec, resolve_path
-from evalstore.processes.data_item import DataItem
+from evalstore.files.processes.data_item import DataItem
 
 __all__ = [
     "DataItem",

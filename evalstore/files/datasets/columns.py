@@ -6,10 +6,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from evalstore.files.fields import suggest
-from evalstore.processes.data_item import DataItem
-from evalstore.values import Json
+from evalstore.files.processes.data_item import DataItem
 
 
 def stable_names(written: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
-from evalstore.display import shorten
+from evalstore.core.display import shorten
 from evalstore.files.datasets.columns import stable_names
 from evalstore.files.datasets.errors import BadRow, DataProblem
 from evalstore.files.datasets.json_rows import MOST_COLUMNS, Record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evalstore.errors import FileProblem, Problem
+from evalstore.core.errors import FileProblem, Problem
 
 
 class DataProblem(FileProblem):

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.display import shorten
+from evalstore.core.display import shorten
+from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
 from evalstore.files.datasets.errors import BadRow, DataProblem
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.files.datasets.text_source import TextSource

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from evalstore.errors import FileProblem, Problem
+from evalstore.core.errors import FileProblem, Problem
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.datasets.csv_rows import DelimitedTable
 from evalstore.files.datasets.errors import BadRow

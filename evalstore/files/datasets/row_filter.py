@@ -7,17 +7,17 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.canonical_json import canonical_json
-from evalstore.errors import FileProblem
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import FileProblem
 from evalstore.files.datasets.spec import DatasetSpec, condition
 from evalstore.files.fields import suggest
 from evalstore.files.jinja_environment import is_global
 from evalstore.files.jinja_sandbox import run, undeclared
 
 if TYPE_CHECKING:
+    from evalstore.core.values import Json
     from evalstore.files.datasets.columns import DatasetColumns
-    from evalstore.processes.data_item import DataItem
-    from evalstore.values import Json
+    from evalstore.files.processes.data_item import DataItem
 
 AS_NUMBER = "'item.NAME | int' is its number, as in 'item.level | int < 3'"
 """A hint for a text that is compared with a number."""

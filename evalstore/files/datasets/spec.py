@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore.display import shorten
-from evalstore.errors import FileProblem
+from evalstore.core.display import shorten
+from evalstore.core.errors import FileProblem
 from evalstore.files.datasets.columns import stable_names
 from evalstore.files.fields import Fields
 from evalstore.files.jinja_sandbox import undeclared

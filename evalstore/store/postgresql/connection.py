@@ -14,7 +14,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store.driver import Dialect
 from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
 from evalstore.store.postgresql.cancellation import CancellingConnection
@@ -23,12 +23,12 @@ from evalstore.store.postgresql.pooling import require_sessions
 from evalstore.store.postgresql.schema import value_type
 from evalstore.store.postgresql.snapshots import Snapshots
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
-from evalstore.store.table_columns import TABLES
+from evalstore.store.schema.table_columns import TABLES
 from evalstore.store.wanted import refuse_unwanted
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
-    from evalstore.store.table_columns import TableColumns
+    from evalstore.store.schema.table_columns import TableColumns
 
 
 @contextmanager

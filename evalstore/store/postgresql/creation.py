@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import errors, sql
 
-from evalstore.display import safe
-from evalstore.errors import StoreError
-from evalstore.store import migrations
+from evalstore.core.display import safe
+from evalstore.core.errors import StoreError
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.postgresql.error_messages import hint_where_read_only
 from evalstore.store.postgresql.foreign_code import find_foreign_code, refuse_code_of_migrations
 from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, GROWTH_MARKS, statements
 from evalstore.store.rows.columns import ROW_TABLES
-from evalstore.store.schema_objects import UnexpectedObject
-from evalstore.store.table_columns import COORDINATION, EVALUATIONS, RUNS, SESSIONS, TABLES
+from evalstore.store.schema import migrations
+from evalstore.store.schema.schema_objects import UnexpectedObject
+from evalstore.store.schema.table_columns import COORDINATION, EVALUATIONS, RUNS, SESSIONS, TABLES
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress

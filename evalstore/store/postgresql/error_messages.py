@@ -6,7 +6,7 @@ import re
 
 from psycopg import Error, InterfaceError, OperationalError, ProgrammingError, errors
 
-from evalstore.errors import StoreError, StoreLockedError, StoreUnreachableError
+from evalstore.core.errors import StoreError, StoreLockedError, StoreUnreachableError
 
 _LONGEST = 300
 """The most characters of a message of the server, which may quote a whole value."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from evalstore.display import safe
+from evalstore.core.display import safe
 from evalstore.store.postgresql.schema import (
     COMPUTED,
     GROWTH_MARKS,
@@ -19,8 +19,8 @@ from evalstore.store.postgresql.schema import (
     TOKEN,
     WORDS,
 )
-from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
-from evalstore.store.table_columns import COORDINATION, TABLES
+from evalstore.store.schema.schema_objects import UnexpectedObject, refuse_foreign
+from evalstore.store.schema.table_columns import COORDINATION, TABLES
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress

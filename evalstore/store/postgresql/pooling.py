@@ -14,7 +14,7 @@ import psycopg
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

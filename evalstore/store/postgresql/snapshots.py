@@ -17,7 +17,7 @@ import re
 
 from evalstore.store.driver import Connection, Extent
 from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION
-from evalstore.store.table_columns import FAILURES, RESULTS, RUNS
+from evalstore.store.schema.table_columns import FAILURES, RESULTS, RUNS
 
 _KEPT_MICROSECONDS = 180 * 24 * 3600 * 10**6
 """How long marks are kept. Each program that settles parts of files uses the newest of its own."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.store.rows.columns import CASE_NAMES, KIND_PROMPTS, KIND_TAGS, KINDS, ROW_TABLES
 from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
-from evalstore.store.table_columns import EVALUATIONS, NODES, RUNS, SESSIONS
+from evalstore.store.schema.table_columns import EVALUATIONS, NODES, RUNS, SESSIONS
 
 if TYPE_CHECKING:
+    from evalstore.core.values import Json
     from evalstore.store.driver import Connection
-    from evalstore.store.table_columns import TableColumns
-    from evalstore.values import Json
+    from evalstore.store.schema.table_columns import TableColumns
 
 _AT_ONCE = 1_000
 """Ids in one query."""

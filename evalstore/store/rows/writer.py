@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from evalstore.canonical_json import canonical_json
-from evalstore.errors import StoreError
-from evalstore.hashing import hash_content
-from evalstore.runs import restore_run
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import StoreError
+from evalstore.core.hashing import hash_content
+from evalstore.core.runs import restore_run
 from evalstore.store.contents import decode_row
 from evalstore.store.rows.columns import (
     ANSWER_ROWS,
@@ -28,12 +28,12 @@ from evalstore.store.rows.columns import (
     RUN_ROWS,
     VERDICT_NUMBERS,
 )
-from evalstore.store.table_columns import EVALUATIONS, NODES, RUNS, SESSIONS
+from evalstore.store.schema.table_columns import EVALUATIONS, NODES, RUNS, SESSIONS
 
 if TYPE_CHECKING:
+    from evalstore.core.values import Json
     from evalstore.store.driver import Connection
-    from evalstore.store.table_columns import TableColumns
-    from evalstore.values import Json
+    from evalstore.store.schema.table_columns import TableColumns
 
 Row = tuple[Any, ...]
 """The values of the columns of a row."""

@@ -14,14 +14,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self, TypeVar
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
-from evalstore.store import migrations
-from evalstore.store.schema_objects import UnexpectedObject, refuse_foreign
+from evalstore.store.schema import migrations
+from evalstore.store.schema.schema_objects import UnexpectedObject, refuse_foreign
+from evalstore.store.schema.table_columns import MIGRATION, RESULTS, TABLES
 from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign
-from evalstore.store.table_columns import MIGRATION, RESULTS, TABLES
 from evalstore.store.wanted import (
     UnwantedError,
     is_unwanted,

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from evalstore.errors import StoreError, StoreLockedError
+from evalstore.core.errors import StoreError, StoreLockedError
 from evalstore.store.sqlite.connection import LARGEST_VALUE
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

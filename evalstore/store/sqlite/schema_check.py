@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from evalstore.store.schema_objects import UnexpectedObject
+from evalstore.store.schema.schema_objects import UnexpectedObject
 from evalstore.store.statements import STATEMENTS
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from evalstore.values import Json
+from evalstore.core.values import Json
 from evalstore.workspace.json_schemas import checks, definitions, markdown_files, settings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from evalstore.core.values import SPECIAL_TAGS
 from evalstore.files.datasets.spec import FIELDS, FORMATS, SAMPLE_FIELDS
 from evalstore.files.fields import OPTIONS
-from evalstore.values import SPECIAL_TAGS
 from evalstore.workspace.json_schemas.parts import (
     ANY,
     MAPPING,

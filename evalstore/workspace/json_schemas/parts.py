@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from evalstore.core.values import Json
 from evalstore.files.fields import MOST_SAMPLES
-from evalstore.values import Json
 
 Schema = dict[str, Json]
 

@@ -22,8 +22,8 @@ from evalstore.workspace.json_schemas.parts import (
     number,
     whole,
 )
-from evalstore.workspace.remote_names import REMOTE_NAME
-from evalstore.workspace.settings import (
+from evalstore.workspace.settings.remote_names import REMOTE_NAME
+from evalstore.workspace.settings.settings import (
     FOLDERS,
     QUERY_NAMES,
     SETTING_NAMES,
@@ -35,7 +35,7 @@ from evalstore.workspace.settings import (
     Settings,
     Threshold,
 )
-from evalstore.workspace.settings_reader import (
+from evalstore.workspace.settings.settings_reader import (
     BROWSER_FIELDS,
     CANDIDATE_FIELDS,
     EVALUATOR_FIELDS,

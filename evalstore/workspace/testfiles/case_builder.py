@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore import hashing
 from evalstore.checks import implied_checks
 from evalstore.checks.types.judge import judge_of, without_judge
 from evalstore.checks.types.python import code_of
-from evalstore.display import as_text
-from evalstore.errors import FileProblem
-from evalstore.files.templates import NoValueError
-from evalstore.values import (
+from evalstore.core import hashing
+from evalstore.core.display import as_text
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import (
     RECORDED,
     Case,
     EvaluationVersion,
@@ -23,6 +22,7 @@ from evalstore.values import (
     TestVersion,
     is_text,
 )
+from evalstore.files.templates import NoValueError
 from evalstore.workspace.testfiles.check_binding import BoundChecks, CheckTemplates
 from evalstore.workspace.testfiles.messages import (
     ANSWERS,

@@ -20,10 +20,10 @@ from evalstore.checks.types import python
 from evalstore.checks.types.judge import JUDGE
 from evalstore.checks.types.python import require_defined
 from evalstore.checks.types.regex import matches_all
-from evalstore.errors import FileProblem, LimitProblem, Problem, raise_all
+from evalstore.core.errors import FileProblem, LimitProblem, Problem, raise_all
+from evalstore.core.values import Json
 from evalstore.files.markdown import Section
 from evalstore.files.templates import ITEM, FileMention, NoValueError
-from evalstore.values import Json
 from evalstore.workspace.testfiles.messages import find_answers
 from evalstore.workspace.testfiles.rendering import clean_path
 

@@ -14,11 +14,11 @@ from difflib import get_close_matches
 from evalstore.checks.parser import places_as_written, read_check, split
 from evalstore.checks.placeholders import fill_in, templates_in
 from evalstore.checks.types.judge import JUDGE
-from evalstore.errors import FileProblem, raise_all
+from evalstore.core.errors import FileProblem, raise_all
+from evalstore.core.values import Json
 from evalstore.files.fields import Fields, is_finite
 from evalstore.files.markdown import SourceLine, fences
 from evalstore.files.yaml12 import Document, read_yaml
-from evalstore.values import Json
 
 WORD = "checks"
 """The first word after the opening fence."""

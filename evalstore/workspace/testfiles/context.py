@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore import hashing
-from evalstore.errors import FileProblem, Problem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem, Problem
+from evalstore.core.values import CaseFile, FileRef, FileVersion, Json
 from evalstore.files import media_types
 from evalstore.files.fields import suggest
-from evalstore.values import CaseFile, FileRef, FileVersion, Json
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, SHOWN
 
 if TYPE_CHECKING:

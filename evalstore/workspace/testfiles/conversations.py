@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.display import shorten
-from evalstore.errors import FileProblem
+from evalstore.core.display import shorten
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Role
 from evalstore.files.fields import MOST_SAMPLES, Fields
 from evalstore.files.markdown import SPACE, Section, SourceLine, is_rule, section
-from evalstore.values import Role
 from evalstore.workspace.testfiles.headings import correct
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
 from evalstore.checks.base import INSTALL
 from evalstore.checks.parser import packages_of
 from evalstore.checks.registry import is_installed
-from evalstore.errors import FileProblem, LimitProblem, Problem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem, LimitProblem, Problem
+from evalstore.core.values import CaseFile
 from evalstore.files.fields import suggest
-from evalstore.store.case_chunks import CaseTreeBuilder
+from evalstore.store.trees.case_chunks import CaseTreeBuilder
 from evalstore.store.wanted import note_reached
-from evalstore.values import CaseFile
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 
 if TYPE_CHECKING:
     from evalstore.files.markdown import SourceLine

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evalstore.deserialize import restore_messages
-from evalstore.values import REQUIRED_NAMES, RUNTIME_NAMES, Json, Text
+from evalstore.core.deserialize import restore_messages
+from evalstore.core.values import REQUIRED_NAMES, RUNTIME_NAMES, Json, Text
 
 INSTRUCTIONS = REQUIRED_NAMES[0]
 SHOWN = "{{" + INSTRUCTIONS + "}}"

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evalstore.display import as_text, shorten
-from evalstore.errors import FileProblem
+from evalstore.core.display import as_text, shorten
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text, is_text
 from evalstore.files.fields import suggest
 from evalstore.files.json_document import parse_json
 from evalstore.files.markdown import SPACE, Section
 from evalstore.files.templates import DeferredValue
-from evalstore.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text, is_text
 from evalstore.workspace.testfiles.conversations import LAST, MESSAGE_FIELDS, ROLES
 from evalstore.workspace.testfiles.rendering import clean_path
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.errors import FileProblem, raise_all
+from evalstore.core.errors import FileProblem, raise_all
+from evalstore.core.values import Options
 from evalstore.files.datasets import read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.files.markdown import (
@@ -23,7 +24,6 @@ from evalstore.files.markdown import (
     section,
 )
 from evalstore.files.yaml12 import Document, split_frontmatter
-from evalstore.values import Options
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.testfiles.check_block import CheckList, misspelt_blocks, take_block
 from evalstore.workspace.testfiles.conversations import (

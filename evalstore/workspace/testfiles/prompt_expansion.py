@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
-from evalstore.errors import FileProblem, LimitProblem, Problem
-from evalstore.values import DEFAULT_PROMPT, REQUIRED_NAMES, PromptVersion
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem, LimitProblem, Problem
+from evalstore.core.values import DEFAULT_PROMPT, REQUIRED_NAMES, PromptVersion
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
 from evalstore.workspace.testfiles.messages import fill_turn

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import FileProblem, LimitProblem, Problem
+from evalstore.core.errors import FileProblem, LimitProblem, Problem
+from evalstore.core.values import RUNTIME_NAMES
 from evalstore.files.fields import nearest, suggest
 from evalstore.files.jinja_environment import finalize
+from evalstore.files.processes.data_item import DataItem, FixedNames
 from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import ITEM, FileMention, Filled, NoValueError, Template, plain
-from evalstore.processes.data_item import DataItem, FixedNames
-from evalstore.values import RUNTIME_NAMES
 from evalstore.workspace.testfiles.conversations import LAST
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from evalstore import hashing
-from evalstore.errors import FileProblem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem
 from evalstore.files.fields import suggest
 from evalstore.files.markdown import SPACE
 from evalstore.files.yaml12 import Document, WrittenScalar

@@ -16,9 +16,9 @@ from evalstore.checks.description import CheckExample, CheckSetting
 from evalstore.checks.descriptions import DESCRIPTIONS, common_settings, describe_check
 from evalstore.checks.parser import _NESTED, COMMON, read_check, split
 from evalstore.checks.registry import _OWN as KINDS
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply, ToolCall, Usage
 from evalstore.files.yaml12 import read_yaml
-from evalstore.values import Json, Reply, ToolCall, Usage
 
 EXAMPLES = [
     pytest.param(name, example, id=example.check)

@@ -13,8 +13,8 @@ from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
 from evalstore.checks.expressions.check import FUNCTIONS, METHODS, expression_names, read_expression
 from evalstore.checks.expressions.evaluator import evaluate
 from evalstore.checks.expressions.operations import ExpressionError
-from evalstore.errors import FileProblem
-from evalstore.values import Json, Reply, ToolCall
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply, ToolCall
 
 NAMES: dict[str, Json] = {
     "n": 3,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
-from evalstore.errors import FileProblem
-from evalstore.values import Json, Reply, Usage
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply, Usage
 
 REPLY = Reply("hi", finish_reason="stop", usage=Usage(10, 5), latency=1.5)
 

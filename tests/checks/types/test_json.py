@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
 from evalstore.checks.types.json_comparison import JsonComparison, match
-from evalstore.errors import FileProblem
-from evalstore.values import Json, Reply
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply
 
 FENCED = '```json\n{"a": 1}\n```'
 

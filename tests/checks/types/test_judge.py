@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.errors import FileProblem
-from evalstore.values import Case, Json
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Case, Json
 from evalstore.workspace.testfiles.context import Definitions
 from tests.builders import expanded, library, test_file
 from tests.checks.test_answer_binding import block, problems

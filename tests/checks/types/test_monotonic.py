@@ -7,8 +7,8 @@ import pytest
 from evalstore.checks import read_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import judge_by_checks
-from evalstore.errors import FileProblem
-from evalstore.values import Json, Reply
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply
 
 
 def verdict(*answers: str, **settings: Json) -> str:

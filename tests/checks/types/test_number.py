@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from evalstore.checks import read_check
 from evalstore.checks.types.number import as_number, last_number
-from evalstore.errors import FileProblem
-from evalstore.values import Json
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from tests.checks.checking import judged, verdict
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from evalstore.checks.types.python import CodeFile, code_of, read_result
-from evalstore.errors import FileProblem, NotRunError
-from evalstore.processes.pool import Code, CodeError, Workers
+from evalstore.core.errors import FileProblem, NotRunError
+from evalstore.files.processes.pool import Code, CodeError, Workers
 from tests.builders import expanded, library, test_file
 
 SOURCE = b"""\

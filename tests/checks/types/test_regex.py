@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.checks import read_check
 from evalstore.checks.types.regex import matches_all
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from tests.checks.checking import judged, verdict
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from evalstore.checks import read_check
 from evalstore.checks.types.similarity import edit_ratio, token_f1
-from evalstore.errors import FileProblem
-from evalstore.values import Json
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from tests.checks.checking import judged, score, verdict
 
 words = st.lists(st.sampled_from(["a", "the", "red", "fox", "Fox!", "é", "-"]), max_size=6).map(

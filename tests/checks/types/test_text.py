@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.checks import known_kinds, read_check
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json
 from evalstore.files.yaml12 import read_yaml
-from evalstore.values import Json
 from tests.checks.checking import feedback, judged, verdict
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
-from evalstore.errors import FileProblem
-from evalstore.values import Json, Reply, ToolCall
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Json, Reply, ToolCall
 
 A1, A2, B = ToolCall("a", {"x": 1}), ToolCall("a", {"x": 2}), ToolCall("b", {})
 

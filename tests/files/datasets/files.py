@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.datasets import DataItem, Dataset, DatasetSpec, read_dataset, read_spec
 from evalstore.files.yaml12 import read_yaml
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.datasets import DataItem, stable_names
 from evalstore.files.jinja_sandbox import run
 from tests.files.datasets.files import json_lines, problem, rows

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from tests.files.datasets.files import dataset, problem, rows
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.datasets import json_rows
 from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows
 

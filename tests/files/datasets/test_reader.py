@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import pytest
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.reader import MOST_PROBLEMS
 from tests.files.datasets.files import dataset, json_lines, place_and_message, problem, rows, spec

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.datasets import DatasetSpec, resolve_path
 from tests.files.datasets.files import spec
 

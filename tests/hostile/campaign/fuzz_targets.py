@@ -18,22 +18,22 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.judging.verdict_reply import read_verdict
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.values import Reply
+from evalstore.exchange.importers.base import ImportOptions
+from evalstore.exchange.importers.registry import find_importer
 from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetSpec, read_dataset
 from evalstore.files.json_document import read_json
 from evalstore.files.yaml12 import read_yaml
-from evalstore.importers.base import ImportOptions
-from evalstore.importers.registry import find_importer
-from evalstore.judging.reply_parser import Unreadable
-from evalstore.judging.verdict_reply import read_verdict
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply
 from evalstore.providers.errors import status_error
 from evalstore.providers.rate_limits import find_retry_after
-from evalstore.values import Reply
 from evalstore.workspace.model_files import read_currency, read_model, read_provider
-from evalstore.workspace.settings_reader import read_settings
+from evalstore.workspace.settings.settings_reader import read_settings
 from tests.builders import expanded, library, tree
 from tests.hostile.campaign.generate import CHECKS, FIELDS, NUMBERS, PATTERNS, TEXTS
 from tests.hostile.campaign.import_sources import SOURCES

@@ -47,7 +47,7 @@ def _kill(
     *argv: str,
     window: float,
     at_call: int | None = None,
-    module: str = "evalstore.cli.main",
+    module: str = "evalstore.interfaces.cli.main",
 ) -> signal.Signals:
     """Start a command and send it a signal: within so many seconds, or after so many calls."""
     chance = trial.chance

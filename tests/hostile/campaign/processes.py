@@ -37,7 +37,7 @@ class Order:
     """The file for each descriptor; None closes it."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """By the names of `RLIMIT_...`."""
-    module: str = "evalstore.cli.main"
+    module: str = "evalstore.interfaces.cli.main"
     """Its `main` is called in a fork."""
     execute: tuple[str, ...] = ()
     """A command line that takes the place of `module`."""

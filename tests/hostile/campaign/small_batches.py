@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evalstore.cli.main import main as evalstore
-from evalstore.sharing import batches
+from evalstore.interfaces.cli.main import main as evalstore
+from evalstore.remotes.packs import batches
 
 _ROWS = 5
 

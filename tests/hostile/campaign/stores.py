@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from evalstore.store import migrations
 from evalstore.store.rows.columns import ROW_TABLES
-from evalstore.store.table_columns import COORDINATION
+from evalstore.store.schema import migrations
+from evalstore.store.schema.table_columns import COORDINATION
 from tests.hostile.campaign.trial import Trial
 from tests.hostile.databases import read_tables
 

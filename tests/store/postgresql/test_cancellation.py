@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.store import Store
 from evalstore.store.postgresql.cancellation import CancellingConnection
-from evalstore.store.search_tables import SearchTables
+from evalstore.store.search.tables import SearchTables
 from evalstore.store.wanted import UnwantedError, while_wanted
 from tests.store.postgresql.conftest import Admin
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress
-from evalstore.store.unchanged import open_unchanged
+from evalstore.store.trees.unchanged import open_unchanged
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_run, fill
 

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress

@@ -13,18 +13,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from evalstore import hashing
-from evalstore.operations.pull import pull
+from evalstore.core import hashing
+from evalstore.core.results import Session
+from evalstore.core.values import Question
+from evalstore.exchange.sync.pull import pull
 from evalstore.planning.options import Location
-from evalstore.results import Session
-from evalstore.store import Store, migrations
+from evalstore.store import Store
 from evalstore.store.database import append
 from evalstore.store.driver import Extent
 from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import connect
-from evalstore.store.table_columns import SESSIONS
-from evalstore.values import Question
+from evalstore.store.schema import migrations
+from evalstore.store.schema.table_columns import SESSIONS
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_session, fill

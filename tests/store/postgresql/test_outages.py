@@ -10,7 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from evalstore.errors import STORE_UNUSABLE, StoreError, StoreLockedError, StoreUnreachableError
+from evalstore.core.errors import (
+    STORE_UNUSABLE,
+    StoreError,
+    StoreLockedError,
+    StoreUnreachableError,
+)
 from evalstore.store import Store
 from evalstore.store.driver import Connection
 from evalstore.store.fsck import check_store
@@ -19,10 +24,10 @@ from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql import driver as drivers
 from evalstore.store.postgresql import outage as outages
 from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection
-from evalstore.store.search_tables import SearchTables
-from evalstore.store.table_columns import FAILURES
-from tests.execution.test_executor import Lab
+from evalstore.store.schema.table_columns import FAILURES
+from evalstore.store.search.tables import SearchTables
 from tests.postgresql_server import PostgreSQLServer
+from tests.runs.execution.test_executor import Lab
 from tests.store.postgresql.conftest import Admin, Outage
 from tests.store.sessions import a_run, fill
 

@@ -8,7 +8,7 @@ from itertools import product
 import psycopg
 import pytest
 
-from evalstore.errors import StoreError
+from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from evalstore.errors import STORE_UNUSABLE, StoreError, StoreUnreachableError
-from evalstore.operations.doctor import describe_store
+from evalstore.core.errors import STORE_UNUSABLE, StoreError, StoreUnreachableError
+from evalstore.runs.workspace_checks.doctor import describe_store
 from evalstore.store import Store
 from evalstore.store.driver import Connection
 from evalstore.store.fsck import check_store

@@ -13,16 +13,17 @@ from typing import Any
 import psycopg
 import pytest
 
-from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, inspection, migrations
+from evalstore.core.errors import STORE_UNUSABLE, StoreError
+from evalstore.store import Store, inspection
 from evalstore.store.fsck import check_store
 from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
-from evalstore.store.table_columns import SHARED_RUNS
-from evalstore.store.unchanged import open_unchanged
-from tests.execution.loopback.team import SECONDS, wait_until
+from evalstore.store.schema import migrations
+from evalstore.store.schema.table_columns import SHARED_RUNS
+from evalstore.store.trees.unchanged import open_unchanged
 from tests.postgresql_server import PostgreSQLServer
+from tests.runs.execution.loopback.team import SECONDS, wait_until
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_test, fill
 

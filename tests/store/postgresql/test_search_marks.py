@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.results import Session
-from evalstore.store import Store, migrations, search_tables
+from evalstore.core.results import Session
+from evalstore.core.values import Question, Reply
+from evalstore.store import Store
 from evalstore.store.database import append
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import connect
 from evalstore.store.postgresql.schema import SEARCH_LOCK
-from evalstore.store.search_marks import IndexState, look
-from evalstore.store.search_tables import SearchTables
-from evalstore.store.search_texts import KINDS
-from evalstore.store.table_columns import EVALUATIONS, SESSIONS, VERSIONS
-from evalstore.values import Question, Reply
+from evalstore.store.schema import migrations
+from evalstore.store.schema.table_columns import EVALUATIONS, SESSIONS, VERSIONS
+from evalstore.store.search import tables as search_tables
+from evalstore.store.search.marks import IndexState, look
+from evalstore.store.search.tables import SearchTables
+from evalstore.store.search.texts import KINDS
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import READS, USES, Admin, As
 from tests.store.postgresql.test_growth import copied, dump, load
@@ -121,8 +123,8 @@ class Writer:
 
 
 def _instructions(word: str) -> dict[str, object]:
-    from evalstore import hashing
-    from evalstore.values import EvaluationVersion, Text
+    from evalstore.core import hashing
+    from evalstore.core.values import EvaluationVersion, Text
 
     return hashing.describe_evaluation(EvaluationVersion((Text(word),)))
 

@@ -17,12 +17,12 @@ from evalstore.checks import registry
 from evalstore.checks.base import CheckFinding, CheckType
 from evalstore.checks.description import COUNT, TEXT, CheckDescription, CheckSetting
 from evalstore.checks.descriptions import DESCRIPTIONS
-from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.values import Json
 from evalstore.files.datasets.spec import FIELDS as DATASET_FIELDS
 from evalstore.files.fields import Collector
 from evalstore.files.yaml12 import read_yaml, split_frontmatter
 from evalstore.providers.script import check_responses
-from evalstore.values import Json
 from evalstore.workspace.definitions import TOOL_FIELDS, read_tool
 from evalstore.workspace.index import Index
 from evalstore.workspace.json_schemas import SCHEMAS
@@ -35,8 +35,8 @@ from evalstore.workspace.model_files import (
     read_model,
     read_provider,
 )
-from evalstore.workspace.settings import SETTING_NAMES, Settings
-from evalstore.workspace.settings_reader import read_settings
+from evalstore.workspace.settings.settings import SETTING_NAMES, Settings
+from evalstore.workspace.settings.settings_reader import read_settings
 from evalstore.workspace.testfiles.parser import PROMPT_FIELDS, TEST_FIELDS, parse_prompt, read_test
 
 pytestmark = pytest.mark.extended

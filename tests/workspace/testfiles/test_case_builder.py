@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.values import Case
+from evalstore.core.values import Case
 from evalstore.workspace.testfiles import expansion as expand_module
 from evalstore.workspace.testfiles.context import ExpandedFile
 from tests.builders import expanded, instructions_of, library, shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.workspace.testfiles.conversations import RepeatedConversation
 from evalstore.workspace.testfiles.parser import TestFile, parse_test
 

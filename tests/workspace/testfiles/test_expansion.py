@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import FileProblem
-from evalstore.values import RUNTIME_NAMES
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import RUNTIME_NAMES
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
 from evalstore.workspace.testfiles.prompt_expansion import expand_prompt

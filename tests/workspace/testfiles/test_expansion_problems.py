@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from evalstore import hashing
-from evalstore.errors import FileProblem, LimitProblem, Problem
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem, LimitProblem, Problem
+from evalstore.core.values import DEFAULT_PROMPT
 from evalstore.files.datasets import Dataset
-from evalstore.values import DEFAULT_PROMPT
 from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.case_builder import CaseBuilder
 from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, ExpandedFile

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test, read_test
 from tests.builders import expanded, ids, shown
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.errors import FileProblem
-from evalstore.values import Message, Text
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import Message, Text
 from evalstore.workspace.testfiles.messages import parse_messages
 
 

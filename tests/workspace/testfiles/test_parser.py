@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.files.access import normalise
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.testfiles.parser import TestFile, parse_prompt, parse_test, read_test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.errors import FileProblem
+from evalstore.core.errors import FileProblem
 from tests.builders import expanded, shown, test_file
 
 PETS = "lists: {PET: [cats, dogs, fish]}"

@@ -1,0 +1,294 @@
+"""The formats of a judge's reply: a verdict, a choice, or a score.
+
+Each is one JSON object, which is the whole reply. Without a check `judge` it has `pass`. With one,
+it has one of several choices, or a score; or it is an object of the prompt's own, in which a path
+leads to the score.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evalstore.checks.bounds import reaches
+from evalstore.checks.judging.reply_parser import Unreadable, finished_text, keys_in, read_object
+from evalstore.checks.judging.verdict_reply import (
+    AGAIN,
+    LONGEST_LABEL,
+    JudgeReply,
+    ask_again_with,
+    ask_for_code,
+    object_schema,
+    read_text,
+    read_verdict,
+    storable_text,
+    undecided_reply,
+    verdict_schema,
+)
+from evalstore.checks.types.json import find_at_path
+from evalstore.checks.types.judge import judge_of, scale_of
+from evalstore.core.display import as_text, shorten
+from evalstore.core.errors import NotRunError
+from evalstore.core.values import Json, OutgoingMessage, Reply, Text
+from evalstore.files.fields import is_finite
+from evalstore.files.processes.limited_calls import LimitReached
+from evalstore.files.processes.patterns import SECONDS, compiled
+
+if TYPE_CHECKING:
+    from evalstore.checks.judging.structured_output import Mode
+
+_REASONS = "reasoning"
+_WHATEVER = "Whatever form of an answer is asked for above, this is the one that counts. "
+_OBJECT = "Answer with one JSON object and nothing else"
+_NAME = re.compile(r"\w+")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+
+
+def form_of(
+    checks: Iterable[Mapping[str, Json]],
+    prompt: Iterable[object] = (),
+    instructions: Iterable[object] = (),
+) -> ReplyForm:
+    """Return the format of replies for the checks of an evaluation version.
+
+    `prompt` are the parts of the evaluator prompt, `instructions` those of the test.
+    """
+    check, asked = judge_of(checks), keys_in(prompt)
+    if check is not None and "choices" in check:
+        return Choices(check)
+    if check is None or "parser" not in check:
+        return Verdicts(asked)
+    return (
+        OwnObjects(check, asked | keys_in(instructions))
+        if "json" in check["parser"]
+        else Scores(check)
+    )
+
+
+def tell(messages: tuple[OutgoingMessage, ...], words: str) -> tuple[OutgoingMessage, ...]:
+    """Append an instruction to the messages of a prompt."""
+    if not words:
+        return messages
+    *before, last = messages
+    return (*before, replace(last, parts=(*last.parts, Text("\n\n" + words))))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """A JSON object with `pass`; `asked` are the keys that the prompt names."""
+
+    asked: Collection[str] = ()
+    strictest: Mode = "schema"
+
+    @property
+    def schema(self) -> Json:
+        """Return the schema of a verdict."""
+        return verdict_schema(self.asked)
+
+    def words(self, code: str | None) -> str:
+        """Return the request for the code in the verdict; empty without a code."""
+        return ask_for_code(code) if code else ""
+
+    def again(self, code: str | None) -> str:
+        """Return the request for the object alone."""
+        return ask_again_with(code) if code else AGAIN
+
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
+        """Read a judge's verdict from its reply; raises `Unreadable`."""
+        return read_verdict(reply, code, self.asked)
+
+    def give_up(self, reply: Reply, reason: str) -> JudgeReply:
+        """Return an undecided result."""
+        return undecided_reply(reply, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByCheck:
+    """A format that a check `judge` configures."""
+
+    check: Mapping[str, Json]
+    strictest: Mode = field(default="schema", kw_only=True)
+
+    @property
+    def schema(self) -> Json:
+        """Return the schema of an object with the fields, all of them required."""
+        fields = self._fields()
+        return object_schema({name: schema for name, (schema, _) in fields.items()}, fields)
+
+    def words(self, code: str | None) -> str:
+        """Return the request for an object with the fields, whatever the prompt asks for."""
+        return _WHATEVER + self.again(code)
+
+    def again(self, code: str | None) -> str:
+        """Return the request for the object alone."""
+        fields = {name: words for name, (_, words) in self._fields().items()}
+        if code:
+            fields = {"code": f'"{code}"', **fields}
+        members = ", ".join(f'"{name}": {words}' for name, words in fields.items())
+        return f"{_OBJECT}: {{{members}}}"
+
+    def _fields(self) -> dict[str, tuple[Json, str]]:
+        """Return the schema and the description of each member that the format has itself."""
+        return {}
+
+    def _result(self, label: str | None, score: float | None, reasoning: Json) -> JudgeReply:
+        """Return the result with this label and score, converted to a share of its scale."""
+        required = self.check.get("pass", ">= 1")
+        if isinstance(required, list):
+            passed = label in required
+        else:
+            passed = score is not None and reaches(score, required)
+        reason = f"the judge chose {shorten(label)}" if label else ""
+        if score is not None and not (label and isinstance(required, list)):
+            reason += f" (score {score:.4g})" if reason else f"the judge gave the score {score:.4g}"
+        aim = " or ".join(map(shorten, required)) if isinstance(required, list) else required
+        return JudgeReply(
+            "pass" if passed else "fail",
+            feedback="" if passed else f"{reason}; required {aim}",
+            score=None if score is None else self._share(score),
+            label=label[:LONGEST_LABEL] if label else None,
+            reasoning=storable_text(reasoning),
+        )
+
+    def _scored(self, value: Json, reasoning: Json) -> JudgeReply:
+        """Return the result for the value that a judge gives; raises `Unreadable`."""
+        if "scores" in self.check:
+            label = as_text(value).strip()
+            if label not in self.check["scores"]:
+                raise Unreadable(f"the judge's {shorten(label)} has no score")
+            return self._result(label, self.check["scores"][label], reasoning)
+        score = _as_score(value)
+        low, high = scale_of(self.check)
+        if score is None or not low <= score <= high:
+            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {self._scale()}")
+        return self._result(None, score, reasoning)
+
+    def _scale(self) -> str:
+        low, high = scale_of(self.check)
+        return f"a number from {low:g} to {high:g}"
+
+    def _share(self, score: float) -> float:
+        low, high = scale_of(self.check)
+        return min(max((score - low) / (high - low), 0.0), 1.0)
+
+    def give_up(self, reply: Reply, reason: str) -> JudgeReply:
+        """Return an undecided result; or a fail with the lowest score, if the check says so."""
+        result = undecided_reply(reply, reason)
+        if self.check.get("invalid") != "lowest":
+            return result
+        scores = self.check.get("scores", {}).values()
+        unscored = None if "choices" in self.check else 0.0
+        lowest = self._share(min(scores)) if scores else unscored
+        return result._replace(verdict="fail", score=lowest)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices(_ByCheck):
+    """One of several choices, with the reasons before it, after it, or not at all."""
+
+    def _fields(self) -> dict[str, tuple[Json, str]]:
+        choices = self.check["choices"]
+        listed = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+        fields = {
+            _REASONS: _reasons(),
+            "choice": ({"enum": choices}, f"one of these choices: {listed}"),
+        }
+        answer = self.check.get("answer", "cot_classify")
+        if answer == "classify":
+            del fields[_REASONS]
+        return fields if answer == "cot_classify" else dict(reversed(fields.items()))
+
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
+        """Read the choice that the judge has made; raises `Unreadable`."""
+        value = read_object(finished_text(reply), self._fields(), code)
+        named = as_text(value.get("choice")).strip()
+        choice = next((each for each in self.check["choices"] if each.strip() == named), None)
+        if choice is None:
+            raise Unreadable(
+                f"the judge's choice is {shorten(named)}, which is none of the choices"
+            )
+        score = self.check.get("scores", {}).get(choice)
+        return self._result(choice, score, read_text(value, _REASONS))
+
+
+@dataclass(frozen=True, slots=True)
+class Scores(_ByCheck):
+    """A score, or a label, that is all of a member or what a pattern captures in all of it."""
+
+    def _fields(self) -> dict[str, tuple[Json, str]]:
+        labels = [*self.check.get("scores", ())]
+        low, high = scale_of(self.check)
+        number = {"type": "number", "minimum": low, "maximum": high}
+        listed = ", ".join(json.dumps(label, ensure_ascii=False) for label in labels)
+        score = {"enum": labels} if labels else number
+        words = f"one of {listed}" if labels else self._scale()
+        return {_REASONS: _reasons(), "score": (score, words)}
+
+    def again(self, code: str | None) -> str:
+        """Return the request for the object, and which score of the prompt is meant."""
+        meant = f'. "score" is what this pattern captures: {self.check["parser"]["regex"]}'
+        return _ByCheck.again(self, code) + meant
+
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
+        """Read the score that the judge gives; raises `Unreadable`."""
+        value = read_object(finished_text(reply), self._fields(), code)
+        score = value.get("score")
+        score = self._captured(score.strip()) if isinstance(score, str) else score
+        return self._scored(score, read_text(value, _REASONS))
+
+    def _captured(self, text: str) -> Json:
+        """Return what the pattern captures in all of a text, as a number if it is one."""
+        pattern = self.check["parser"]["regex"]
+        try:
+            match = compiled(pattern).fullmatch(text, timeout=SECONDS)
+        except TimeoutError:
+            raise Unreadable(f"the pattern {shorten(pattern)} timed out") from None
+        captured = text if match is None or match[1] is None else match[1]
+        is_number = "scores" not in self.check and _NUMBER.fullmatch(captured)
+        return float(captured) if is_number else captured
+
+
+@dataclass(frozen=True, slots=True)
+class OwnObjects(_ByCheck):
+    """A score at a path in an object that the prompt describes; `asked` are the keys it names."""
+
+    asked: Collection[str] = ()
+    strictest: Mode = field(default="json", kw_only=True)
+
+    def words(self, code: str | None) -> str:
+        """Return the request for the object, with the code."""
+        return ask_for_code(code) if code else f"{_OBJECT}."
+
+    def again(self, code: str | None) -> str:
+        """Return the same request once more."""
+        return self.words(code)
+
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
+        """Read the score at the path; raises `Unreadable`."""
+        path = self.check["parser"]["json"]
+        keys = {_REASONS, *self.asked, *_NAME.findall(path)}
+        value = read_object(finished_text(reply), keys, code)
+        try:
+            found = find_at_path(path, value)
+        except (LimitReached, NotRunError) as limit:
+            raise Unreadable(f"the search for {shorten(path)} was stopped: {limit}") from None
+        if found is None:
+            raise Unreadable(f"the judge's object has nothing at {shorten(path)}")
+        return self._scored(found, reply.text)
+
+
+def _reasons() -> tuple[Json, str]:
+    return {"type": "string"}, '"your reasons, step by step"'
+
+
+def _as_score(value: Json) -> float | None:
+    """Return a finite number as a score; None for anything else, such as `true` or a text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and is_finite(value) else None
+
+
+ReplyForm = Verdicts | Choices | Scores | OwnObjects
+"""A format of replies: the instructions for a judge, and the parser of its reply."""

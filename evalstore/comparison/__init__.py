@@ -1,0 +1,1 @@
+"""Pure comparison: pairs, statistics, and the differences of words and versions."""

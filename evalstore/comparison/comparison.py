@@ -1,0 +1,316 @@
+"""Pairs the cells of two sides, and sorts the pairs into broken, fixed, changed, new and gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from evalstore.comparison.cell_places import is_of_cell, places_of
+from evalstore.comparison.pair_groups import (
+    GrowingGroup,
+    Numbers,
+    PairGroup,
+    Pairing,
+    Sides,
+    join_groups,
+    pair_by_places,
+)
+from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of, sum_of
+from evalstore.comparison.pairs import OTHER_JUDGEMENT as OTHER_JUDGEMENT
+from evalstore.comparison.pairs import Change as Change
+from evalstore.comparison.pairs import Pair as Pair
+from evalstore.comparison.pairs import sort_pair as sort_pair
+from evalstore.comparison.placed_results import PlacedResults
+from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files, sum_counts
+from evalstore.core.results import Result
+
+if TYPE_CHECKING:
+    from evalstore.comparison.cell_places import NamedCell
+    from evalstore.core.values import Case
+
+
+@dataclass(frozen=True, slots=True)
+class EqualPart:
+    """Unchanged results of a file, in sums."""
+
+    file: str
+    results: int
+    clusters: tuple[tuple[Counts, int], ...]
+    """The counts of the verdicts on a case, and how many cases have these."""
+
+
+@dataclass
+class Comparison:
+    """All pairs, by how they changed."""
+
+    sides: Sides = field(repr=False, compare=False)
+    broke: PairGroup
+    """Passed before, but not now."""
+    fixed: PairGroup
+    """Did not pass before, but does now."""
+    changed: PairGroup
+    """Otherwise another verdict, or another answer with the same verdict."""
+    same_answer: PairGroup
+    """Asked something else, with the same verdict and, word for word, the same answer."""
+    new: PairGroup
+    gone: PairGroup
+    unchanged: PairGroup
+    equal: list[EqualPart] = field(default_factory=list, kw_only=True)
+    """Other results that are unchanged, in sums."""
+    by_verdict: bool = field(default=False, kw_only=True)
+    """Whether verdicts have chosen the cases, so that nothing follows about others."""
+
+    @cached_property
+    def flips(self) -> PairGroup:
+        """Return the pairs with another verdict or another answer."""
+        return self._join(self.broke, self.fixed, self.changed)
+
+    @cached_property
+    def changed_or_same(self) -> PairGroup:
+        """Return the changed pairs and those with the same answer to another question."""
+        return self._join(self.changed, self.same_answer).in_order()
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether all pairs are unchanged."""
+        return not any(self._differing_groups)
+
+    @property
+    def differing_pairs(self) -> Iterator[Pair]:
+        """Yield all pairs that are not unchanged."""
+        return chain.from_iterable(self._differing_groups)
+
+    @property
+    def differing(self) -> Iterator[Result]:
+        """Yield both sides of all pairs that are not unchanged."""
+        return (
+            result for pair in self.differing_pairs for result in (pair.was, pair.now) if result
+        )
+
+    @property
+    def _differing_groups(self) -> tuple[PairGroup, ...]:
+        return self.broke, self.fixed, self.changed, self.same_answer, self.new, self.gone
+
+    @property
+    def pending(self) -> int:
+        """Return how many of the changed pairs were judged and are pending on the second side."""
+        return self.changed.count_pending()
+
+    @property
+    def undecided(self) -> int:
+        """Return how many of the changed pairs are undecided on the second side alone."""
+        was, now = self.sides.was, self.sides.now
+        return sum(
+            now.verdict(new) == "undecided" != was.verdict(old)
+            for old, new in self.changed.numbers()
+        )
+
+    @property
+    def pairs(self) -> PairGroup:
+        """Return pairs judged on both sides."""
+        return PairGroup(self.sides, self._judged())
+
+    def _judged(self) -> Iterator[Numbers]:
+        for group in (self.broke, self.fixed, self.changed, self.same_answer, self.unchanged):
+            yield from group.judged()
+
+    @property
+    def unchanged_count(self) -> int:
+        """Return how many pairs are unchanged."""
+        return len(self.unchanged) + sum(part.results for part in self.equal)
+
+    @property
+    def judged_and_unchanged(self) -> int:
+        """Return how many of the unchanged pairs are judged on both sides."""
+        was = self.sides.was
+        pairs = sum(1 for old, _ in self.unchanged.numbers() if was.verdict(old))
+        return pairs + sum(sum_counts(part.clusters).judged for part in self.equal)
+
+    def attempts(self) -> Iterator[tuple[int, int]]:
+        """Yield the numbers of attempts on both sides of each pair that both have judged."""
+        was, now = self.sides.was.attempts, self.sides.now.attempts
+        return ((was[old], now[new]) for old, new in self._judged())
+
+    def rates(self) -> tuple[Rate, Rate]:
+        """Return the pass rates of both sides over the pairs that are judged on both."""
+        return self._rates
+
+    @property
+    def rates_text(self) -> str:
+        """Return the pass rates of both sides, or counts if verdicts have chosen the cases."""
+        was, now = self.rates()
+        if self.by_verdict:
+            counts = (f"{rate.passed:,} of {rate.judged:,}" for rate in (was, now))
+            return f"passed {' -> '.join(counts)}"
+        return f"pass rate {was.text} -> {now.text}"
+
+    @cached_property
+    def _rates(self) -> tuple[Rate, Rate]:
+        was, now = self.sides.was, self.sides.now
+        rates = (
+            _rate(was, (old for old, _ in self._judged()), self.equal),
+            _rate(now, (new for _, new in self._judged()), self.equal),
+        )
+        return (
+            (rates[0].without_interval(), rates[1].without_interval()) if self.by_verdict else rates
+        )
+
+    def change(self) -> RateChange:
+        """Return the change of the pass rate over the pairs, with its p-value and interval.
+
+        There is neither if verdicts have chosen the cases: those that failed pass more often when
+        they are asked again.
+
+        Files are compared; of a single file its rows.
+        """
+        was, now = self.sides.was, self.sides.now
+        names = [*now.file_names]
+        sums: dict[str, dict[int, tuple[int, int]]] = {}
+        shared: dict[tuple[int, int], tuple[int, int]] = {}
+        for old, new in self._judged():
+            rows = sums.setdefault(names[now.files[new]], {})
+            gain = (now.verdict(new) == "pass") - (was.verdict(old) == "pass")
+            count, gained = rows.get(now.rows[new], (0, 0))
+            known = count + 1, gained + gain
+            rows[now.rows[new]] = shared.setdefault(known, known)
+        files = {file: Counter(rows.values()) for file, rows in sums.items()}
+        for part in self.equal:
+            for counts, times in part.clusters:
+                if counts.judged:
+                    files.setdefault(part.file, Counter())[counts.judged, 0] += times
+        by_file = [
+            {ClusterSum(*sums): times for sums, times in listed.items()}
+            for listed in files.values()
+        ]
+        if len(by_file) == 1 and sum(by_file[0].values()) > 1:
+            change = change_of(by_file[0], "row")
+        else:
+            change = change_of(map(sum_of, by_file))
+        return change.without_test() if self.by_verdict else change
+
+    def swapped(self) -> Comparison:
+        """Return the same pairs with the sides exchanged."""
+        return Comparison(
+            self.sides.swapped(),
+            *(
+                group.swapped()
+                for group in (
+                    self.fixed,
+                    self.broke,
+                    self.changed,
+                    self.same_answer,
+                    self.gone,
+                    self.new,
+                    self.unchanged,
+                )
+            ),
+            equal=self.equal,
+            by_verdict=self.by_verdict,
+        )
+
+    def _join(self, *groups: PairGroup) -> PairGroup:
+        return join_groups(self.sides, groups)
+
+
+def _rate(side: PlacedResults, numbers: Iterable[int], equal: Iterable[EqualPart]) -> Rate:
+    """Return the pass rate of the results with these numbers, and of those of equal parts."""
+    names = [*side.file_names]
+    none = Counts()
+    questions: dict[str, dict[int, Counts]] = {}
+    for number in numbers:
+        rows = questions.setdefault(names[side.files[number]], {})
+        row = side.rows[number]
+        rows[row] = add_verdict(rows.get(row, none), side.verdict(number))
+    by_file = {file: Counter(rows.values()) for file, rows in questions.items()}
+    for part in equal:
+        by_file.setdefault(part.file, Counter()).update(dict(part.clusters))
+    return rate_of_files(by_file.values())
+
+
+class SortedPairs:
+    """Pairs that are sorted into the groups of a comparison."""
+
+    def __init__(self) -> None:
+        self._groups = {name: GrowingGroup() for name in _GROUPS}
+
+    def add(self, group: str, numbers: Numbers, pair: Pair) -> None:
+        """Add a pair, with the numbers of its results, to a group."""
+        self._groups[group].add(numbers, pair)
+
+    def finish(self, sides: Sides) -> Comparison:
+        """Return the comparison of these sides."""
+        return Comparison(sides, *(self._groups[name].finish(sides) for name in _GROUPS))
+
+
+_GROUPS = ("broke", "fixed", "changed", "same_answer", "new", "gone", "unchanged")
+
+
+def compare(
+    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any] = str
+) -> Comparison:
+    """Pair two sides: same file, same row, same prompt, same model.
+
+    Rows are paired by their values, else by their label; system prompts by their content, else,
+    when they were edited, by their number. Pairs are in the order of the rows of the newer side;
+    `candidates` is the sort key of candidates.
+    """
+    old, new = PlacedResults(was), PlacedResults(now)
+    return sort_pairs(pair_results(old, new, range(len(old)), range(len(new)), candidates))
+
+
+def pair_results(
+    was: PlacedResults,
+    now: PlacedResults,
+    old: Sequence[int],
+    new: Sequence[int],
+    candidates: Callable[[str], Any] = str,
+) -> Pairing:
+    """Pair those of the results of two sides with these numbers, as `compare` does."""
+    return Pairing(was, now, (old, new), pair_by_places(was, now, old, new), candidates)
+
+
+def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
+    """Return the pairs by how they changed; without `answers`, only other verdicts differ."""
+    pairs = SortedPairs()
+    for batch in pairing.batches():
+        for numbers, pair in batch:
+            pairs.add(sort_pair(pair, answers=answers), numbers, pair)
+    return pairs.finish(pairing.sides)
+
+
+class CellIndex:
+    """Finds the cell of a run that is the same as a newer one, by the rules of `compare`."""
+
+    def __init__(self, cells: Iterable[tuple[Result, Case]]) -> None:
+        """Index the cells; the last of several results at a place counts."""
+        self._places = {place: cell for cell in cells for place in places_of(cell[0])}
+
+    def find(self, cell: NamedCell, prompts: Container[str | None]) -> tuple[Result, Case] | None:
+        """Return the same cell; `prompts` are the case's current system prompts.
+
+        To go on in an older run, search that for the returned result and the prompts of its case.
+        """
+        for place in places_of(cell):
+            match = self._places.get(place)
+            if match and is_of_cell(match[0].prompt, cell.prompt, prompts):
+                return match
+        return None
+
+
+def change_of_tests(was: Result, now: Result) -> list[str]:
+    """Return, in words, the changes of the tests of a case and of how often each is asked."""
+    old, new = Counter(was.tests), Counter(now.tests)
+    if old.keys() != new.keys():
+        return ["test changed"]
+    if len(new) == 1 and old != new:
+        return [f"repetitions {len(was.tests)} -> {len(now.tests)}"]
+    if old != new:
+        return ["repetitions changed"]
+    if was.tests != now.tests:
+        return ["order of the conversations changed"]
+    attempts = [result.required_answers // len(result.tests) for result in (was, now)]
+    return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []

@@ -1,0 +1,337 @@
+"""Pairs the results of two sides by their numbers, and keeps groups of the pairs.
+
+A pair is made when it is read: of many pairs only the numbers of their results are in memory.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.comparison.pairs import Pair
+from evalstore.comparison.placed_results import PLACES
+from evalstore.files.filed_sequence import FiledSequence
+
+if TYPE_CHECKING:
+    from evalstore.comparison.placed_results import PlacedResults
+    from evalstore.core.values import Verdict
+
+_NONE = -1
+"""The number of a result that a side does not have."""
+_AT_ONCE = 2_000
+"""About how many pairs are read together."""
+_KEPT = 5_000
+"""The most pairs of a group that stay in memory: few of many are costly to read again."""
+Numbers = tuple[int, int]
+"""The numbers of the results of both sides of a pair."""
+
+
+class Sides(NamedTuple):
+    """The results of both sides, and the sort key of each, by its number."""
+
+    was: PlacedResults
+    now: PlacedResults
+    keys_was: Sequence[int]
+    keys_now: Sequence[int]
+
+    def swapped(self) -> Sides:
+        """Return the sides exchanged."""
+        return Sides(self.now, self.was, self.keys_now, self.keys_was)
+
+    def key(self, numbers: Numbers) -> int:
+        """Return the sort key of a pair: by file, by the place of the row in it, by candidate."""
+        was, now = numbers
+        return self.keys_was[was] if now == _NONE else self.keys_now[now]
+
+    def read(self, numbers: Sequence[Numbers]) -> list[Pair]:
+        """Return the pairs with these numbers; they are in memory together."""
+        was = iter(self.was.read([old for old, _ in numbers if old != _NONE]))
+        now = iter(self.now.read([new for _, new in numbers if new != _NONE]))
+        return [
+            Pair(None if old == _NONE else next(was), None if new == _NONE else next(now))
+            for old, new in numbers
+        ]
+
+
+class PairGroup(FiledSequence[Pair]):
+    """Pairs that changed alike; it is compared, copied and pickled as a list of them."""
+
+    def __init__(
+        self, sides: Sides, numbers: Iterable[Numbers] = (), kept: list[Pair] | None = None
+    ) -> None:
+        """`kept` are the pairs, where they stay in memory."""
+        self.sides = sides
+        self._was, self._now = array("l"), array("l")
+        for old, new in numbers:
+            self._was.append(old)
+            self._now.append(new)
+        self._kept = kept
+
+    def __len__(self) -> int:
+        return len(self._was)
+
+    def __iter__(self) -> Iterator[Pair]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        numbers = self.numbers()
+        while batch := list(islice(numbers, _AT_ONCE)):
+            yield from self.sides.read(batch)
+
+    def read_one(self, number: int) -> Pair:
+        """Return the pair with a number."""
+        if self._kept is not None:
+            return self._kept[number]
+        return self.sides.read([(self._was[number], self._now[number])])[0]
+
+    def numbers(self) -> Iterator[Numbers]:
+        """Yield the numbers of the results of each pair."""
+        return zip(self._was, self._now, strict=True)
+
+    def judged(self) -> Iterator[Numbers]:
+        """Yield the numbers of those pairs that are judged on both sides."""
+        was, now = self.sides.was, self.sides.now
+        for old, new in self.numbers():
+            if old != _NONE and new != _NONE and was.verdict(old) and now.verdict(new):
+                yield old, new
+
+    def file_names(self) -> set[str]:
+        """Return the test files of the pairs."""
+        was, now = self.sides.was, self.sides.now
+        return {
+            was.file_name(old) if new == _NONE else now.file_name(new)
+            for old, new in self.numbers()
+        }
+
+    def rows(self) -> Iterator[tuple[str, int]]:
+        """Yield the test file of each pair, and the digest of file and row."""
+        was, now = self.sides.was, self.sides.now
+        for old, new in self.numbers():
+            side, number = (was, old) if new == _NONE else (now, new)
+            yield side.file_name(number), side.row_digest(number)
+
+    def count_pending(self) -> int:
+        """Return how many pairs were judged on the first side and are pending on the second."""
+        return sum(map(self._is_now_pending, self.numbers()))
+
+    def split_pending(self) -> tuple[PairGroup, PairGroup]:
+        """Return the pairs that are not now pending, and those that are."""
+        flags = list(map(self._is_now_pending, self.numbers()))
+        settled, pending = (
+            self._only(number for number, flag in enumerate(flags) if flag == wanted)
+            for wanted in (False, True)
+        )
+        return settled, pending
+
+    def count_missing(self) -> int:
+        """Return how many pairs are pending on both sides."""
+        was, now = self.sides.was.missing, self.sides.now.missing
+        return sum(
+            1 for old, new in self.numbers() if _NONE not in (old, new) and was[old] and now[new]
+        )
+
+    def count_new(self) -> Counter[Verdict | None]:
+        """Return how many pairs of which only the newer side has a result have which verdict."""
+        return Counter(self.sides.now.verdict(new) for old, new in self.numbers() if old == _NONE)
+
+    def new_failures_first(self) -> PairGroup:
+        """Return the pairs, first those of which only the newer side has a result, which fails."""
+        is_first = list(map(self._is_new_failure, self.numbers()))
+        return self._only(sorted(range(len(self)), key=lambda place: not is_first[place]))
+
+    def in_order(self) -> PairGroup:
+        """Return the pairs in the order of the rows of the newer side."""
+        keys = array("q", map(self.sides.key, self.numbers()))
+        return self._only(sorted(range(len(self)), key=keys.__getitem__))
+
+    def swapped(self) -> PairGroup:
+        """Return the same pairs with the sides exchanged."""
+        kept = None if self._kept is None else [pair.swapped() for pair in self._kept]
+        return PairGroup(self.sides.swapped(), zip(self._now, self._was, strict=True), kept)
+
+    def _is_now_pending(self, numbers: Numbers) -> bool:
+        old, new = numbers
+        if _NONE in numbers or self.sides.was.verdict(old) is None:
+            return False
+        return bool(self.sides.now.missing[new])
+
+    def _is_new_failure(self, numbers: Numbers) -> bool:
+        old, new = numbers
+        return old == _NONE and self.sides.now.verdict(new) not in (None, "pass")
+
+    def _only(self, places: Iterable[int]) -> PairGroup:
+        listed = array("l", places)
+        kept = None if self._kept is None else [self._kept[place] for place in listed]
+        numbers = ((self._was[place], self._now[place]) for place in listed)
+        return PairGroup(self.sides, numbers, kept)
+
+
+def join_groups(sides: Sides, groups: Iterable[PairGroup]) -> PairGroup:
+    """Return the pairs of several groups of these sides, one group after the other."""
+    listed = list(groups)
+    kept: list[Pair] | None = []
+    for group in listed:
+        kept = None if kept is None or group._kept is None else kept + group._kept
+    numbers = (each for group in listed for each in group.numbers())
+    return PairGroup(sides, numbers, kept)
+
+
+class GrowingGroup:
+    """Pairs of a group that are added one by one."""
+
+    def __init__(self) -> None:
+        self._numbers: list[array[int]] = [array("l"), array("l")]
+        self._kept: list[Pair] | None = []
+
+    def add(self, numbers: Numbers, pair: Pair) -> None:
+        """Add a pair."""
+        for column, number in zip(self._numbers, numbers, strict=True):
+            column.append(number)
+        if self._kept is not None:
+            self._kept.append(pair)
+            if len(self._kept) > _KEPT:
+                self._kept = None
+
+    def finish(self, sides: Sides) -> PairGroup:
+        """Return the group."""
+        return PairGroup(sides, zip(*self._numbers, strict=True), self._kept)
+
+
+# --- pairing
+
+
+class Pairing:
+    """All pairs of two sides, in the order of the rows of the newer one."""
+
+    def __init__(
+        self,
+        was: PlacedResults,
+        now: PlacedResults,
+        numbers: tuple[Sequence[int], Sequence[int]],
+        pairs: Iterable[Numbers],
+        candidates: Callable[[str], Any],
+    ) -> None:
+        """`numbers` are those of the results that are compared, `candidates` is a sort key."""
+        self.sides = Sides(was, now, *_sort_keys(was, now, numbers, candidates))
+        self._all = PairGroup(self.sides, pairs).in_order()
+
+    def key(self, numbers: Numbers) -> int:
+        """Return the sort key of a pair."""
+        return self.sides.key(numbers)
+
+    def batches(self) -> Iterator[list[tuple[Numbers, Pair]]]:
+        """Yield the pairs with their numbers in batches; those with one sort key are together."""
+        batch: list[Numbers] = []
+        last = None
+        for numbers in self._all.numbers():
+            key = self.sides.key(numbers)
+            if len(batch) >= _AT_ONCE and key != last:
+                yield self._read(batch)
+                batch = []
+            batch.append(numbers)
+            last = key
+        if batch:
+            yield self._read(batch)
+
+    def _read(self, numbers: Sequence[Numbers]) -> list[tuple[Numbers, Pair]]:
+        return list(zip(numbers, self.sides.read(numbers), strict=True))
+
+
+def pair_by_places(
+    was: PlacedResults, now: PlacedResults, old: Sequence[int], new: Sequence[int]
+) -> Iterator[Numbers]:
+    """Yield the numbers of pairs of these results: same file, same row, same prompt, same model."""
+    for stage in range(len(PLACES)):
+        places_was, places_now = was.places[stage], now.places[stage]
+        waiting: dict[int, int | list[int]] = {}
+        for number in old:
+            place = places_was[number]
+            known = waiting.setdefault(place, number)
+            if known == number:
+                continue
+            if isinstance(known, int):
+                waiting[place] = [known, number]
+            else:
+                known.append(number)
+        left = array("l")
+        for number in new:
+            partners = waiting.get(places_now[number], _NONE)
+            if isinstance(partners, list):
+                yield partners.pop(0), number
+                if not partners:
+                    waiting[places_now[number]] = _NONE
+            elif partners != _NONE:
+                waiting[places_now[number]] = _NONE
+                yield partners, number
+            else:
+                left.append(number)
+        old = array("l")
+        for rest in waiting.values():
+            if isinstance(rest, list):
+                old.extend(rest)
+            elif rest != _NONE:
+                old.append(rest)
+        new = left
+    for number in new:
+        yield _NONE, number
+    for number in old:
+        yield number, _NONE
+
+
+def pair_by_cells(
+    old: Iterable[tuple[int, int]], new: Iterable[tuple[int, int]]
+) -> Iterator[Numbers]:
+    """Yield the numbers of pairs of results with the same digest of their cell.
+
+    Each result is given as its number and that digest; of several older ones the last counts.
+    """
+    waiting = {digest: number for number, digest in old}
+    for number, digest in new:
+        yield waiting.pop(digest, _NONE), number
+    for number in waiting.values():
+        yield number, _NONE
+
+
+def _sort_keys(
+    was: PlacedResults,
+    now: PlacedResults,
+    numbers: tuple[Sequence[int], Sequence[int]],
+    candidates: Callable[[str], Any],
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the sort key of each result: by file, by its row in the newer side, by candidate.
+
+    Rows that the newer side lacks come after the others. What is not among the numbers has none.
+    """
+    names = sorted({*was.file_names, *now.file_names})
+    files = {name: rank for rank, name in enumerate(names)}
+    models = _ranks({*was.model_names, *now.model_names}, candidates)
+    places: dict[int, int] = {}
+    keys: list[Sequence[int]] = []
+    most_rows, most_models = len(was) + len(now) + 1, len(models) + 1
+    for side, listed in ((now, numbers[1]), (was, numbers[0])):
+        file_ranks = [files[name] * most_rows for name in side.file_names]
+        model_ranks = [models[name] for name in side.model_names]
+        of_side = array("q", bytes(8 * len(side)))
+        for number in listed:
+            place = places.setdefault(side.rows[number], len(places))
+            of_side[number] = (file_ranks[side.files[number]] + place) * most_models + model_ranks[
+                side.models[number]
+            ]
+        keys.append(of_side)
+    return keys[1], keys[0]
+
+
+def _ranks(models: Iterable[str], candidates: Callable[[str], Any]) -> dict[str, int]:
+    """Return the rank of each candidate; the same for those with the same sort key."""
+    ranks: dict[str, int] = {}
+    numbers, last = count(-1), object()
+    rank = 0
+    for model in sorted(models, key=candidates):
+        key = candidates(model)
+        if key != last:
+            rank = next(numbers) + 1
+        ranks[model], last = rank, key
+    return ranks

@@ -1,0 +1,397 @@
+"""Describes the differences between two stored descriptions."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+from evalstore.comparison.check_pairs import pair_checks
+from evalstore.comparison.check_words import BOUND, as_setting, as_written
+from evalstore.comparison.word_diff import changed_ranges, shared_ends
+from evalstore.core.display import plural
+from evalstore.core.values import AnswerRef, Json, SampleRef
+
+_SHOWN = 60
+_INLINE = 64
+"""The most characters of two values that are shown in one line."""
+_MOST_EDITS = 5
+"""The most changed lines of a text that are listed."""
+_TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more\))?(?:;|$)", re.DOTALL)
+"""The end of the subject of an edited line, also with its row or in a reason that says more."""
+_LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
+
+_IN_PLACE = re.compile(
+    r"(?P<place>(?:conversation \d+, )?)(?P<another>another )?"
+    r"(?P<kind>tool|schema|(?:system|evaluator) prompt)(?: (?P<new>.+?))? in place of (?P<old>.+)",
+    re.DOTALL,
+)
+CODE_CHANGED = "the candidate's code changed"
+"""The start of the difference between two versions of a model that is an application."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference: its subject, and the old and the new value."""
+
+    subject: str = field(metadata={"json_name": "what"})
+    was: str | None = None
+    now: str | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Return whether both values can be shown in one line.
+
+        Not those of a line of a text that is new, removed, or an item of a list: with its dash or
+        number sign it would not read as a value.
+        """
+        if _TEXT_LINE.search(self.subject):
+            sides = (self.was, self.now)
+            if None in sides or any(_LIST_ITEM.match(side or "") for side in sides):
+                return False
+        return len(self.was or "") + len(self.now or "") <= _INLINE
+
+    def __str__(self) -> str:
+        if (self.was is None and self.now is None) or not self.fits:
+            return self.subject
+        now = "removed" if self.now is None else shorten_line(self.now)
+        return f"{self.subject}: {shorten_line(self.was)} -> {now}"
+
+    def swapped(self) -> Difference:
+        """Return the difference with the sides exchanged."""
+        subject = self.subject
+        if match := _IN_PLACE.fullmatch(subject):
+            kind, was = match["kind"], match["old"]
+            another = f"another {kind}"
+            old = another if was == another else f"{kind} {was}"
+            new = another if match["another"] else match["new"]
+            return Difference(f"{match['place']}{old} in place of {new}")
+        for old, new in ((" is new", " is gone"), (" is gone", " is new")):
+            if subject.endswith(old):
+                return Difference(subject.removesuffix(old) + new, self.now, self.was)
+        return Difference(subject, self.now, self.was)
+
+
+def in_place(kind: str, name: str, former: str | None = None) -> Difference:
+    """Return that a version of a kind is used where another one was; `former` is its name."""
+    return Difference(f"{kind} {name} in place of {former or f'another {kind}'}")
+
+
+Find = Callable[[str, str], Json]
+"""From a kind and an id to the content; None when it is not available."""
+Name = Callable[[str, str], str | None]
+"""From a kind and an id to the current name of the version."""
+
+
+def shorten_line(text: str | None, width: int = _SHOWN) -> str:
+    """Return a text in one short line."""
+    line = " ".join((text or "nothing").split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Difference]:
+    """Return the differences between two test versions."""
+    differences = [*_messages(was.get("messages", []), now.get("messages", []))]
+
+    def differ(part: str) -> bool:
+        return bool(was.get(part) != now.get(part))
+
+    if differ("specialTags"):
+        differences += _sets("special tag", was.get("specialTags", []), now.get("specialTags", []))
+    if differ("tools"):
+        differences += _versions("tool", was.get("tools", []), now.get("tools", []), find, name)
+    if differ("schema"):
+        schemas = _as_list(was.get("schema")), _as_list(now.get("schema"))
+        differences += _versions("schema", *schemas, find, name)
+    if differ("options"):
+        differences += (
+            Difference(f"option {path}", old, new)
+            for path, old, new in _paths(was.get("options", {}), now.get("options", {}))
+        )
+    return differences
+
+
+def differ_prompts(was: Json, now: Json) -> list[Difference]:
+    """Return the differences between two prompt versions."""
+    return [
+        *_messages(was.get("messages", []), now.get("messages", []), single="text"),
+        *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
+    ]
+
+
+def _nowhere(_kind: str, _id: str) -> Json:
+    return None
+
+
+def differ_evaluations(
+    was: Json, now: Json, find: Find = _nowhere, name: Name = _nowhere
+) -> list[Difference]:
+    """Return the differences between two evaluation versions."""
+    differences = list(
+        _content("instructions changed:", was.get("instructions"), now.get("instructions"))
+    )
+    old, new = was.get("checks", []), now.get("checks", [])
+    pairs = pair_checks(old, new)
+    for number, check in enumerate(new):
+        if number not in pairs:
+            differences.append(Difference(f"check {number + 1} ({check['type']}) is new"))
+        elif old[pairs[number]] != check:
+            differences.append(_in_pair(number, old[pairs[number]], check, find, name))
+    kept = [pairs[number] for number in sorted(pairs)]
+    for number in sorted({*range(len(old))}.difference(kept)):
+        differences.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
+    if kept != sorted(kept):
+        differences.append(Difference("order of the checks"))
+    return differences
+
+
+def _in_pair(number: int, was: Json, now: Json, find: Find, name: Name) -> Difference:
+    """Return the difference between two versions of a check; `number` is that of the new one."""
+    file = was.get("file"), now.get("file")
+    if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
+        return Difference(f"file {file[1]['path']} changed")
+    change = _in_check(was, now, find, name)
+    place = f"check {number + 1} changed"
+    if was["type"] == now["type"]:
+        place += f": {change.subject}"
+    return replace(change, subject=place)
+
+
+def evaluation_parts(was: Json, now: Json) -> tuple[str, ...]:
+    """Return which of instructions and checks differ between two evaluation versions."""
+    return tuple(part for part in ("instructions", "checks") if was.get(part) != now.get(part))
+
+
+def _in_check(was: Json, now: Json, find: Find, name: Name) -> Difference:
+    """Return the first difference between two versions of a check, or between its prompts.
+
+    A check of another type differs as a whole.
+    """
+    if was["type"] != now["type"]:
+        return Difference("type", as_written(was, now), as_written(now, was))
+    changes = (change for change in _paths(was, now) if not change[0].startswith(BOUND))
+    path, before, after = next(changes, ("which answers it looks at", None, None))
+    if path.startswith("check.") and was["check"].get("type") != now["check"].get("type"):
+        was, now = was["check"], now["check"]
+        return Difference("check", as_written(was, now), as_written(now, was))
+    path = as_setting(path.removeprefix("given."), now)
+    if path.startswith("prompts["):
+        former, present = (name("prompt", id) if id else None for id in (before, after))
+        if former and present and former != present:
+            return in_place("evaluator prompt", present, former)
+        old, new = (find("prompt", id) if id else None for id in (before, after))
+        inner = differ_prompts(old, new) if old and new else []
+        return (
+            replace(inner[0], subject=f"evaluator prompt, {inner[0].subject}")
+            if inner
+            else Difference("evaluator prompt")
+        )
+    if path == "schema" and isinstance(was["schema"], str) and isinstance(now["schema"], str):
+        return Difference(path)  # the values are ids
+    return Difference(path, before, after)
+
+
+def differ_models(was: Json, now: Json) -> list[Difference]:
+    """Return the differences between two model versions."""
+    old_files, new_files = (_files_of(version) for version in (was, now))
+    changed = [
+        Difference(f"{CODE_CHANGED}: {path}{_change_of(path, old_files, new_files)}")
+        for path in sorted({*old_files, *new_files})
+        if old_files.get(path) != new_files.get(path)
+    ]
+    return changed + [
+        Difference(f"model {path.replace('options.', 'option ', 1)}", old, new)
+        for path, old, new in _paths(was, now)
+        if not path.startswith("options.files")
+    ]
+
+
+def _files_of(version: Json) -> dict[str, str]:
+    """Return the hashes of the files of an application, by path; empty for another model."""
+    options = version.get("options") if isinstance(version, dict) else None
+    files = options.get("files") if isinstance(options, dict) else None
+    return files if isinstance(files, dict) else {}
+
+
+def _change_of(path: str, was: Mapping[str, str], now: Mapping[str, str]) -> str:
+    return " is new" if path not in was else " is gone" if path not in now else ""
+
+
+def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:
+    for number in range(max(len(was), len(now))):
+        place = single if single and len(now) < 2 else f"message {number + 1}"
+        if number >= len(was):
+            yield Difference(f"{place} ({now[number]['role']}) is new")
+        elif number >= len(now):
+            yield Difference(f"{place} ({was[number]['role']}) is gone")
+        elif was[number]["role"] != now[number]["role"]:
+            yield Difference(f"{place} role", was[number]["role"], now[number]["role"])
+        else:
+            yield from _content(place, was[number].get("content"), now[number].get("content"))
+
+
+def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
+    if was == now:
+        return
+    before, after = _flat(was), _flat(now)
+    old_files = (
+        {part["path"]: part["file"] for part in was if "file" in part}
+        if isinstance(was, list)
+        else {}
+    )
+    new_files = (
+        {part["path"]: part["file"] for part in now if "file" in part}
+        if isinstance(now, list)
+        else {}
+    )
+    changed = [path for path, id in new_files.items() if old_files.get(path, id) != id]
+    for path in changed:
+        yield Difference(f"file {path} changed")
+    if before != after:
+        changes = changed_lines(before, after)
+        for line, old, new in changes[:_MOST_EDITS]:
+            yield Difference(f"{place} line {line}", old, new)
+        if len(changes) > _MOST_EDITS:
+            rest = plural(len(changes) - _MOST_EDITS, "more changed line")
+            yield Difference(f"{place} {rest}")
+    elif not changed:  # the same text in other parts
+        yield Difference(f"{place} changed".replace("changed: changed", "changed"))
+
+
+def _flat(content: Json) -> str:
+    if isinstance(content, list):
+        return "".join(map(_as_text, content))
+    return content or ""
+
+
+def _as_text(part: Json) -> str:
+    if "answers" in part:
+        return str(AnswerRef(tuple((session, turn) for session, turn in part["answers"])))
+    if "sample" in part:
+        return str(SampleRef(part["sample"]))
+    return str(part["text"] if "text" in part else f"[file {part['path']}]")
+
+
+def changed_lines(was: str, now: str) -> list[tuple[int, str | None, str | None]]:
+    """Return the lines that differ, each with its number from 1, the old and the new line.
+
+    The number is that of the new line, of a line that is gone the old one. Lines that are blank on
+    both sides count only if nothing else differs.
+    """
+    if "\n" not in was and "\n" not in now:
+        return [(1, was, now)] if was != now else []
+    old, new = was.split("\n"), now.split("\n")
+    changes: list[tuple[int, str | None, str | None]] = []
+    for gone, come in changed_ranges(old, new):
+        pairs = zip_longest(old[gone], new[come])
+        for number, (before, after) in enumerate(pairs, 1):
+            start = gone.start if after is None else come.start
+            changes.append((start + number, before, after))
+    return [
+        change for change in changes if any((line or "").strip() for line in change[1:])
+    ] or changes
+
+
+def _sets(subject: str, was: list[str], now: list[str]) -> Iterator[Difference]:
+    for gone in sorted(set(was) - set(now)):
+        yield Difference(f"{subject} {gone} is gone")
+    for new in sorted(set(now) - set(was)):
+        yield Difference(f"{subject} {new} is new")
+
+
+def _as_list(value: str | None) -> list[str]:
+    return [value] if value else []
+
+
+def _versions(
+    kind: str, was: list[str], now: list[str], find: Find, name: Name
+) -> Iterator[Difference]:
+    """Yield the differences between tools, paired by name, or between schemas, at most one each."""
+
+    def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
+        versions: dict[str, tuple[str, Json]] = {}
+        for id in ids:
+            content = find(kind, id) or {}
+            key = str(content.get("name", ""))
+            versions[f"{key} {id}" if key in versions else key] = (id, content)
+        return versions
+
+    old = by_name([id for id in was if id not in now])
+    new = by_name([id for id in now if id not in was])
+    for key, (id, content) in new.items():
+        earlier = name(kind, old[key][0]) if key in old else None
+        shown = name(kind, id) or earlier or key or id[:8]
+        if key not in old:
+            yield Difference(f"{kind} {shown} is new")
+        elif earlier and earlier != shown:
+            yield in_place(kind, shown, earlier)
+        else:
+            if kind == "schema":
+                change = next(
+                    _paths(old[key][1].get("schema", {}), content.get("schema", {})), None
+                )
+            else:
+                change = next(_paths(old[key][1], content), None)
+            yield (
+                Difference(f"{kind} {shown} changed: {change[0]}", change[1], change[2])
+                if change
+                else Difference(f"{kind} {shown} changed")
+            )
+    for key, (id, _) in old.items():
+        if key not in new:
+            yield Difference(f"{kind} {name(kind, id) or key or id[:8]} is gone")
+
+
+def _paths(was: Json, now: Json, path: str = "") -> Iterator[tuple[str, str | None, str | None]]:
+    """Yield every difference between two JSON values: path, old and new value."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in sorted({*was, *now}):
+            place = f"{path}.{key}" if path else key
+            if key in was and key in now:
+                yield from _paths(was[key], now[key], place)
+            else:
+                old = _value(was[key]) if key in was else None
+                yield place, old, _value(now[key]) if key in now else None
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for number, (old, new) in enumerate(zip(was, now, strict=True)):
+            yield from _paths(old, new, f"{path}[{number}]")
+    elif was != now or isinstance(was, bool) != isinstance(now, bool):
+        yield path or "content", _value(was), _value(now)
+
+
+def _value(value: Json) -> str | None:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def recorded_text(version: Json) -> str:
+    """Return the recorded answers of a model version, joined; empty if it has none in a list."""
+    answers = version.get("options", {}).get("answers")
+    return "\n".join(map(str, answers)) if isinstance(answers, list) else ""
+
+
+_MOST_LINES = 2_000
+"""The most lines that are compared with each other."""
+
+
+def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
+    """Return a unified diff of two texts, line by line, without line ends.
+
+    Texts that differ in more than `_MOST_LINES` have one changed block.
+    """
+    old, new = was.splitlines(), now.splitlines()
+    start, end = shared_ends(old, new)
+    if min(len(old), len(new)) - start - end <= _MOST_LINES:
+        return list(difflib.unified_diff(old, new, was_name, now_name, lineterm=""))
+    gone, come = old[start : len(old) - end], new[start : len(new) - end]
+    return [
+        f"--- {was_name}",
+        f"+++ {now_name}",
+        f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@",
+        *(f"-{line}" for line in gone),
+        *(f"+{line}" for line in come),
+    ]

@@ -1,0 +1,1 @@
+"""The words that everything uses: values, results, hashing, errors, display and the clock."""

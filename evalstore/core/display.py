@@ -1,0 +1,391 @@
+"""Formats texts, numbers and times for a terminal.
+
+Text from models and files is never treated as markup. Control characters are shown as escapes, so
+that an answer cannot move the cursor or change colours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+from heapq import nlargest
+
+from evalstore.core.values import Json
+
+_SHOWN = 120
+"""The most characters of a text in a feedback."""
+_BEFORE = 20
+"""The number of characters that are shown before the first difference."""
+
+
+_MEASURED = 500
+"""The most texts that are measured."""
+_GAP_AND_WORD = re.compile(r"(?P<gap>\s*)(?P<word>\S+)")
+
+
+def safe(text: str, *, lines: bool = False) -> str:
+    """Return the text with control characters as escapes; with `lines`, keep line ends and tabs."""
+    plain = text.replace("\n", "").replace("\t", "") if lines else text
+    if plain.isprintable():
+        return text
+    keep = "\n\t" if lines else ""
+    return "".join(
+        character
+        if character in keep
+        or character.isprintable()
+        or unicodedata.category(character) in ("Zs", "Co")
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def steady(text: str) -> str:
+    """Return the text without the parts of emoji for which terminals count different columns.
+
+    Selectors of a variant (U+FE0F makes a wide emoji of a narrow sign in some terminals, and
+    changes nothing in tmux) and the tones of skin that follow a sign.
+    """
+    if text.isascii():
+        return text
+    return re.sub("[\ufe0e\ufe0f]|(?<=[^\\x00-\\x7f])[\U0001f3fb-\U0001f3ff]", "", text)
+
+
+def short(id: str) -> str:
+    """Return the first digits of an id, as it is shown."""
+    return id[:8]
+
+
+def plural(count: int, word: str) -> str:
+    """Return a count with its noun, such as `1 case` or `2 cases`."""
+    if word.endswith("y"):
+        return f"{count:,} {word if count == 1 else word[:-1] + 'ies'}"
+    end = "es" if word.endswith("sh") else "s"
+    return f"{count:,} {word if count == 1 else word + end}"
+
+
+def money(amount: float | None, currency: str = "USD") -> str:
+    """Return an amount of money as text; `price unknown` if it is None."""
+    if amount is None:
+        return "price unknown"
+    digits = "0" if amount == 0 else f"{amount:.2f}" if amount >= 1 else f"{amount:.4f}"
+    less = "<" if 0 < amount < 0.0001 else ""
+    digits = "0.0001" if less else digits
+    return f"{less}${digits}" if currency == "USD" else f"{less}{digits} {currency}"
+
+
+def known_price(
+    amount: float | None, unpriced: int, currency: str = "USD", *, brief: bool = False
+) -> str:
+    """Return the cost of calls, `unpriced` of which have no known price.
+
+    `amount` is the cost of the others. It is a lower bound if there is one, else the price is
+    unknown. With `brief`, the number of calls without a price is left out.
+    """
+    if not unpriced:
+        return money(amount, currency)
+    if not amount:
+        return money(None)
+    least = f"at least {money(amount, currency).removeprefix('<')}"
+    return least if brief else f"{least} ({plural(unpriced, 'call')} without a price)"
+
+
+def cost_text(cost: float | None, spending: Sequence[Json], *, brief: bool = False) -> str:
+    """Return the cost of a run; if some prices are unknown, the cost of the other calls.
+
+    A cost of scripted models alone is `$0.01 simulated`. With `brief`, the number of calls without
+    a price is left out.
+    """
+    if cost is not None:
+        return simulated(money(cost)) if is_simulated(spending) else money(cost)
+    known = sum(each.get("knownCost", each["cost"]) or 0.0 for each in spending)
+    counts = [each.get("unpriced", 0) for each in spending if each["cost"] is None]
+    if known and not all(counts):
+        return f"{known_price(known, 1, brief=True)}{'' if brief else ' (some prices unknown)'}"
+    return known_price(known, sum(counts) or 1, brief=brief)
+
+
+def is_simulated(spending: Sequence[Json]) -> bool:
+    """Return whether there is a cost, and all of it is of scripted models, so nobody is paid."""
+    paid = [each for each in spending if each["cost"] != 0]
+    return bool(paid) and all(each.get("simulated") for each in paid)
+
+
+def simulated(price: str) -> str:
+    """Return a price with a word that says that nobody is paid."""
+    return f"{price} simulated"
+
+
+def saved_text(usd: float, *, is_simulated: bool) -> str:
+    """Return what reuse has saved."""
+    return simulated(money(usd)) if is_simulated else money(usd)
+
+
+def likely_price(
+    usd: float | None,
+    guess: int | None,
+    *,
+    at_most: bool = False,
+    brief: bool = False,
+    is_simulated: bool = False,
+) -> str:
+    """Return the estimated cost as text; `guess` is the assumed tokens of an answer.
+
+    With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
+    With `is_simulated`, it says that nobody is paid.
+    """
+    if usd is None:
+        return money(None) if brief else "at an unknown price"
+    if not usd or guess is not None or not at_most:
+        text = money(usd)
+        text = f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
+        text = simulated(text) if usd and is_simulated else text
+        told = bool(usd) and guess is not None and not brief
+        return f"{text} (if an answer has {plural(guess or 0, 'token')})" if told else text
+    most = f"up to {money(usd).removeprefix('<')}"
+    return simulated(most) if is_simulated else most
+
+
+def planned_judgements(count: int, by_checks: int, *, may_be_less: bool) -> str:
+    """Return how many judgements a run would make: `6 judgements by checks and up to 4 by models`.
+
+    Failed checks save judgements of models if `may_be_less`.
+    """
+    return _judgements(count, by_checks, "judgement", "up to " if may_be_less else "")
+
+
+def new_judgements(count: int, by_checks: int) -> str:
+    """Return how many judgements a run made: `6 new judgements by checks and 4 by models`."""
+    return _judgements(count, by_checks, "new judgement")
+
+
+def _judgements(count: int, by_checks: int, noun: str, bound: str = "") -> str:
+    """Return the number of judgements, split where both checks and models make some."""
+    by_models = count - by_checks
+    if not by_checks or not by_models:
+        return f"{bound}{plural(count, noun)}"
+    return f"{plural(by_checks, noun)} by checks and {bound}{by_models:,} by models"
+
+
+def count(number: int) -> str:
+    """Return a number in few characters: `950`, `12.3k`, `4.56M`."""
+    if number < 1000:
+        return str(number)
+    return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.2f}M"
+
+
+def bytes_text(count: int) -> str:
+    """Return a number of bytes in few characters: `644 bytes`, `12.3 kB`, `4.56 MB`."""
+    if count < 1000:
+        return plural(count, "byte")
+    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.2f} MB"
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage."""
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def interval_bar(interval: tuple[float, float] | None, rate: float | None, width: int) -> str:
+    """Return a share with its interval on a scale of `width` columns: `··├──●─┤···`."""
+    if interval is None or rate is None:
+        return ""
+    low, high = interval
+    first, middle, last = (round(share * (width - 1)) for share in (low, rate, high))
+    return "".join(
+        "●"
+        if place == middle
+        else "├"
+        if place == first
+        else "┤"
+        if place == last
+        else "─"
+        if first < place < last
+        else "·"
+        for place in range(width)
+    )
+
+
+def ago(microseconds: int, now: int) -> str:
+    """Return how long ago a time was, such as `3 hours ago`; both are microseconds since 1970."""
+    seconds = max(0, (now - microseconds) // 1_000_000)
+    for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return (
+                f"{plural(seconds // size, word) if word != 'day' else _days(seconds // size)} ago"
+            )
+    return "just now" if seconds < 5 else f"{seconds} seconds ago"
+
+
+def _days(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"
+
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns a text takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    others = _NOT_ASCII.findall(text)
+    return len(text) - len(others) + sum(map(_columns, others))
+
+
+def _columns(character: str) -> int:
+    if character.isascii():
+        return 1
+    return (
+        0
+        if unicodedata.combining(character)
+        else 2
+        if unicodedata.east_asian_width(character) in "WF"
+        else 1
+    )
+
+
+def widest(texts: Iterable[str]) -> int:
+    """Return how many columns the widest text takes."""
+    width = Widest()
+    for text in texts:
+        width.add(text)
+    return width.columns
+
+
+class Widest:
+    """Finds how many columns the widest text of many takes.
+
+    Of texts with other than plain letters only the longest are measured, to save time.
+    """
+
+    def __init__(self) -> None:
+        self._plain = 0
+        self._others: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Add a text."""
+        if text.isascii():
+            self._plain = max(self._plain, len(text))
+            return
+        self._others.append(text)
+        if len(self._others) >= 4 * _MEASURED:
+            self._others = nlargest(_MEASURED, self._others, key=len)
+
+    @property
+    def columns(self) -> int:
+        """Return how many columns the widest of the added texts takes; 0 without one."""
+        longest = nlargest(_MEASURED, self._others, key=len)
+        return max([self._plain, *map(columns_of, longest)])
+
+
+def pad(text: str, columns: int) -> str:
+    """Return the text padded with blanks to this many columns."""
+    return text + " " * max(0, columns - columns_of(text))
+
+
+def clip(text: str, columns: int) -> str:
+    """Return the text as one line of at most this many columns."""
+    text = safe(" ".join(text.split()))
+    width, cut = 0, 0
+    for place, character in enumerate(text):
+        width += _columns(character)
+        if width > columns:
+            return f"{text[:cut].rstrip('…')}…"
+        if width < columns:
+            cut = place + 1
+    return text
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """Return the text wrapped between words to lines of this many columns.
+
+    A word that is wider than a line is broken.
+    """
+    text, columns = safe(text), max(20, columns)
+    if text.isascii():
+        return textwrap.wrap(text, columns, break_on_hyphens=False) or [""]
+    lines = [""]
+    for match in _GAP_AND_WORD.finditer(text):
+        gap = " " * len(match["gap"]) if lines[-1] or not match.start() else ""
+        left = columns - columns_of(lines[-1] + gap)
+        word = match["word"]
+        if columns_of(word) <= left:
+            lines[-1] += gap + word
+        elif columns_of(word) <= columns:
+            lines.append(word)
+        else:
+            first, *others = break_word(word, left, columns)
+            lines[-1] += gap + first if first else ""
+            lines += others
+    return [line for line in lines if line] or [""]
+
+
+def break_word(word: str, first: int, columns: int) -> list[str]:
+    """Return a word in pieces: one of at most `first` columns, the others of at most `columns`."""
+    pieces, left = [""], first
+    for character in word:
+        size = _columns(character)
+        if size > left:
+            pieces.append("")
+            left = columns
+        pieces[-1] += character
+        left -= size
+    return pieces
+
+
+def as_text(value: Json) -> str:
+    """Return a value as text: a text unchanged, None as the empty text, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def shorten(text: str, at: int = 0) -> str:
+    """Return a text in quotes, shortened around the position `at`."""
+    start = max(at - _BEFORE, 0) if len(text) > _SHOWN else 0
+    cut = text[start : start + _SHOWN]
+    return f"'{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(text) else ''}'"
+
+
+def shorten_to_line(text: str, at: int = 0) -> str:
+    """Return a text in quotes, shortened to the line around the position `at`.
+
+    Of a blank line, to the next one that is not blank, or else to the last one.
+    """
+    rest = text[at:]
+    if rest.strip():
+        at += len(rest) - len(rest.lstrip())
+    else:
+        at = max(len(text.rstrip()) - 1, 0)
+    start = max(text.rfind(mark, 0, at) for mark in "\r\n") + 1
+    ends = [text.find(mark, at) for mark in "\r\n"]
+    end = min((end for end in ends if end >= 0), default=len(text))
+    line = shorten(text[start:end], at - start)[1:-1]
+    before = "…" if text[:start].strip() and not line.startswith("…") else ""
+    after = "…" if text[end:].strip() and not line.endswith("…") else ""
+    return f"'{before}{line}{after}'"
+
+
+def difference_at(expected: str, actual: str, at: int) -> str:
+    """Return the lines of both texts around a position; more of them where only blanks differ."""
+    lines = shorten_to_line(expected, at), shorten_to_line(actual, at)
+    if lines[0] == lines[1]:
+        lines = shorten(expected, at), shorten(actual, at)
+    return f"expected {lines[0]}, found {lines[1]}"
+
+
+def first_difference(first: str, second: str) -> int:
+    """Return the index at which two texts differ first."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def storable(text: str) -> str:
+    """Return a text that can be stored as UTF-8: a lone surrogate becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

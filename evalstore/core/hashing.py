@@ -1,0 +1,399 @@
+"""Identity: which values count as the same version.
+
+An id is a 128-bit xxh3 over the canonical JSON of what a model, or an evaluator, is
+shown. The kind and the scheme number are hashed too, so a test and an evaluation never
+share an id, and a change of these rules cannot go unnoticed. Defaults are left out, so
+that a field added later does not change the ids that exist. Golden vectors in the tests
+pin every rule of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import xxhash
+
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.results import Cost, Evaluation, Failure, Session
+from evalstore.core.values import (
+    AnswerRef,
+    Case,
+    CaseFile,
+    EvaluationVersion,
+    Evaluator,
+    FileVersion,
+    Json,
+    Message,
+    ModelVersion,
+    Options,
+    Part,
+    PromptVersion,
+    Question,
+    Reply,
+    SampleRef,
+    TestVersion,
+    Text,
+    ToolVersion,
+    Usage,
+)
+
+SCHEME = 1
+"""Raise this when unchanged files must get new ids; every stored id then changes."""
+
+Description = dict[str, Any]
+
+
+def hash_content(canonical: str) -> str:
+    """Hash a canonical description to an id: 32 hexadecimal digits."""
+    return xxhash.xxh3_128_hexdigest(canonical.encode())
+
+
+def hash_stream(pieces: Iterable[bytes]) -> str:
+    """Hash the bytes of all pieces together to a digest, which is not an id."""
+    digest = xxhash.xxh3_128()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def hash_bytes(data: bytes | memoryview) -> str:
+    """Hash raw bytes to a digest of 32 hexadecimal digits, which is not an id."""
+    return xxhash.xxh3_128_hexdigest(data)
+
+
+def describe(kind: str, **fields: Any) -> Description:
+    """Describe a thing of this kind without the fields that have their default."""
+    description = {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value not in ("", [], {})
+    }
+    description["kind"] = kind
+    description["scheme"] = SCHEME
+    return description
+
+
+def identify(description: Description) -> tuple[str, str]:
+    """Return the id of a description, and the canonical JSON that is stored under it."""
+    content = canonical_json(description)
+    return hash_content(content), content
+
+
+# --- descriptions, one for each kind ----------------------------------------------------
+
+
+def describe_file(version: FileVersion) -> Description:
+    """Describe a file by its media type and the digest of its bytes."""
+    return describe(
+        "file",
+        mediaType=version.media_type,
+        size=len(version.data),
+        digest=hash_bytes(version.data),
+    )
+
+
+def describe_tool(version: ToolVersion) -> Description:
+    """Describe a tool as a model sees it. Its id and file name are not part of it."""
+    return describe(
+        "tool",
+        name=version.name,
+        description=version.description,
+        parameters=version.parameters,
+    )
+
+
+def describe_schema(schema: Json) -> Description:
+    """Describe a JSON Schema. Its id and file name are not part of it."""
+    return describe("schema", schema=schema)
+
+
+def describe_prompt(version: PromptVersion) -> Description:
+    """Describe a prompt by its messages after replacements and its special tags."""
+    return describe(
+        "prompt",
+        messages=[_message(message) for message in version.messages],
+        specialTags=sorted(set(version.special_tags)),
+    )
+
+
+def describe_test(version: TestVersion) -> Description:
+    """Describe what the candidate is shown. Ordinary tags, path and row are not part of it."""
+    return describe(
+        "test",
+        messages=[_message(message) for message in version.messages],
+        specialTags=sorted(set(version.special_tags)),
+        tools=sorted(set(version.tools)),
+        schema=version.schema,
+        options=_options(version.options),
+    )
+
+
+def with_messages(description: Description, messages: Sequence[Message]) -> Description:
+    """Add messages to the description of a test that has none yet.
+
+    The rows of a file differ in nothing else, so the rest is described once.
+    """
+    return {**description, "messages": [_message(message) for message in messages]}
+
+
+def describe_evaluation(version: EvaluationVersion) -> Description:
+    """Describe what the evaluator is shown of one case. Tags and path are not part of it."""
+    return describe(
+        "evaluation",
+        instructions=_parts(version.instructions),
+        checks=list(version.checks),
+    )
+
+
+def describe_model(version: ModelVersion) -> Description:
+    """Describe what decides the answer. Display id, prices and capabilities are not part of it."""
+    return describe(
+        "model",
+        provider=version.provider,
+        code=version.code,
+        baseURL=version.base_url,
+        service=version.service,
+        options=version.options,
+    )
+
+
+def describe_question(question: Question) -> Description:
+    """Describe one answer to get. Attempt number, token limit and retries are not part of it."""
+    return describe(
+        "question",
+        test=question.test,
+        prompt=question.prompt,
+        model=question.model,
+        temperature=_number(question.temperature),
+        seed=question.seed,
+    )
+
+
+def describe_evaluator(evaluator: Evaluator) -> Description:
+    """Describe who judges."""
+    return describe(
+        "evaluator",
+        model=evaluator.model,
+        prompt=evaluator.prompt,
+        temperature=_number(evaluator.temperature),
+        checks=True if evaluator.checks else None,
+        human=evaluator.human,
+        system=evaluator.system,
+        reading=evaluator.reading,
+    )
+
+
+def describe_case_file(file: CaseFile) -> Description:
+    """Describe all cases of a test file: a leaf of the snapshot. Its path is not part of it."""
+    description = describe(
+        "cases",
+        cases=[_case(case) for case in file.cases],
+        attempts=file.attempts,
+        evaluators=None if file.evaluators is None else list(file.evaluators),
+        threshold=_number(file.threshold),
+        id=file.id,
+    )
+    if file.evaluators == ():
+        description["evaluators"] = []  # nobody judges; without the field all evaluators do
+    return description
+
+
+def describe_session(session: Session) -> Description:
+    """Describe the whole content of a session, with the question spelled out and a nonce."""
+    description = describe_question(session.question)
+    del description["kind"]
+    return describe(
+        "session",
+        **{name: value for name, value in description.items() if name != "scheme"},
+        turns=[_reply(turn) for turn in session.turns],
+        started=session.started,
+        nonce=session.nonce,
+        cost=_cost(session.cost),
+        limit=session.limit,
+        origin=session.origin,
+    )
+
+
+def describe_evaluation_result(evaluation: Evaluation) -> Description:
+    """Describe the whole content of one judgement, with a nonce."""
+    return describe(
+        "judgement",
+        sessions=list(evaluation.sessions),
+        evaluation=evaluation.evaluation,
+        evaluator=evaluation.evaluator,
+        verdict=evaluation.verdict,
+        score=_number(evaluation.score),
+        label=evaluation.label,
+        feedback=evaluation.feedback,
+        reasoning=evaluation.reasoning,
+        checks=list(evaluation.checks),
+        usage=_usage(evaluation.usage),
+        cost=_cost(evaluation.cost),
+        latency=round(evaluation.latency, 4) or None,
+        started=evaluation.started,
+        nonce=evaluation.nonce,
+        origin=evaluation.origin,
+        takenFrom=evaluation.taken_from,
+    )
+
+
+def describe_failure(failure: Failure) -> Description:
+    """Describe the whole content of a failure, with a nonce."""
+    return describe(
+        "failure",
+        question=failure.question,
+        subject=failure.subject,
+        evaluation=failure.evaluation,
+        evaluator=failure.evaluator,
+        model=failure.model,
+        type=failure.kind,
+        message=failure.message,
+        status=failure.status,
+        attempts=failure.attempts,
+        at=failure.at,
+        nonce=failure.nonce,
+    )
+
+
+def subject_of(sessions: tuple[str, ...]) -> str:
+    """Return the subject of an evaluation: one session, or an ordered list of them."""
+    if len(sessions) == 1:
+        return sessions[0]
+    return identify(describe("subject", sessions=list(sessions)))[0]
+
+
+def question_id(question: Question) -> str:
+    """Return the key under which the samples of a question are stored."""
+    return id_of_question(
+        question.test, question.prompt, question.model, question.temperature, question.seed
+    )
+
+
+def id_of_question(
+    test: str, prompt: str | None, model: str, temperature: float | None, seed: int | None
+) -> str:
+    """Return the key under which the samples of a question with these fields are stored."""
+    if not (test.isascii() and test.isalnum()):  # no id: JSON may write it in another way
+        described = describe_question(Question(test, prompt, model, temperature, seed))
+        return identify(described)[0]
+    return hash_content(f'{_before_test(prompt, model, temperature, seed)}"test":"{test}"}}')
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _before_test(
+    prompt: str | None, model: str, temperature: float | None, seed: int | None
+) -> str:
+    """Return the canonical JSON of a question up to its test, which is its last field.
+
+    The rows of a file differ in nothing else, so the rest is encoded once.
+    """
+    content = canonical_json(describe_question(Question("", prompt, model, temperature, seed)))
+    return f"{content[:-1]},"
+
+
+def evaluator_id(evaluator: Evaluator) -> str:
+    """Return the id under which an evaluator votes."""
+    return identify(describe_evaluator(evaluator))[0]
+
+
+def row_key(values: dict[str, Json]) -> str:
+    """Name a row by its values, for as long as the values stand: 16 hexadecimal digits."""
+    return hash_content(canonical_json(values))[:16]
+
+
+def _case(case: Case) -> Description:
+    """Describe a case; tuples are shared, as there may be many cases."""
+    described = {
+        "row": case.row,
+        "key": case.key,
+        "tests": case.tests,
+        "evaluation": case.evaluation,
+        "tags": case.tags,
+        "prompts": None if case.prompts == (None,) else case.prompts,
+        "needs": case.needs,
+        "judgedBy": None if case.judged_by == ("models",) else case.judged_by,
+        "temperature": _number(case.temperature),
+        "seed": case.seed,
+        "limit": case.limit,
+        "recorded": case.recorded,
+        "judgePrompts": case.judge_prompts,
+        "code": case.code,
+    }
+    return {name: value for name, value in described.items() if value or value == 0}
+
+
+def _reply(reply: Reply) -> Description:
+    described = {
+        "text": reply.text,
+        "toolCalls": [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
+        or None,
+        "finishReason": reply.finish_reason,
+        "refusal": reply.refusal,
+        "usage": _usage(reply.usage) or None,
+        "resolvedModel": reply.resolved_model,
+        "requestId": reply.request_id,
+        "latency": round(reply.latency, 4) or None,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _usage(usage: Usage) -> Description:
+    described = {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cachedTokens": usage.cached_tokens,
+        "reasoningTokens": usage.reasoning_tokens,
+        "cacheWriteTokens": usage.cache_write_tokens,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _cost(cost: Cost | None) -> Description | None:
+    return None if cost is None else {"usd": cost.usd, "price": cost.price}
+
+
+def _message(message: Message) -> Description:
+    if message.filled:
+        return {"role": message.role, "filled": True}
+    described: Description = {"role": message.role}
+    if parts := _parts(message.parts):
+        described["content"] = parts
+    if message.name:
+        described["name"] = message.name
+    return described
+
+
+def _parts(parts: tuple[Part, ...]) -> Json:
+    """Describe one text as it is, anything else as a list, which is empty without a part."""
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> Description:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    if isinstance(part, AnswerRef):
+        return {"answers": [list(place) for place in part.places]}
+    if isinstance(part, SampleRef):
+        return {"sample": part.expression}
+    return {"file": part.id, "path": part.path, "mediaType": part.media_type}
+
+
+def _options(options: Options) -> Json:
+    described = {
+        "temperature": _number(options.temperature),
+        "maxOutputTokens": options.max_output_tokens,
+        "topP": _number(options.top_p),
+        "seed": options.seed,
+        "stop": list(options.stop) or None,
+        "providerOptions": options.provider_options or None,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _number(value: float | None) -> float | int | None:
+    """Convert a float that is whole to an int: `0.0` and `0` are one temperature."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

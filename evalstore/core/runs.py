@@ -1,0 +1,245 @@
+"""Runs, which are evalstore's commits: their values, and their stored form.
+
+Fields that older versions did not store have their defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from evalstore.core import hashing
+from evalstore.core.values import Json
+
+
+class RunCandidate(NamedTuple):
+    """A model that answered in a run."""
+
+    id: str
+    """Display id."""
+    model: str
+    """Id of the model version."""
+    temperature: float | None
+
+
+class RunEvaluator(NamedTuple):
+    """An evaluator that judged in a run."""
+
+    id: str
+    """Display id."""
+    evaluator: str
+    """Id of the evaluator."""
+
+
+class RunCommit(NamedTuple):
+    """The commit of the workspace when the run started."""
+
+    commit: str
+    dirty: bool | None
+    """Whether the workspace had changes; None: that is not known."""
+
+    @property
+    def text(self) -> str:
+        """Return `0123abcd`, then `+` for a changed workspace, `?` if unknown."""
+        return self.commit[:8] + {True: "+", False: "", None: "?"}[self.dirty]
+
+
+class RunCases(NamedTuple):
+    """How many cases a run was about."""
+
+    selected: int
+    total: int
+    """All cases of the workspace."""
+
+
+SOURCE_TEST = "test"
+"""The name of the test file itself among the digests of what it uses."""
+
+
+class RunSources(NamedTuple):
+    """The digests of test files and of what they use, as they were when a run began."""
+
+    tests: Mapping[str, Mapping[str, str]]
+    """Test file -> `test` and what it uses, such as `dataset:tests/data/letters.csv` -> digest.
+
+    Files that use nothing are left out.
+    """
+    is_cut: bool = False
+    """Whether others are left out, too."""
+
+    def of(self, test: str) -> Mapping[str, str] | None:
+        """Return the digests of a test file, none if it uses nothing; None: they are not known."""
+        return self.tests.get(test, None if self.is_cut else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a plan, with the cases as they were and their results."""
+
+    id: str
+    """Empty until the run is recorded."""
+    started: int
+    """Microseconds since 1970, UTC."""
+    ended: int
+    status: str
+    """`complete`, `incomplete`, `interrupted` or `over budget`."""
+    snapshot: str
+    """The root of the tree of cases."""
+    results: str
+    """The root of the tree of results."""
+    asked: int
+    judged: int
+    reused: int
+    verdicts: Mapping[str, int]
+    """How many cells ended with each word."""
+    recorded: int = 0
+    """The number of recorded answers from files."""
+    failed: int = 0
+    candidates: tuple[RunCandidate, ...] = ()
+    evaluators: tuple[RunEvaluator, ...] = ()
+    message: str | None = None
+    selection: Mapping[str, Json] = field(default_factory=dict)
+    """The options of the command line that select cases, as in `SelectionOptions.document`."""
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    """The settings for the number of answers and judgements, and for the verdict."""
+    judge_only: bool = False
+    cost: float | None = None
+    """USD; None: not known."""
+    spending: Sequence[Json] = ()
+    """The cost of each model."""
+    git: RunCommit | None = None
+    """None: the workspace is not in git, or the run is older than this field."""
+    origin: str | None = None
+    """`import` for the verdicts of another system."""
+    version: str | None = None
+    """Of the program."""
+    nonce: str = ""
+    author: str | None = None
+    """Git's `user.name` of who started it; None: not known, or the run is older than this field."""
+    cases: RunCases | None = None
+    """None: the run is older than this field."""
+    sources: str | None = None
+    """Id of the digests of its test files and of what they use; None: the run is older."""
+
+    @property
+    def verdict_rule(self) -> str:
+        """Return the rule by which votes become a verdict."""
+        return str(self.settings.get("verdict", "majority"))
+
+    @property
+    def attempts(self) -> int | None:
+        """Return the number of answers that `-r`, or else the settings, want; None: not known."""
+        number = self.selection.get("attempts") or self.settings.get("attempts")
+        return number if isinstance(number, int) else None
+
+    def _repr_html_(self) -> str:
+        """Return the run as notebooks show it."""
+        from evalstore.core.clock import iso
+        from evalstore.core.display import cost_text, plural, short
+        from evalstore.core.notebooks.html_tables import block, line, strong, table, word
+
+        counts = [
+            plural(self.asked, "new answer"),
+            *([f"{self.recorded:,} recorded"] if self.recorded else []),
+            *([f"{self.reused:,} reused"] if self.reused else []),
+            plural(self.judged, "new judgement"),
+            *([f"{self.failed:,} failed"] if self.failed else []),
+        ]
+        cost = cost_text(self.cost, self.spending)
+        return block(
+            line(strong(f"run {short(self.id)}"), self.status, self.message or ""),
+            line(f"{iso(self.started)} · {', '.join(counts)} · {cost}"),
+            table(
+                ["verdict", "cases"],
+                [(word(name), f"{count:,}") for name, count in self.verdicts.items() if count],
+            ),
+        )
+
+    def find_candidate(self, id: str) -> RunCandidate | None:
+        """Find the candidate with this display id; None if it did not take part."""
+        return next((candidate for candidate in self.candidates if candidate.id == id), None)
+
+
+def describe_run(run: Run) -> hashing.Description:
+    """Describe the whole content of a run; its id is not a part of it."""
+    return hashing.describe(
+        "run",
+        origin=run.origin,
+        nonce=run.nonce,
+        started=run.started,
+        ended=run.ended,
+        status=run.status,
+        message=run.message,
+        snapshot=run.snapshot,
+        results=run.results,
+        candidates=[candidate._asdict() for candidate in run.candidates],
+        evaluators=[evaluator._asdict() for evaluator in run.evaluators],
+        settings=dict(run.settings),
+        selection=dict(run.selection),
+        judgeOnly=True if run.judge_only else None,
+        asked=run.asked,
+        recorded=run.recorded or None,
+        judged=run.judged,
+        reused=run.reused,
+        failed=run.failed,
+        verdicts=dict(run.verdicts),
+        cost=run.cost,
+        spending=list(run.spending),
+        git=run.git._asdict() if run.git else None,
+        version=run.version,
+        author=run.author,
+        cases=list(run.cases) if run.cases else None,
+        sources=run.sources,
+    )
+
+
+def describe_sources(sources: RunSources) -> hashing.Description:
+    """Describe the digests of test files and of what they use."""
+    tests = {path: dict(digests) for path, digests in sources.tests.items()}
+    return hashing.describe("sources", tests=tests, isCut=sources.is_cut or None)
+
+
+def restore_sources(content: Json) -> RunSources:
+    """Restore the digests of test files from their description."""
+    return RunSources(content.get("tests", {}), content.get("isCut", False))
+
+
+def restore_run(id: str, content: hashing.Description) -> Run:
+    """Restore a run from its description."""
+    git = content.get("git")
+    return Run(
+        id=id,
+        started=content["started"],
+        ended=content["ended"],
+        status=content["status"],
+        snapshot=content["snapshot"],
+        results=content["results"],
+        asked=content["asked"],
+        judged=content["judged"],
+        reused=content["reused"],
+        verdicts=content["verdicts"],
+        recorded=content.get("recorded", 0),
+        failed=content.get("failed", 0),
+        candidates=tuple(
+            RunCandidate(candidate["id"], candidate["model"], candidate.get("temperature"))
+            for candidate in content.get("candidates", ())
+        ),
+        evaluators=tuple(
+            RunEvaluator(evaluator["id"], evaluator["evaluator"])
+            for evaluator in content.get("evaluators", ())
+        ),
+        message=content.get("message"),
+        selection=content.get("selection", {}),
+        settings=content.get("settings", {}),
+        judge_only=bool(content.get("judgeOnly")),
+        cost=content.get("cost"),
+        spending=content.get("spending", ()),
+        git=RunCommit(git["commit"], git.get("dirty")) if git else None,
+        origin=content.get("origin"),
+        version=content.get("version"),
+        nonce=content.get("nonce", ""),
+        author=content.get("author"),
+        cases=RunCases(*content["cases"]) if content.get("cases") else None,
+        sources=content.get("sources"),
+    )

@@ -1,0 +1,121 @@
+"""Yields the rows of an export, while the results are read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.clock import iso
+from evalstore.exchange.exports.columns import SCHEMA_VERSION, Row
+from evalstore.results.answer.last_messages import read_last_messages
+from evalstore.results.prompt_names import name_prompts_of_cases
+from evalstore.results.rendering import answer_text
+from evalstore.results.show.revision_results import find_marked_results, open_revision
+from evalstore.results.stats.call_costs import CostReader
+from evalstore.store.results import join_feedback
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.store.costs import Spent
+
+_AT_ONCE = 500
+"""Results whose answers are in memory together: one may have megabytes."""
+
+
+class Export(NamedTuple):
+    """The results of a revision, which are read one after the other."""
+
+    project: Project
+    run: Run
+    """The run; for the workspace, one that is not stored."""
+    results: Iterator[tuple[Result, Case]]
+    """The results with their cases; each is in `rows`, too, and is read only once."""
+    rows: Iterator[Row]
+
+
+@contextmanager
+def open_export(location: Location, revision: str) -> Iterator[Export]:
+    """Open the results of a run, or of the workspace as it is now (`@work`).
+
+    Raises `RevisionError` for an unknown run, and `WorkspaceError` when the workspace has errors.
+    """
+    with open_revision(location, revision) as project:
+        run, batches = find_marked_results(project, revision)
+        results = chain.from_iterable(batches)
+        yield Export(project, run, results, _read_rows(project, run, results))
+
+
+def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]]) -> Iterator[Row]:
+    started, store = iso(run.started), project.store
+    prices = CostReader(store, prices=project.prices_by_version())
+    while batch := list(islice(results, _AT_ONCE)):
+        answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
+        judgements = store.find_judging_costs(
+            (id for cell, _ in batch for id in cell.evaluations), feedback=True
+        )
+        spent = {
+            **{id: answer.spent for id, answer in answers.items()},
+            **store.find_spent(id for cell, _ in batch for id in cell.sessions[1:]),
+        }
+        questions = read_last_messages(
+            project.versions.load("test", [cell.test for cell, _ in batch])
+        )
+        costs, judging_costs = (
+            prices.costs_of_answers(spent),
+            prices.costs_of_judgements(judgements),
+        )
+        feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
+        names = name_prompts_of_cases(project, (case for _, case in batch))
+        for cell, case in batch:
+            answer = answers.get(cell.sessions[0]) if cell.sessions else None
+            yield {
+                "schemaVersion": SCHEMA_VERSION,
+                "run": run.id,
+                "started": started,
+                "file": cell.file,
+                "row": cell.row,
+                "prompt": cell.prompt and names[case.prompts][cell.prompt],
+                "promptId": cell.prompt,
+                "model": cell.model,
+                "tags": list(case.tags),
+                "verdict": cell.word,
+                "score": cell.score,
+                "feedback": join_feedback(cell.evaluations, feedback),
+                "answer": None if answer is None else answer_text(answer),
+                "attempts": cell.required_answers,
+                "answers": len(cell.sessions),
+                "judgements": len(cell.evaluations),
+                "cost": _sum_costs(cell.sessions, costs),
+                "judgingCost": _sum_costs(cell.evaluations, judging_costs),
+                "pricedLater": len(prices.later.keys() & {*cell.sessions, *cell.evaluations}),
+                "latency": _mean_seconds(cell.sessions, spent),
+                "test": cell.test,
+                "evaluation": cell.evaluation,
+                "sessions": list(cell.sessions),
+                "evaluations": list(cell.evaluations),
+                "question": questions.get(cell.test),
+            }
+
+
+def _sum_costs(ids: Iterable[str], costs: Mapping[str, float | None]) -> float | None:
+    """Return the cost of those of these calls that are stored; None if one is not known."""
+    total = 0.0
+    for id in ids:
+        cost = costs.get(id, 0.0)
+        if cost is None:
+            return None
+        total += cost
+    return round(total, 8) if total else 0.0
+
+
+def _mean_seconds(ids: Iterable[str], spent: Mapping[str, Spent]) -> float | None:
+    """Return the mean duration of those of these sessions that is known; None if none is."""
+    durations = [spent[id].seconds for id in ids if id in spent]
+    known = [seconds for seconds in durations if seconds is not None]
+    return round(sum(known) / len(known), 6) if known else None

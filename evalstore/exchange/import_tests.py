@@ -1,0 +1,286 @@
+"""`import`: converts the tests of another system to files of the workspace.
+
+Importing twice changes nothing. When the source has changed, the files that an import wrote are
+written again; a file that was edited since, or that no import wrote, is kept and reported.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.registry import find_importer, format_names, guess_format
+from evalstore.exchange.importers.source_files import reading_from
+from evalstore.exchange.imports.conversations import adopt_answers
+from evalstore.exchange.imports.file_writer import PlacedFiles, import_path_of, write_files
+from evalstore.exchange.imports.matching import place
+from evalstore.exchange.imports.recorded_models import write_models
+from evalstore.exchange.imports.records import ImportSummary, store_history
+from evalstore.files.fields import suggest_beside
+from evalstore.planning.open_project import open_project, open_workspace
+from evalstore.workspace.testfiles.parser import parse_test
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalstore.core.values import Json
+    from evalstore.exchange.importers.base import Importer
+    from evalstore.planning.options import Location
+
+_TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
+"""Names of files that are not specific: the name of the folder is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The files that `import` wrote, and the items that it could not import."""
+
+    JSON_FIELDS = (
+        *("format", "folder", "rows", "written", "unchanged", "kept"),
+        *("gone", "left", "warnings", "settings", "history"),
+    )
+    format: str = field(metadata={"json_name": "source"})
+    folder: str
+    """The folder below that of the tests."""
+    rows: int
+    written: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Existing files that differ, and that no import has written as they are."""
+    gone: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
+    """Files that earlier imports wrote, and that the source no longer has."""
+    left: tuple[SkippedItem, ...] = ()
+    warnings: tuple[SkippedItem, ...] = ()
+    settings: dict[str, Json] = field(default_factory=dict)
+    """Settings to be pasted into `evalstore.yaml`."""
+    history: ImportSummary | None = None
+    """Recorded answers and verdicts; None when there are none, or they were not requested."""
+    judged_by_models: int = 0
+    """How many of the test files have instructions for models that judge."""
+    evaluators: tuple[str, ...] = ()
+    """The models that judge in the workspace."""
+    present: tuple[str, ...] = ()
+    """The names of those settings that the workspace has already."""
+
+    @property
+    def complete(self) -> bool:
+        """Return whether everything was imported."""
+        return not self.left and not self.kept
+
+
+def import_files(
+    location: Location,
+    format: str,
+    paths: list[Path],
+    *,
+    into: str | None = None,
+    sessions: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Convert the tests in files of another system to test files of the workspace.
+
+    Raises `EvalstoreError` for an unknown format and for files that cannot be read or written.
+    """
+    if not paths:
+        raise _without_format(format, location.directory)
+    _refuse_project(format, paths[0], location.directory)
+    importer = find_importer(format)
+    workspace = open_workspace(location)
+    for path in paths:
+        if not path.exists():
+            raise _missing(path, location.directory)
+    folder = _folder(into) if into is not None else _name_of(format, paths)
+    options = ImportOptions(
+        folder,
+        sessions=sessions,
+        temperature=workspace.settings.candidates_temperature,
+        working_folder=location.directory,
+    )
+    imported = _read_sources(importer, paths, options, allow_outside=location.allow_outside)
+    if imported.recorded:
+        imported.files |= write_models(
+            location, workspace, imported.recorded, partial(import_path_of, workspace, folder)
+        )
+    files = write_files(workspace, folder, imported, force=force, dry_run=dry_run)
+    history = None
+    if imported.recorded:
+        history = _add_history(location, format, imported, files, dry_run=dry_run)
+    elif imported.conversed:
+        history = _adopt(location, format, imported, str(paths[0]), dry_run=dry_run)
+    return ImportReport(
+        format,
+        folder,
+        imported.rows,
+        tuple(files.written.values()),
+        tuple(files.unchanged.values()),
+        tuple(files.kept.values()),
+        files.gone,
+        _seen_from(location.directory, imported.left),
+        _seen_from(location.directory, imported.warnings),
+        imported.settings,
+        history,
+        _count_judged_by_models({**files.written, **files.unchanged}, imported.files),
+        tuple(judge.name or judge.id for judge in workspace.settings.evaluators),
+        tuple(name for name in imported.settings if name in workspace.names),
+    )
+
+
+def _count_judged_by_models(places: Mapping[str, str], files: Mapping[str, bytes]) -> int:
+    """Return how many of these files are tests that models judge."""
+    tests = {name: place for name, place in places.items() if place.endswith(".md")}
+    parsed = (
+        parse_test(place, files[name].decode())
+        for name, place in tests.items()
+        if name.startswith("tests/")
+    )
+    return sum(1 for test in parsed if test.instructions or (test.checks and test.checks.judge))
+
+
+def _read_sources(
+    importer: Importer, paths: list[Path], options: ImportOptions, *, allow_outside: bool
+) -> Imported:
+    """Return the files that an importer makes from sources."""
+    try:
+        with reading_from(paths, allow_outside=allow_outside):
+            return importer(paths, options)
+    except FileProblem as problem:
+        raise EvalstoreError(
+            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
+        ) from problem
+
+
+def _add_history(
+    location: Location, format: str, imported: Imported, files: PlacedFiles, *, dry_run: bool
+) -> ImportSummary:
+    """Store the recorded answers and verdicts; those without a case are added to what is left."""
+    if dry_run:
+        return ImportSummary(len(imported.recorded))
+    with open_project(location, create=True) as project:
+        placed = place(
+            project,
+            format,
+            imported.recorded,
+            {**files.written, **files.unchanged},
+            [
+                candidate
+                for candidate in imported.settings.get("candidates", ())
+                if isinstance(candidate, dict)
+            ],
+        )
+        kept = store_history(project, placed.history)
+    imported.left += placed.left
+    imported.warnings += placed.warnings
+    for model, temperatures in placed.temperatures.items():
+        candidates = imported.settings.setdefault("candidates", [])
+        same = next(
+            (candidate for candidate in candidates if candidate["id"] == model), {"id": model}
+        )
+        candidates += [{**same, "temperature": temperature} for temperature in sorted(temperatures)]
+    return kept
+
+
+def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]:
+    """Return the items sorted without duplicates; paths inside the folder are relative to it."""
+    items = dict.fromkeys(
+        replace(item, file=path.relative_to(base).as_posix())
+        if (path := Path(item.file)).is_absolute() and path.is_relative_to(base)
+        else item
+        for item in listed
+    )
+    return tuple(sorted(items, key=lambda item: (item.file, item.line or 0, item.column or 0)))
+
+
+def _missing(path: Path, base: Path) -> EvalstoreError:
+    name = os.path.relpath(path, base)
+    return EvalstoreError(f"there is no file or folder '{name}'", hint=suggest_beside(path, name))
+
+
+_PROJECT, _DATABASE = "ai-tester", "ai-tester-db"
+"""A system whose projects are not imported, and the format of its database."""
+
+
+def _refuse_project(format: str, path: Path, base: Path) -> None:
+    """Raise `EvalstoreError` for a project of ai-tester, which `init --from` adopts."""
+    if format == _PROJECT and format not in format_names():
+        folder = path if path.is_dir() else path.parent
+        raise EvalstoreError(f"there is no format '{format}'", hint=_adopting(folder, base))
+    if format == _DATABASE and path.is_dir():
+        message = f"'{path.name}' is a folder, not a regular file"
+        raise EvalstoreError(message, hint=_adopting(path, base))
+
+
+def _adopting(folder: Path | None, base: Path) -> str:
+    name = "DIR" if folder is None else os.path.relpath(folder, base)
+    return (
+        f"type 'evalstore init --from {name}' for the files of an ai-tester project, "
+        f"and 'evalstore import {_DATABASE} FILE' for its database"
+    )
+
+
+def _without_format(text: str, base: Path) -> EvalstoreError:
+    """Return the error for one word in place of a format and a path."""
+    from evalstore.exchange.importers.ai_tester.project import USUAL_CONFIG
+
+    if text in format_names():
+        return EvalstoreError(
+            f"the format '{text}' needs a path", hint=f"type 'evalstore import {text} PATH'"
+        )
+    path = base / text
+    if text == _PROJECT and not path.exists():
+        return EvalstoreError(f"there is no format '{text}'", hint=_adopting(None, base))
+    format = guess_format(path) if path.exists() else None
+    hint = f"type 'evalstore import {format or 'FORMAT'} {text}'"
+    if path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):
+        return EvalstoreError(f"the format of '{text}' is missing", hint=_adopting(path, base))
+    if format is None:
+        hint += f"; the formats are {', '.join(format_names())}"
+    return EvalstoreError(f"the format of '{text}' is missing", hint=hint)
+
+
+def _name_of(format: str, paths: list[Path]) -> str:
+    """Return a name for the sources; that of the format when there are several."""
+    if len(paths) != 1:
+        return format
+    path = paths[0].resolve()
+    name = path.name if path.is_dir() else path.name.split(".")[0]
+    if not path.is_dir() and name in _TOO_GENERAL:
+        name = path.parent.name
+    return name.lstrip(".") or format
+
+
+def _folder(name: str) -> str:
+    path = posixpath.normpath(name.strip().replace("\\", "/"))
+    if path == ".":
+        return ""
+    if (
+        path.startswith("/")
+        or path.split("/")[0] == ".."
+        or any(part.startswith(".") for part in path.split("/"))
+    ):
+        raise EvalstoreError(
+            f"'{name}' is not a folder below that of the tests",
+            hint="write a name such as 'from-evals', or 'a/b'",
+        )
+    return path
+
+
+def _adopt(
+    location: Location, format: str, imported: Imported, source: str, *, dry_run: bool
+) -> ImportSummary:
+    """Store recorded answers that contain their own questions."""
+    if dry_run:
+        return ImportSummary(len(imported.conversed))
+    with open_project(location, create=True) as project:
+        history, left = adopt_answers(
+            project, format.removesuffix("-db"), imported.conversed, source
+        )
+        kept = store_history(project, history)
+    imported.left += left
+    return kept

@@ -1,0 +1,225 @@
+"""Conversion of an ai-tester project in place: only the settings file is written.
+
+ai-tester's `.env` contains the locations of its files, and a YAML file the settings of runs.
+Test, prompt, tool, schema, model, provider and currency files load unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.ai_tester.model_files import (
+    convert_participants,
+    provider_notes,
+    queries,
+    read_models,
+)
+from evalstore.exchange.importers.source_files import read_source
+from evalstore.exchange.importers.yaml_writer import flow, scalar
+from evalstore.files.access import normalise
+from evalstore.files.yaml12 import read_yaml
+from evalstore.workspace.settings.settings import FOLDERS
+from evalstore.workspace.settings.settings_reader import read_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.core.values import Json
+
+_CONFIG = "AI_TESTER_CONFIG_PATH"
+USUAL_CONFIG = "ai-tester.config.yaml"
+"""The default configuration file."""
+_FOLDERS = {
+    "AI_TESTER_TESTS_DIR": "tests",
+    "AI_TESTER_PROMPTS_DIR": "prompts",
+    "AI_TESTER_TOOL_DEFINITIONS_DIR": "tools",
+    "AI_TESTER_STRUCTURED_SCHEMAS_DIR": "schemas",
+    "AI_TESTER_MODELS_DIR": "models",
+    "AI_TESTER_PROVIDERS_DIR": "providers",
+    "AI_TESTER_CURRENCIES_DIR": "currencies",
+}
+_LEFT_OUT = {
+    "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' brings its answers along",
+    "AI_TESTER_LOGS_DIR": "there is no log folder",
+    "AI_TESTER_OLLAMA_BASE_URL": "write it, ending in '/v1' instead of '/api', as 'baseURL' into a "
+    "provider file of type 'ollama'; only models with a model file use that",
+    "MAX_TEST_THINKING_TOKENS": "a model file says how much its model thinks",
+    "MAX_EVALUATION_THINKING_TOKENS": "a model file says how much its model thinks",
+    "GOOGLE_APPLICATION_CREDENTIALS": "no effect in '.env': set it in your environment",
+    "GOOGLE_VERTEX_AI_PROJECT": "no effect: set VERTEXAI_PROJECT instead",
+    "GOOGLE_VERTEX_AI_REGION": "no effect: set VERTEXAI_LOCATION instead",
+}
+_OURS = ("AI_TESTER_", "MAX_", "GOOGLE_")
+"""Prefixes of the variables that are read."""
+_LIMITS = {
+    "MAX_TEST_OUTPUT_TOKENS": "maxTestOutputTokens",
+    "MAX_EVALUATION_OUTPUT_TOKENS": "maxEvaluationOutputTokens",
+    "MAX_WAIT_TIME": "timeout",
+}
+"""Maps limits in `.env` to settings; the time is in milliseconds there."""
+_SETTINGS = (
+    "candidates",
+    "candidatesTemperature",
+    "attempts",
+    "requiredTags1",
+    "requiredTags2",
+    "prohibitedTags",
+    "evaluators",
+    "evaluatorsTemperature",
+    "evaluationsPerEvaluator",
+    "maxTestOutputTokens",
+    "maxEvaluationOutputTokens",
+    "timeout",
+    "analysisQueries",
+)
+_DEFAULTS: dict[str, Json] = {
+    "candidatesTemperature": 0.3,
+    "prohibitedTags": ["skip", "example"],
+    "evaluatorsTemperature": 0.3,
+    "evaluationsPerEvaluator": 3,
+    "maxTestOutputTokens": 7000,
+    "maxEvaluationOutputTokens": 2500,
+}
+"""ai-tester's defaults that differ from evalstore's."""
+_SUFFIXES = (".md", ".yaml", ".yml", ".json")
+_LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
+
+
+def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
+    """Return an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
+
+    The file is for `root`, or for the project's folder by default. Raises `EvalstoreError` if the
+    folder is not an ai-tester project, or if its files are outside the root.
+    """
+    variables = _read_variables(folder)
+    notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
+    document = _config(folder, variables)
+    config = {
+        **_DEFAULTS,
+        **_limits(variables, notes),
+        **{name: value for name, value in document.items() if value is not None},
+    }
+    of_folders: list[str] = []
+    lines = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
+    models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
+    parts = []
+    for name in document:
+        if name not in _SETTINGS:
+            notes.append(f"'{name}' is left out: evalstore has no such setting")
+    for name in _SETTINGS:
+        value = config.get(name)
+        if value is None:
+            continue
+        if name in ("candidates", "evaluators") and isinstance(value, list):
+            value = convert_participants(f"'{name}'", value, models, notes)
+        if name == "analysisQueries" and isinstance(value, list):
+            value = queries(value, models, notes)
+        parts.append(_setting(name, value))
+    parts.append("paths:\n" + "".join(lines))
+    providers = folder / (variables.get("AI_TESTER_PROVIDERS_DIR") or FOLDERS["providers"])
+    notes += [*of_folders, *models.notes, *provider_notes(providers)]
+    notes = list(dict.fromkeys(notes))
+    text = "".join(parts)
+    try:
+        read_settings(text)
+    except FileProblem as problem:
+        raise EvalstoreError(
+            f"{variables[_CONFIG]}: {problem.message}", hint="correct it there first"
+        ) from problem
+    return text, notes
+
+
+def _read_variables(folder: Path) -> dict[str, str]:
+    """Return the variables of `.env.local` and `.env`; the first file takes precedence."""
+    variables: dict[str, str] = {}
+    for name in (".env.local", ".env"):
+        path = folder / name
+        if not path.is_file():
+            continue
+        for line in _text(path, name).split("\n"):
+            setting = _LINE.match(line)
+            if setting and setting[1].startswith(_OURS):
+                variables.setdefault(setting[1], setting[2].strip("\"'"))
+    if not variables.get(_CONFIG):
+        if not (folder / USUAL_CONFIG).is_file():
+            raise EvalstoreError(
+                f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}, "
+                f"and there is no '{USUAL_CONFIG}'",
+                hint="name the folder that holds ai-tester's '.env'",
+            )
+        variables[_CONFIG] = USUAL_CONFIG
+    return variables
+
+
+def _text(path: Path, name: str) -> str:
+    try:
+        return normalise(read_source(path))
+    except FileProblem as problem:
+        place = name if problem.line is None else f"{name}:{problem.line}"
+        raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
+
+
+def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:
+    name = variables[_CONFIG]
+    try:
+        value = read_yaml(_text(folder / name, name)).value
+    except FileProblem as problem:
+        raise EvalstoreError(f"{name}:{problem.line}: {problem.message}") from problem
+    if not isinstance(value, dict):
+        raise EvalstoreError(f"{name}: the settings must be a mapping of fields")
+    return value
+
+
+def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
+    """Convert the limits in `.env` to settings."""
+    limits: dict[str, Json] = {}
+    for variable, name in _LIMITS.items():
+        limit = variables.get(variable)
+        if not limit:
+            continue
+        if not limit.isdigit() or not int(limit):
+            notes.append(f"{variable}: '{limit}' is left out: it is not a whole number above 0")
+        elif name == "timeout":
+            seconds = int(limit) / 1000
+            limits[name] = int(seconds) if seconds.is_integer() else seconds
+        else:
+            limits[name] = int(limit)
+    return limits
+
+
+def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:
+    lines = []
+    for variable, kind in _FOLDERS.items():
+        configured = variables.get(variable) or FOLDERS[kind]
+        path = os.path.relpath((project / configured).resolve(), root).replace(os.sep, "/")
+        if path.split("/")[0] == "..":
+            raise EvalstoreError(
+                f"{variable}: '{configured}' is outside of the workspace '{root.name}'",
+                hint="start the workspace in a folder that holds all of the project's folders",
+            )
+        if not (root / path).is_dir():
+            notes.append(f"the folder '{path}' is not there")
+        for hidden in _hidden_folders(root, root / path):
+            notes.append(f"the folder '{hidden}' is ignored: its name begins with '.'")
+        lines.append(f"  {kind}: {scalar(path)}\n")
+    return lines
+
+
+def _hidden_folders(root: Path, folder: Path) -> list[str]:
+    """Return subfolders with files that ai-tester reads and evalstore ignores."""
+    return sorted(
+        path.relative_to(root).as_posix()
+        for path in folder.rglob(".*")
+        if path.is_dir()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1])
+        and any(file.suffix in _SUFFIXES for file in path.rglob("*"))
+    )
+
+
+def _setting(name: str, value: Json) -> str:
+    if isinstance(value, list) and value:
+        return f"{name}:\n" + "".join(f"  - {flow(entry)}\n" for entry in value)
+    return f"{name}: {flow(value)}\n"

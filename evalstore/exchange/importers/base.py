@@ -1,0 +1,161 @@
+"""The result of an import: files to write, answers to record, and the skipped items.
+
+An importer is a function from paths to an `Imported`. It only reads: it runs no code and
+writes nothing. The same input always gives the same result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from evalstore.core.values import Json, Reply, Role, ToolVersion, Usage, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedItem:
+    """An item that is not imported, with its location and the reason."""
+
+    JSON_FIELDS = ("file", "line", "column", "reason")
+
+    file: str
+    reason: str
+    line: int | None = None
+    column: int | None = None
+
+
+class ShownMessage(NamedTuple):
+    """A message of a conversation recorded by another tool."""
+
+    role: Role
+    text: str | None
+    """None for a turn that the model filled."""
+    image: str | None = None
+    """The URL of a picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """An answer recorded by another tool, with its verdict."""
+
+    file: str
+    """The path of its test file in `Imported.files`."""
+    values: dict[str, Json]
+    """The values of its row by name."""
+    model: str
+    """A display id, such as `openai/gpt-5.5`."""
+    answers: tuple[str, ...]
+    """One text per turn that the candidate fills."""
+    started: int
+    """Microseconds since 1970."""
+    run: int = 0
+    """The index of the conversation among those of the row."""
+    verdict: Verdict | None = None
+    feedback: str = ""
+    temperature: float | None = None
+    judge: str = ""
+    """What gave the verdict, such as `RefuseChecker`."""
+    source: str = ""
+    """The file it comes from; entries with the same source and line are the answers to one row."""
+    line: int | None = None
+    messages: tuple[ShownMessage, ...] | None = None
+    """The messages shown to the model, without the last answer; None if they equal the test's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedModel:
+    """The model of an answer or of a verdict, as another tool recorded it."""
+
+    provider: str
+    code: str
+    """The provider's name for it."""
+    options: Json = None
+    """Other parameters of the call; None if they were not recorded."""
+    extra_identifier: str | None = None
+    """Distinguishes it from models with the same code; None if it was not recorded."""
+    current: bool = True
+    """Whether its file still describes this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedVerdict:
+    """The verdict of a model on an answer, recorded by another tool."""
+
+    by: RecordedModel
+    temperature: float
+    prompt: str
+    """The evaluator prompt with its runtime placeholders unfilled."""
+    tags: tuple[str, ...]
+    """Special tags of the prompt."""
+    instructions: str
+    verdict: Verdict
+    feedback: str
+    reasoning: str
+    started: int
+    usage: Usage = Usage()
+    latency: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """An answer recorded by another tool, with everything that the model was shown."""
+
+    by: RecordedModel
+    temperature: float
+    prompt: str
+    """The system prompt."""
+    messages: tuple[tuple[Role, str], ...]
+    reply: Reply
+    started: int
+    """Microseconds since 1970."""
+    place: str
+    """A description of its location, for messages."""
+    special_tags: tuple[str, ...] = ()
+    tools: tuple[ToolVersion, ...] = ()
+    schema: Json = None
+    rulings: tuple[RecordedVerdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """The user's options for an import."""
+
+    name: str
+    """The folder below `tests`, `prompts` and so on for the files; ids begin with it."""
+    sessions: bool = False
+    """Whether to import recorded answers and verdicts."""
+    temperature: float | None = None
+    """The default temperature of the workspace's candidates; None: none is sent."""
+    working_folder: Path | None = None
+    """The folder in which the import was started."""
+
+
+@dataclass
+class Imported:
+    """The result of an import."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    """By path with forward slashes. The first part is the kind of folder (`tests`, `prompts`,
+    `schemas`, …); the user's folder is inserted after it."""
+    rows: int = 0
+    """The number of rows of all tests."""
+    settings: dict[str, Json] = field(default_factory=dict)
+    """Fields for `evalstore.yaml`, such as `thresholds`."""
+    left: list[SkippedItem] = field(default_factory=list)
+    warnings: list[SkippedItem] = field(default_factory=list)
+    """Items whose import differs from the original."""
+    recorded: list[JudgedAnswer] = field(default_factory=list)
+    """Answers to the imported tests."""
+    conversed: list[RecordedAnswer] = field(default_factory=list)
+    """Answers that contain the conversation they belong to."""
+
+
+class Importer(Protocol):
+    """Reads files of a format; raises `FileProblem` or `EvalstoreError` if none can be read."""
+
+    def __call__(self, paths: list[Path], options: ImportOptions) -> Imported:
+        """Read these files, or the files in these folders."""
+        ...

@@ -1,0 +1,80 @@
+"""EvalsOne: JSON lines with `input`, `completion`, `ideal` and `context`.
+
+EvalsOne stores the judging rules separately from the samples. So the imported tests are judged
+by a model, which sees the ideal answers and the context; the candidate sees neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.chat_messages import BadMessagesError, read_messages
+from evalstore.exchange.importers.ideal_answers import instructions_of
+from evalstore.exchange.importers.json_lines import (
+    JsonLinesRow,
+    messages_field,
+    read_rows,
+    turns_of,
+    write_rows,
+)
+from evalstore.exchange.importers.template_writer import safe_file_name, write_test
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
+
+
+def read(paths: list[Path], options: ImportOptions) -> Imported:
+    """Import one test per file of samples."""
+    imported = Imported()
+    for path in paths:
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files:
+            if file.name.endswith(_SUFFIXES) or file == path:
+                name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+                _read_file(file, name, imported)
+    if not imported.files and not imported.left:
+        raise EvalstoreError(
+            "there are no samples of EvalsOne here", hint="name a file of JSON lines, or its folder"
+        )
+    return imported
+
+
+def _read_file(path: Path, name: str, imported: Imported) -> None:
+    rows = []
+    for row in read_rows(path, imported.left):
+        try:
+            rows.append(_read_row(row))
+        except (BadMessagesError, ValueError) as problem:
+            imported.left.append(SkippedItem(str(path), str(problem), row.line))
+    if not rows:
+        imported.left.append(SkippedItem(str(path), "it has no row that can be used"))
+        return
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    place = "/".join(map(safe_file_name, name.split("/")))
+    front = {"dataset": f"{place.rpartition('/')[2]}.jsonl", **messages_field(rows)}
+    if any("completion" in row.values for row in rows):
+        front["answer"] = "{{ item.completion | default(none) }}"
+    text = write_test(front, turns_of(rows), instructions=instructions_of(rows))
+    imported.files[f"tests/{place}.md"] = text
+    imported.files[f"tests/{place}.jsonl"] = write_rows(rows)
+    imported.rows += len(rows)
+
+
+def _read_row(row: JsonLinesRow) -> JsonLinesRow:
+    """Return a row with normalised messages; raises `ValueError` or `BadMessagesError`."""
+    if "input" not in row.values:
+        raise ValueError("the row has no 'input'")
+    messages = read_messages(row.values["input"])
+    if not isinstance(row.values.get("completion"), str | None):
+        raise ValueError("'completion' must be a text")
+    for name in ("ideal", "context"):
+        value = row.values.get(name)
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts if text is not None or value != text):
+            raise ValueError(f"'{name}' must be a text or a list of texts")
+    return row if isinstance(row.values["input"], str) else row.with_values(input=messages)

@@ -1,0 +1,278 @@
+"""Import of the samples of logs, as answers that are judged without a call."""
+
+from __future__ import annotations
+
+import zlib
+from importlib import import_module
+from io import BytesIO
+from lzma import LZMAError
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
+from evalstore.exchange.importers.errors import UnusableError
+from evalstore.exchange.importers.json_documents import find_sources, read_documents
+from evalstore.exchange.importers.recorded_conversations import (
+    RecordedConversation,
+    SkippedConversations,
+    finite,
+    token_counts,
+    write_conversations,
+)
+from evalstore.exchange.importers.recorded_messages import (
+    TOOLS_AS_TEXT,
+    read_answer,
+    read_conversation,
+    shows_tools,
+)
+from evalstore.exchange.importers.source_files import read_source, reason_of
+from evalstore.files.access import LARGEST_DOCUMENT, LARGEST_SOURCE, too_large
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from evalstore.core.values import Json
+
+
+_ARCHIVE = b"PK\x03\x04"
+_SUFFIXES = (".eval", ".json", ".json.gz")
+_TOKENS = {"input_tokens": ("input_tokens",), "output_tokens": ("output_tokens",)}
+
+
+class LogSample(NamedTuple):
+    """A sample with the description of its evaluation."""
+
+    evaluation: dict[str, Any]
+    sample: dict[str, Any]
+
+
+def read(paths: list[Path], options: ImportOptions) -> Imported:
+    """Import the samples of logs, one test per model."""
+    imported = Imported()
+    conversations: list[RecordedConversation] = []
+    for path in find_sources(paths, _SUFFIXES):
+        conversations += _read_file(path, imported)
+    write_conversations(conversations, imported)
+    if not imported.files and not imported.left:
+        raise EvalstoreError(
+            "the sources contain no samples of Inspect",
+            hint="name a log of Inspect ('.eval' or '.json')",
+        )
+    return imported
+
+
+def _read_file(path: Path, imported: Imported) -> Iterator[RecordedConversation]:
+    skipped = SkippedConversations(str(path))
+    with_tools = SkippedConversations(str(path))
+    for sample in _read_samples(path, imported.left):
+        place = f"sample {_id_of(sample.sample)!r}"
+        try:
+            yield _read_sample(sample)
+        except UnusableError as problem:
+            skipped.add(str(problem), place)
+        else:
+            if shows_tools(as_list(sample.sample.get("messages"))):
+                with_tools.add(TOOLS_AS_TEXT, place)
+    imported.left += skipped.items()
+    imported.warnings += with_tools.items()
+
+
+def _read_samples(path: Path, left: list[SkippedItem]) -> Iterator[LogSample]:
+    try:
+        data = read_source(path)
+        if data.startswith(_ARCHIVE):
+            yield from _read_archive(path, EvalArchive(data), left)
+            return
+    except FileProblem as problem:
+        left.append(_unread(path, problem))
+        return
+    for document in read_documents(path, left):
+        log = as_mapping(document.value)
+        for sample in as_list(log.get("samples")):
+            yield LogSample(as_mapping(log.get("eval")), as_mapping(sample))
+
+
+def _read_archive(path: Path, archive: EvalArchive, left: list[SkippedItem]) -> Iterator[LogSample]:
+    evaluation = as_mapping(archive.header().get("eval"))
+    for name, sample in archive.samples():
+        if isinstance(sample, FileProblem):
+            left.append(_unread(path, sample, f"'{name[:100]}' "))
+        else:
+            yield LogSample(evaluation, sample)
+
+
+def _unread(path: Path, problem: FileProblem, subject: str = "") -> SkippedItem:
+    hint = f": {problem.hint}" if problem.hint else ""
+    return SkippedItem(str(path), f"{subject}{reason_of(problem)}{hint}")
+
+
+def _read_sample(log: LogSample) -> RecordedConversation:
+    """Return the conversation of a sample; raises `UnusableError`."""
+    sample, evaluation = log.sample, log.evaluation
+    if sample.get("error"):
+        raise UnusableError("the sample ended with an error")
+    messages, answer = _messages_of(sample)
+    attachments = as_mapping(sample.get("attachments"))
+    output, epoch = as_mapping(sample.get("output")), sample.get("epoch")
+    choice = as_mapping(next(iter(as_list(output.get("choices"))), None))
+    model, task = evaluation.get("model") or output.get("model"), evaluation.get("task")
+    prefix = f"{task}-" if isinstance(task, str) else ""
+    suffix = f"-epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
+    return RecordedConversation(
+        f"{prefix}{_id_of(sample)}{suffix}",
+        read_conversation(messages, attachments),
+        read_answer(answer, attachments),
+        model if isinstance(model, str) else "",
+        ideal=tuple(_targets(sample)),
+        details={
+            "task": task if isinstance(task, str) else None,
+            "scores": _scores(sample),
+            "usage": token_counts(as_mapping(output.get("usage")), _TOKENS),
+            "latency": finite(output.get("time")),
+            "finish_reason": reason
+            if isinstance(reason := choice.get("stop_reason"), str)
+            else None,
+        },
+    )
+
+
+def _id_of(sample: dict[str, Any]) -> str:
+    id = sample.get("id")
+    return str(id)[:100] if isinstance(id, str | int) else "sample"
+
+
+def _messages_of(sample: dict[str, Any]) -> tuple[list[Json], Json]:
+    """Return the messages before the last answer, and that answer; raises `UnusableError`."""
+    messages = as_list(sample.get("messages"))
+    numbers = [
+        number
+        for number, message in enumerate(messages)
+        if as_mapping(message).get("role") == "assistant"
+    ]
+    choices = as_list(as_mapping(sample.get("output")).get("choices"))
+    answer = as_mapping(next(iter(choices), None)).get("message")
+    if answer is None and numbers:
+        answer = messages[numbers[-1]]
+    if answer is None:
+        raise UnusableError("the sample has no answer")
+    if messages:
+        return messages[: numbers[-1]] if numbers else messages, answer
+    asked = sample.get("input")
+    return [{"role": "user", "content": asked}] if isinstance(asked, str) else as_list(
+        asked
+    ), answer
+
+
+def _targets(sample: dict[str, Any]) -> Iterator[str]:
+    target = sample.get("target")
+    for text in target if isinstance(target, list) else [target]:
+        if isinstance(text, str) and text.strip():
+            yield text
+
+
+def _scores(sample: dict[str, Any]) -> dict[str, Json]:
+    """Return the values of the scores by the name of the scorer."""
+    return {
+        name: value
+        for name, score in as_mapping(sample.get("scores")).items()
+        if (value := as_mapping(score).get("value")) is not None
+    }
+
+
+# --- reading of `.eval` archives: zip files with a header and one file per sample
+
+
+_ENTRY = b"PK\x01\x02"
+"""Begins each entry of the list of files."""
+_MOST_FILES = 200_000
+_HEADERS = ("header.json", "_journal/start.json")
+"""Files with the description of the evaluation; only the second is there before it ends."""
+_ZSTANDARD = 93
+_CONVERT = "write it as JSON with 'inspect log convert LOG --to json --output-dir DIR'"
+
+
+class EvalArchive:
+    """An archive in memory, read up to a total size."""
+
+    def __init__(self, data: bytes) -> None:
+        """Open an archive; raises `FileProblem` if it is damaged or has too many files."""
+        self._data = data
+        self._left = LARGEST_SOURCE
+        if data.count(_ENTRY) > _MOST_FILES:
+            raise FileProblem(f"the archive has more than {_MOST_FILES:,} files")
+        try:
+            self._zip = ZipFile(BytesIO(data))
+        except (BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise FileProblem(f"not an archive of Inspect: {error}") from error
+
+    def header(self) -> dict[str, Any]:
+        """Return the description of the evaluation; raises `FileProblem`."""
+        infos = (self._zip.NameToInfo.get(name) for name in _HEADERS)
+        info = next((info for info in infos if info is not None), None)
+        return {} if info is None else self._read_json(info)
+
+    def samples(self) -> Iterator[tuple[str, dict[str, Any] | FileProblem]]:
+        """Yield the name of each sample with its content, or the problem of its file."""
+        for info in self._zip.infolist():
+            if not (info.filename.startswith("samples/") and info.filename.endswith(".json")):
+                continue
+            try:
+                yield info.filename, self._read_json(info)
+            except FileProblem as problem:
+                yield info.filename, problem
+
+    def _read_json(self, info: ZipInfo) -> dict[str, Any]:
+        content = self._read(info)
+        try:
+            return as_mapping(parse_json(content))
+        except ValueError as error:
+            raise FileProblem(f"not JSON: {error}") from error
+
+    def _read(self, info: ZipInfo) -> bytes:
+        largest = min(self._left, LARGEST_DOCUMENT)
+        try:
+            content = self._unpack(info, largest + 1)
+        except (OSError, EOFError, ValueError, RuntimeError, BadZipFile) as error:
+            raise FileProblem(f"cannot be read: {error}") from error
+        except (zlib.error, LZMAError) as error:
+            raise FileProblem(f"cannot be unpacked: {error}") from error
+        self._left = max(self._left - len(content), 0)
+        if len(content) > largest:
+            raise too_large(len(content), largest)
+        return content
+
+    def _unpack(self, info: ZipInfo, most: int) -> bytes:
+        if info.compress_type == _ZSTANDARD:
+            return _unpack_zstandard(self._packed(info), most)
+        try:
+            with self._zip.open(info) as file:
+                return file.read(most)
+        except NotImplementedError as error:
+            raise FileProblem(f"is packed in an unknown way: {error}", hint=_CONVERT) from error
+
+    def _packed(self, info: ZipInfo) -> bytes:
+        """Return the packed bytes of a file, behind its name and its extra field."""
+        at = info.header_offset
+        lengths = self._data[at + 26 : at + 30]
+        start = at + 30 + sum(int.from_bytes(part, "little") for part in (lengths[:2], lengths[2:]))
+        return self._data[start : start + info.compress_size]
+
+
+def _unpack_zstandard(packed: bytes, most: int) -> bytes:
+    """Return up to `most` bytes; raises `FileProblem` without the package that unpacks them."""
+    try:
+        zstandard = import_module("zstandard")
+    except ImportError:
+        raise FileProblem(
+            "is packed with Zstandard, which the package 'zstandard' reads",
+            hint=f"type 'pip install zstandard', or {_CONVERT}",
+        ) from None
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+            content: bytes = reader.read(most)
+    except zstandard.ZstdError as error:
+        raise FileProblem(f"cannot be unpacked: {error}") from error
+    return content

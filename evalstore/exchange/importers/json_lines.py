@@ -1,0 +1,103 @@
+"""Reading and writing of JSON Lines with line numbers; invalid rows are reported."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import FileProblem
+from evalstore.exchange.importers.base import SkippedItem
+from evalstore.exchange.importers.source_files import read_unpacked, reason_of
+from evalstore.files.datasets.errors import DataProblem
+from evalstore.files.datasets.json_rows import JsonLines, Record
+from evalstore.files.datasets.text_source import TextSource
+from evalstore.files.markdown import SPACE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.core.values import Json
+
+
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+"""A JSON surrogate pair, for a character outside the Basic Multilingual Plane."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLinesRow:
+    """One row of a JSON Lines file."""
+
+    line: int
+    values: dict[str, Json]
+    raw: bytes | None = None
+    """The original line; None if the values were changed."""
+
+    def with_values(self, **values: Json) -> JsonLinesRow:
+        """Return the row with these values; the row itself if they are unchanged."""
+        if all(
+            name in self.values and self.values[name] == value for name, value in values.items()
+        ):
+            return self
+        return replace(self, values={**self.values, **values}, raw=None)
+
+
+def json_as_yaml(text: str) -> str:
+    """Return a JSON document as YAML with the same lines, so that values have line numbers."""
+    pairs = _PAIR.sub(lambda match: json.loads(f'"{match[0]}"'), text)
+    return pairs.replace("\t", " ")
+
+
+def read_rows(path: Path, left: list[SkippedItem]) -> list[JsonLinesRow]:
+    """Return the valid rows; the others are added to `left` with the reason."""
+    try:
+        data = read_unpacked(path)
+    except FileProblem as problem:
+        left.append(SkippedItem(str(path), reason_of(problem)))
+        return []
+    lines = data.split(b"\n")
+    source = TextSource(lambda: io.BytesIO(data), str(path), "utf-8", zipped=False)
+    rows = []
+    try:
+        for record in JsonLines(source).records():
+            if isinstance(record, Record):
+                assert record.line is not None
+                raw = lines[record.line - 1].removeprefix(b"\xef\xbb\xbf").rstrip(b"\r")
+                rows.append(JsonLinesRow(record.line, record.values, raw))
+            else:
+                left.append(SkippedItem(str(path), record.message, record.line, record.column))
+    except DataProblem as problem:
+        left.append(SkippedItem(str(path), problem.message, problem.line, problem.column))
+    return rows
+
+
+def write_rows(rows: list[JsonLinesRow]) -> bytes:
+    """Return the rows as JSON Lines; unchanged rows keep their original text."""
+    return b"".join(
+        (json.dumps(row.values, ensure_ascii=False).encode() if row.raw is None else row.raw)
+        + b"\n"
+        for row in rows
+    )
+
+
+def messages_field(rows: list[JsonLinesRow], column: str = "input") -> dict[str, Json]:
+    """Return the field `messages` of a test; empty if the body can show the text unchanged."""
+    inputs = [row.values[column] for row in rows]
+    if all(isinstance(text, str) and text == text.strip(SPACE) and text for text in inputs):
+        return {}
+    return {"messages": f"{{{{ item.{column} }}}}"}
+
+
+def turns_of(rows: list[JsonLinesRow], column: str = "input") -> list[tuple[str, str]]:
+    """Return the body, a message with the text of the row; empty if `messages` is used."""
+    return [] if messages_field(rows, column) else [("user", f"{{{{ item.{column} }}}}")]
+
+
+def either(column: str, values: list[Json]) -> str:
+    """Return an expression for a list of texts; rows may contain a single text instead."""
+    name = f"item.{column}"
+    if not any(isinstance(value, str) for value in values):
+        return name
+    return f"([{name}] if {name} is string else {name})"

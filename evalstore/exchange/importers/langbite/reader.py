@@ -1,0 +1,294 @@
+"""Import of LangBiTe: libraries of prompt templates, and a requirements model."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.coerce import parse_json
+from evalstore.exchange.importers.langbite.requirements import (
+    BadRequirementError,
+    Requirement,
+    Scenario,
+    read_scenario,
+)
+from evalstore.exchange.importers.langbite.templates import (
+    LangbiteTemplate,
+    Rejected,
+    read_table,
+    read_template_list,
+)
+from evalstore.exchange.importers.langbite.test_writer import LangbiteTest, compose
+from evalstore.exchange.importers.source_files import read_source, reason_of
+from evalstore.exchange.importers.template_writer import safe_file_name, unique
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.core.values import Json
+
+_Place = tuple[str, int]
+"""The file and the line of a template."""
+_LANGUAGE = re.compile(r"(?:^|_)([a-z]{2}_[a-z]{2})(?=$|[-_.])")
+
+
+@dataclass
+class _Library:
+    """The templates in one file."""
+
+    path: Path
+    language: str
+    templates: list[LangbiteTemplate] = field(default_factory=list)
+
+
+def read(paths: list[Path], _options: ImportOptions) -> Imported:
+    """Import the templates that a requirements model selects as test files."""
+    imported = Imported()
+    sources = [file for path in paths for file in _files(path)]
+    scenarios = list(_scenarios(sources, imported))
+    requirements = [
+        requirement for _, scenario in scenarios for requirement in scenario.requirements
+    ]
+    libraries = list(_libraries(sources, requirements, imported))
+    if (not scenarios or not libraries) and imported.left:
+        return imported
+    if not scenarios or not libraries:
+        missing = "requirements model (JSON)" if libraries else "templates (CSV)"
+        raise EvalstoreError(
+            f"there is no file with a {missing}"
+            if libraries
+            else f"there is no file with {missing}",
+            hint="name both: the templates, and the model that selects and fills them",
+        )
+    for _, scenario in scenarios:
+        for name, value in scenario.settings.items():
+            imported.settings.setdefault(name, value)
+    progress = _Progress(imported, _requirement_tags(requirements))
+    for path, scenario in scenarios:
+        _import_scenario(path, scenario, libraries, progress)
+    if progress.tolerances:
+        imported.settings["thresholds"] = [
+            {"where": list(tags), "passRate": tolerance, "by": ["model"]}
+            for tags, tolerance in progress.tolerances.items()
+        ]
+    _report_unselected(libraries, requirements, progress, imported)
+    return imported
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(
+        file for file in path.rglob("*") if file.suffix.lower() in (".csv", ".tsv", ".json")
+    )
+
+
+def _text(path: Path, imported: Imported) -> str | None:
+    try:
+        return read_source(path).decode("utf-8-sig")
+    except FileProblem as problem:
+        imported.left.append(SkippedItem(str(path), reason_of(problem)))
+    except UnicodeDecodeError as error:
+        imported.left.append(SkippedItem(str(path), f"is not UTF-8: {error.reason}"))
+    return None
+
+
+def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, Scenario]]:
+    for path in sources:
+        if path.suffix.lower() != ".json" or (text := _text(path, imported)) is None:
+            continue
+        if '"requirements"' not in text:
+            continue
+        try:
+            scenario = read_scenario(text)
+        except BadRequirementError as problem:
+            imported.left.append(SkippedItem(str(path), str(problem)))
+            continue
+        imported.left += [SkippedItem(str(path), problem) for problem in scenario.problems]
+        if scenario.models:
+            names = ", ".join(scenario.models)
+            reason = f"name the models under 'candidates' yourself; here they are {names}"
+            imported.warnings.append(SkippedItem(str(path), reason))
+        yield path, scenario
+
+
+def _libraries(
+    sources: list[Path], requirements: list[Requirement], imported: Imported
+) -> Iterator[_Library]:
+    languages = {language for requirement in requirements for language in requirement.languages}
+    for path in sources:
+        language = _LANGUAGE.search(path.stem.lower())
+        language_code = language[1] if language else None
+        if path.suffix.lower() == ".json":
+            document = _prompts(path)
+            if document is None:
+                continue
+            language_code = (
+                document.get("input_language") or document.get("language") or language_code
+            )
+            entries = read_template_list(document.get("prompts"))
+        elif (text := _text(path, imported)) is not None:
+            entries = read_table(text)
+        else:
+            continue
+        language_code = language_code or (next(iter(languages)) if len(languages) == 1 else None)
+        if not isinstance(language_code, str):
+            reason = "its name says no language, as 'prompts_en_us.csv' does"
+            imported.left.append(SkippedItem(str(path), reason))
+            continue
+        library = _Library(path, language_code.lower())
+        for entry in entries:
+            if isinstance(entry, Rejected):
+                imported.left.append(SkippedItem(str(path), entry.reason, entry.line, entry.column))
+            else:
+                library.templates.append(entry)
+        yield library
+
+
+def _prompts(path: Path) -> dict[str, Json] | None:
+    try:
+        document = parse_json(read_source(path))
+    except (FileProblem, ValueError):
+        return None
+    return document if isinstance(document, dict) and "prompts" in document else None
+
+
+@dataclass
+class _Progress:
+    """The tests made from the templates so far."""
+
+    imported: Imported
+    labels: dict[int, str]
+    """Tags of requirements that overlap with others, by `id()` of the requirement."""
+    texts: dict[_Place, dict[bytes, tuple[str, ...]]] = field(default_factory=dict)
+    """The distinct tests of each template with their tags; empty if it was skipped."""
+    tolerances: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """Required pass rates by the tags of the tests."""
+
+
+def _requirement_tags(requirements: list[Requirement]) -> dict[int, str]:
+    """Return a tag for each requirement that overlaps with another one."""
+    labels: dict[int, str] = {}
+    for requirement in requirements:
+        if any(requirement is not other and requirement.overlaps(other) for other in requirements):
+            name = safe_file_name(requirement.name).lstrip("_") or "requirement"
+            labels[id(requirement)] = unique(name, labels.values())
+    return labels
+
+
+def _import_scenario(
+    path: Path, scenario: Scenario, libraries: list[_Library], progress: _Progress
+) -> None:
+    """Add tests for the templates that the requirements of one model select."""
+    imported = progress.imported
+    for requirement in scenario.requirements:
+        for library in libraries:
+            if library.language not in requirement.languages:
+                continue
+            counts: Counter[tuple[str, str]] = Counter()
+            over_limit = duplicates = 0
+            for template in library.templates:
+                if not _is_selected(template, requirement):
+                    continue
+                bucket = template.input_type, template.reflection_type
+                counts[bucket] += 1
+                if scenario.templates is not None and counts[bucket] > scenario.templates:
+                    over_limit += 1
+                    progress.texts.setdefault((str(library.path), template.line), {})
+                elif _add_test(template, requirement, library, scenario, progress):
+                    duplicates += 1
+            if over_limit:
+                reason = (
+                    f"{over_limit} more templates of '{requirement.concern}' "
+                    f"in '{library.language}' are skipped: 'nTemplates' is {scenario.templates}"
+                )
+                imported.warnings.append(SkippedItem(str(path), reason))
+            if duplicates:
+                many = "1 template" if duplicates == 1 else f"{duplicates} templates"
+                reason = (
+                    f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
+                    "just as another one does: written once, with the higher tolerance"
+                )
+                imported.warnings.append(SkippedItem(str(path), reason))
+
+
+def _is_selected(template: LangbiteTemplate, requirement: Requirement) -> bool:
+    return (
+        template.concern == requirement.concern
+        and template.input_type in requirement.inputs
+        and template.reflection_type in requirement.reflections
+    )
+
+
+def _add_test(
+    template: LangbiteTemplate,
+    requirement: Requirement,
+    library: _Library,
+    scenario: Scenario,
+    progress: _Progress,
+) -> bool:
+    """Add the test of a template; returns whether another requirement has added the same test."""
+    file, imported = str(library.path), progress.imported
+    tags_by_text = progress.texts.setdefault((file, template.line), {})
+    label = progress.labels.get(id(requirement))
+
+    def composed(*tags: str) -> LangbiteTest:
+        judged = scenario.judged
+        return compose(template, requirement, library.language, judged=judged, tags=tags)
+
+    try:
+        test = composed()
+    except (ValueError, BadRequirementError) as problem:
+        imported.left.append(SkippedItem(file, str(problem), template.line))
+        return False
+    template_tags = (
+        template.concern,
+        library.language,
+        template.input_type,
+        template.reflection_type,
+    )
+    is_same = test.text in tags_by_text
+    tags = tags_by_text.setdefault(test.text, (*template_tags, label) if label else template_tags)
+    progress.tolerances[tags] = max(requirement.tolerance, progress.tolerances.get(tags, 0))
+    if is_same:
+        return True
+    name = safe_file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
+    if len(tags_by_text) > 1:
+        name += f".{label}"
+    stem = f"tests/{library.language}/{safe_file_name(template.concern)}/{name}"
+    place = unique(stem, (file_path[:-3] for file_path in imported.files)) + ".md"
+    imported.files[place] = composed(label).text if label else test.text
+    imported.rows += test.rows
+    known = imported.warnings if len(tags_by_text) > 1 else []
+    warnings = [SkippedItem(file, warning, template.line) for warning in test.warnings]
+    imported.warnings += [item for item in warnings if item not in known]
+    return False
+
+
+def _report_unselected(
+    libraries: list[_Library],
+    requirements: list[Requirement],
+    progress: _Progress,
+    imported: Imported,
+) -> None:
+    """Warn about templates that no requirement selects, once per file and concern."""
+    known = {requirement.concern for requirement in requirements}
+    for library in libraries:
+        unselected = [
+            template
+            for template in library.templates
+            if (str(library.path), template.line) not in progress.texts
+        ]
+        for concern, count in Counter(template.concern for template in unselected).items():
+            line = next(template.line for template in unselected if template.concern == concern)
+            many = "1 template" if count == 1 else f"{count} templates"
+            why = "no requirement selects them"
+            if concern not in known and concern.lower() in known:
+                why = "write the concern in small letters"
+            reason = f"{many} of the concern '{concern}' skipped: {why}"
+            imported.warnings.append(SkippedItem(str(library.path), reason, line))

@@ -1,0 +1,293 @@
+"""Conversion of lambdas in `test.json` to expressions of checks.
+
+The code is parsed, never run. LVE fills placeholders in the source before it compiles it; here
+they become references to parameters, so that no value becomes code.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.checks.expressions.check import read_expression
+from evalstore.checks.expressions.operations import ExpressionError
+from evalstore.core.values import Json
+from evalstore.exchange.importers.errors import NotTakenError
+from evalstore.exchange.importers.lve.format_strings import FormatField, parse
+
+if TYPE_CHECKING:
+    from evalstore.exchange.importers.lve.definition import LveTest
+
+_MARK = "lve_field_{}_"
+_MARKS = re.compile(r"lve_field_(\d+)_")
+_TRUTH_CALLS = ("any", "all", "bool", "startswith", "endswith")
+Edit = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A parsed lambda with its parameters."""
+
+    source: str
+    """The source, with marks in place of placeholders."""
+    fields: tuple[FormatField, ...]
+    tree: ast.Lambda
+    answer: str
+    """The parameter for the answer."""
+    parameters: tuple[str, ...]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Return the names of the values it uses: its parameters and those of its placeholders."""
+        return tuple(dict.fromkeys([*self.parameters, *(field.name for field in self.fields)]))
+
+    @property
+    def uses_answer(self) -> bool:
+        """Return whether it uses the answer."""
+        return any(node.id == self.answer for node in self._names())
+
+    @property
+    def checks_equality(self) -> bool:
+        """Return whether it tests that all answers are equal."""
+        return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
+
+    def _names(self) -> Iterator[ast.Name]:
+        return (node for node in ast.walk(self.tree.body) if isinstance(node, ast.Name))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of the parameters in all rows."""
+
+    rows: Sequence[Mapping[str, Json]]
+
+    def are_texts(self, name: str) -> bool:
+        """Return whether each value of a parameter is a text."""
+        return all(isinstance(row.get(name), str) for row in self.rows)
+
+    def as_number(self, name: str, code: str) -> str | None:
+        """Return code for the value as a number; None unless all values are numbers."""
+        numbers = [row.get(name) for row in self.rows]
+        if all(
+            isinstance(number, int | float) and not isinstance(number, bool) for number in numbers
+        ):
+            return code
+        for kind in (int, float):
+            try:
+                if all(isinstance(text, str) and kind(text) is not None for text in numbers):
+                    return f"{kind.__name__}({code})"
+            except ValueError:
+                continue
+        return None
+
+
+def read_function(text: str, definition: LveTest, *place: str) -> Function:
+    """Parse a lambda that takes an answer and all parameters; raises `NotTakenError`."""
+    pieces = parse(text, definition.columns, *place)
+    fields = tuple(piece for piece in pieces if isinstance(piece, FormatField))
+    marks = iter(range(len(fields)))
+    source = "".join(
+        piece if isinstance(piece, str) else _MARK.format(next(marks)) for piece in pieces
+    ).strip()
+    try:
+        tree = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = getattr(error, "msg", None) or str(error)
+        raise NotTakenError(f"the function is not valid Python: {reason}", *place) from None
+    if not isinstance(tree, ast.Lambda):
+        raise NotTakenError("the function must be a lambda", *place)
+    return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
+
+
+def _parameters(
+    tree: ast.Lambda, expected: Sequence[str], place: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the parameter for the answer and the others; raises `NotTakenError`."""
+    arguments = tree.args
+    names = [posonlyarg.arg for posonlyarg in (*arguments.posonlyargs, *arguments.args)]
+    if not names or arguments.vararg or arguments.kwarg:
+        raise NotTakenError("the function must take an answer and the parameters by name", *place)
+    answer, *parameters = names
+    parameters += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
+    for name in expected:
+        if name not in parameters:
+            raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
+    if arguments.defaults or any(kw_default is not None for kw_default in arguments.kw_defaults):
+        raise NotTakenError("the function has parameters with defaults", *place)
+    for name in parameters:
+        if name not in expected:
+            raise NotTakenError(
+                f"the function takes '{name}', which is not among the prompt_parameters", *place
+            )
+    return answer, tuple(parameters)
+
+
+def as_expression(
+    function: Function,
+    answer: Callable[[ast.Lambda], dict[int, str]] | str,
+    names: Mapping[str, str],
+    values: Values,
+    *place: str,
+) -> str | None:
+    """Return the function as an expression of a check; None if expressions cannot represent it.
+
+    `answer` is the name of the answer, or returns the text for each node that refers to it.
+    """
+    columns = {name: names[name] for name in function.parameters}
+    outer_names = {function.answer, *columns, *columns.values(), "answer", "answers"}
+    inner_names = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
+    if inner_names & outer_names:
+        return None
+    replaced = {function.answer: answer, **columns} if isinstance(answer, str) else columns
+    edits = list(marks(function, lambda name: names[name], values, place))
+    special = {} if isinstance(answer, str) else answer(function.tree)
+    body = function.tree.body
+    covered: list[tuple[int, int]] = []
+    offsets = Offsets(function.source)
+    for node in ast.walk(body):  # outer nodes first, as they are replaced as a whole
+        start, end = offsets.of(node)
+        if any(low <= start and end <= high for low, high in covered):
+            continue
+        text = special.get(id(node))
+        if text is None and isinstance(node, ast.JoinedStr):
+            text = _constant(node)
+        if text is None and isinstance(node, ast.Name):
+            text = replaced.get(node.id)
+        if text is not None:
+            edits.append((start, end, text))
+            covered.append((start, end))
+    start, end = offsets.of(body)
+    expression = " ".join(apply_edits(function.source, start, end, edits).split("\n"))
+    if not _is_truth(body):
+        expression = f"bool({expression})"
+    try:
+        read_expression(expression)
+    except ExpressionError:
+        return None
+    return expression
+
+
+def marks(
+    function: Function,
+    write: Callable[[str], str],
+    values: Values,
+    place: tuple[str, ...],
+) -> Iterator[Edit]:
+    """Yield the replacements of placeholders: text in string literals, numbers in code."""
+    offsets = Offsets(function.source)
+    for node in ast.walk(function.tree.body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            parts = _MARKS.split(node.value)
+            if len(parts) > 1:
+                yield (
+                    *offsets.of(node),
+                    _concatenation(parts, function.fields, write, values, place),
+                )
+        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            field = function.fields[int(match[1])]
+            number = values.as_number(field.name, write(field.name))
+            if number is None or field.steps or field.spec:
+                raise NotTakenError(
+                    f"the value of '{field.name}' would become code, but here values are only data",
+                    *place,
+                )
+            yield (*offsets.of(node), number)
+    if _MARKS.search(_MARKS.sub(_remove_known_marks(function), function.source)):
+        raise NotTakenError(
+            "a placeholder of the function is at a place where Python allows no value", *place
+        )
+
+
+def _remove_known_marks(function: Function) -> Callable[[re.Match[str]], str]:
+    """Return a replacer that removes the marks in string literals and names."""
+    known: set[str] = set()
+    for node in ast.walk(function.tree.body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            known |= set(_MARKS.findall(node.value))
+        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            known.add(match[1])
+    return lambda match: "" if match[1] in known else match[0]
+
+
+def _concatenation(
+    parts: list[str],
+    fields: Sequence[FormatField],
+    write: Callable[[str], str],
+    values: Values,
+    place: tuple[str, ...],
+) -> str:
+    """Return code that concatenates the parts of a text with values."""
+    terms = []
+    for number, part in enumerate(parts):
+        if number % 2 == 0:
+            terms += [repr(part)] if part else []
+            continue
+        field = fields[int(part)]
+        if field.steps or field.spec:
+            raise NotTakenError(
+                f"the function uses '{field.name}' with a format or a part of it, not as a whole",
+                *place,
+            )
+        code = write(field.name)
+        terms.append(code if values.are_texts(field.name) else f"str({code})")
+    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+
+
+def _constant(node: ast.JoinedStr) -> str | None:
+    """Return an f-string without values as a string literal; None if it has values."""
+    values = [value.value for value in node.values if isinstance(value, ast.Constant)]
+    if len(values) < len(node.values) or _MARKS.search("".join(map(str, values))):
+        return None
+    return repr("".join(map(str, values)))
+
+
+def _is_truth(node: ast.expr) -> bool:
+    """Return whether an expression always evaluates to a boolean."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Constant(value=bool()):
+            return True
+        case ast.BoolOp():
+            return all(map(_is_truth, node.values))
+        case ast.IfExp():
+            return _is_truth(node.body) and _is_truth(node.orelse)
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _TRUTH_CALLS
+    return False
+
+
+class Offsets:
+    """Converts the positions of nodes, which are lines and byte columns, to character offsets."""
+
+    def __init__(self, source: str) -> None:
+        self._lines = source.split("\n")
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def of(self, node: ast.AST) -> tuple[int, int]:
+        """Return the start and end offsets of a node."""
+        if not isinstance(node, ast.expr):
+            return -1, -1
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self._at(node.lineno, node.col_offset)
+        return start, self._at(node.end_lineno, node.end_col_offset)
+
+    def _at(self, line: int, column: int) -> int:
+        before = self._lines[line - 1].encode()[:column].decode()
+        return self._starts[line - 1] + len(before)
+
+
+def apply_edits(source: str, start: int, end: int, edits: list[Edit]) -> str:
+    """Apply edits to a part of a source; of overlapping edits, the outer one is applied."""
+    out, at = "", start
+    for low, high, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if low >= at and high <= end:
+            out += source[at:low] + text
+            at = high
+    return out + source[at:end]

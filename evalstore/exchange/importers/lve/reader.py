@@ -1,0 +1,370 @@
+"""Import of LVE repositories: folders with a `test.json`, prompts, instances and checkers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.errors import NotTakenError, check_picture, line_of
+from evalstore.exchange.importers.lve.checker_context import CheckerTest, LveJudging
+from evalstore.exchange.importers.lve.checkers import translate_checker
+from evalstore.exchange.importers.lve.definition import LveTest, read_definition
+from evalstore.exchange.importers.lve.format_strings import fill, names_of
+from evalstore.exchange.importers.lve.instances import (
+    checker_columns,
+    read_instance,
+    split_arguments,
+)
+from evalstore.exchange.importers.lve.prompts import name_of_turn
+from evalstore.exchange.importers.lve.recording import (
+    RecordedLine,
+    matches_current_prompt,
+    record,
+    temperature_of,
+)
+from evalstore.exchange.importers.lve.test_writer import (
+    LveConversation,
+    Row,
+    common_options,
+    distinct_rows,
+    read_conversations,
+    shown_parameters,
+    write,
+)
+from evalstore.exchange.importers.source_files import is_file, read_source, reason_of
+from evalstore.exchange.importers.template_writer import safe_file_name
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+
+
+_TEST = "test.json"
+_ROOT = "repository"
+"""The folder of a repository that contains the tests."""
+_INSTANCES = (".jsonl", ".json")
+"""Suffixes of instances files; competitions have `competition.json`."""
+_NO_CATEGORY = 2
+"""The number of path parts after the categories: the test and the model."""
+
+
+def read(paths: list[Path], options: ImportOptions) -> Imported:
+    """Import the tests in these folders; raises `EvalstoreError` if there are none."""
+    imported = Imported()
+    models: dict[str, TemperatureTags] = {}
+    has_tests = False
+    for path in paths:
+        for folder, name, folders in _tests(path):
+            has_tests = True
+            _Reader(folder, name, folders, imported, options).read(models)
+    if not has_tests:
+        raise EvalstoreError(
+            f"there is no '{_TEST}' in '{paths[0].name}'",
+            hint="name a folder of an LVE repository, or one of its tests",
+        )
+    if models:
+        if not options.sessions:
+            models = {model: {} for model in models}  # asked once, for all of its tests
+        imported.settings["candidates"] = list_candidates(models, default=options.temperature)
+    return imported
+
+
+def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
+    """Yield each folder with a test, its path below `repository`, and its categories."""
+    if path.name == _TEST and path.is_file():
+        path = path.parent
+    path = Path(os.path.normpath(path.absolute()))  # prompt files must be below it
+    base = path.parent if (path / _TEST).is_file() else path
+    is_root = False
+    for parent in (path, *path.parents):
+        if parent.name == _ROOT:
+            base, is_root = parent, True
+            break
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        folders[:] = [folder_name for folder_name in folders if not folder_name.startswith(".")]
+        if _TEST in files:
+            below = Path(folder).relative_to(base).parts
+            from_root = is_root or below[:1] == (_ROOT,)
+            if below[:1] == (_ROOT,):
+                below = below[1:]
+            name = PurePosixPath(*map(safe_file_name, below or (Path(folder).name,)))
+            categories = name.parts[:-_NO_CATEGORY]
+            if from_root and len(name.parts) == _NO_CATEGORY:
+                categories = name.parts[:1]  # a category and a test, without a model folder
+            yield Path(folder), name, categories
+
+
+@dataclass
+class _Reader:
+    """Imports one test."""
+
+    folder: Path
+    name: PurePosixPath
+    folders: tuple[str, ...]
+    """The categories of the test, outermost first."""
+    imported: Imported
+    options: ImportOptions
+
+    def read(self, models: dict[str, TemperatureTags]) -> None:
+        """Import the test, or report why it is skipped."""
+        path = self.folder / _TEST
+        text = ""
+        try:
+            text = self._text(path)
+            definition = read_definition(text, self._prompt)
+            tags = self._import_test(definition, text)
+            models.setdefault(definition.model, {}).update(tags)
+        except NotTakenError as problem:
+            place = self.folder / problem.file if problem.file else path
+            line = problem.line or line_of(text, problem.place)
+            self.imported.left.append(SkippedItem(str(place), problem.reason, line))
+
+    def _text(self, path: Path) -> str:
+        try:
+            return self._bytes(path).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise NotTakenError("is not UTF-8") from None
+
+    def _bytes(self, path: Path) -> bytes:
+        try:
+            return read_source(path)
+        except FileProblem as problem:
+            raise NotTakenError(reason_of(problem)) from problem
+
+    def _prompt(self, path: str) -> str:
+        """Return the text of a prompt file, which must be in the test's folder."""
+        place = Path(os.path.normpath(self.folder / path))
+        if not place.is_relative_to(self.folder):
+            raise NotTakenError(f"the prompt file '{path}' lies outside of the test's folder")
+        if not is_file(place):
+            raise NotTakenError(f"the prompt file '{path}' is not there")
+        return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
+
+    def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
+        """Add the files of a test; returns the tag for the temperatures of its answers."""
+        conversations = read_conversations(definition)
+        lines = list(self._lines())
+        model_columns = checker_columns(
+            definition.arguments,
+            definition.parameters,
+            [line.instance.arguments for line in lines],
+        )
+        definition = replace(definition, model_columns=model_columns)
+        names = names_of(
+            definition.columns,
+            {name_of_turn(name) for conversation in conversations for name in conversation.names},
+        )
+        lines = [line for line in lines if self._fill_row(definition, conversations, line)]
+        instances = [line for line in lines if line.fits]
+        rows = distinct_rows([line.row for line in instances])
+        if definition.columns and not rows:
+            raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
+        judging = self._translate_checker(definition, conversations, names, rows)
+        current_lines = [line for line in instances if matches_current_prompt(conversations, line)]
+        options, warnings = common_options(
+            definition,
+            _model_arguments(definition, instances),
+            _model_arguments(definition, current_lines),
+        )
+        tags = _temperature_tags(definition, options, current_lines)
+        test, data = write(
+            definition,
+            conversations,
+            names,
+            rows,
+            judging,
+            folders=self.folders,
+            more_tags=list(tags),
+            options=options,
+            data=f"{self.name.name}.jsonl",
+            comments=self._comments(definition),
+        )
+        self._add_files(test, data, judging)
+        self.imported.rows += len(rows) or 1
+        for reason in [*warnings, *judging.warnings]:
+            self._warn(
+                reason, line_of(text, ("checker_args",)) if reason in judging.warnings else None
+            )
+        if definition.ignored:
+            self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
+        if self.options.sessions:
+            record(self.imported, definition, conversations, names, lines, f"{self._place}.md")
+        return tags
+
+    def _translate_checker(
+        self,
+        definition: LveTest,
+        conversations: tuple[LveConversation, ...],
+        names: Mapping[str, str],
+        rows: list[Row],
+    ) -> LveJudging:
+        """Translate the checker; Python files are put into a folder next to the test."""
+        turns = tuple(
+            conversation.names
+            for conversation in conversations
+            for _ in range(conversation.run.repetitions)
+        )
+        parameters = shown_parameters(conversations)
+        judging = translate_checker(
+            CheckerTest(definition, names, turns, rows, parameters, self._custom_files())
+        )
+        for check in judging.checks:
+            if "python" in check:
+                check["python"]["file"] = f"{self.name.name}/{check['python']['file']}"
+        return judging
+
+    @property
+    def _place(self) -> str:
+        """Return the path of the test without suffix."""
+        return f"tests/{self.name}"
+
+    def _add_files(self, test: bytes, data: bytes | None, judging: LveJudging) -> None:
+        """Add the test file, its data and its Python files."""
+        files = self.imported.files
+        files[f"{self._place}.md"] = test
+        if data is not None:
+            files[f"{self._place}.jsonl"] = data
+        for path, source in judging.files.items():
+            files[f"{self._place}/{path}"] = source
+
+    def _warn(self, reason: str, line: int | None) -> None:
+        self.imported.warnings.append(SkippedItem(str(self.folder / _TEST), reason, line))
+
+    def _comments(self, definition: LveTest) -> list[str]:
+        comments = [
+            f"From LVE: {self.name}" + (f", by {definition.author}" if definition.author else "")
+        ]
+        comments += [value for name, value in definition.tags if name == "paper"]
+        return [" ".join(comment.split()) for comment in comments]
+
+    def _custom_files(self) -> dict[str, bytes]:
+        """Return the Python files of custom checkers by their path below `checker`."""
+        folder = self.folder / "checker"
+        return {
+            path.relative_to(folder).as_posix(): self._bytes(path)
+            for path in sorted(folder.rglob("*.py"))
+            if path.is_file() and path.name != "__init__.py"
+        }
+
+    def _lines(self) -> Iterator[RecordedLine]:
+        """Yield the valid instances with their files."""
+        folder = self.folder / "instances"
+        for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
+            try:
+                lines = self._text(path).split("\n")
+            except NotTakenError as problem:
+                self.imported.left.append(SkippedItem(str(path), problem.reason))
+                continue
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                try:
+                    yield RecordedLine(read_instance(number, line), path)
+                except NotTakenError as problem:
+                    self.imported.left.append(SkippedItem(str(path), problem.reason, number))
+
+    def _fill_row(
+        self, definition: LveTest, conversations: tuple[LveConversation, ...], line: RecordedLine
+    ) -> bool:
+        """Set the row of an instance; returns False and reports it if it cannot be used.
+
+        An instance with other parameters can be used if its messages were recorded.
+        """
+        line.row, _ = split_arguments(line.instance.arguments, definition.columns)
+        try:
+            self._require_filling(definition, conversations, line.row)
+        except NotTakenError as problem:
+            line.fits = False
+            if not self.options.sessions or line.instance.shown is None:
+                left = SkippedItem(str(line.path), problem.reason, line.instance.line)
+                self.imported.left.append(left)
+                return False
+        return True
+
+    def _require_filling(
+        self, definition: LveTest, conversations: tuple[LveConversation, ...], row: Row
+    ) -> None:
+        """Raise `NotTakenError` unless the values fill all texts."""
+        for name in definition.columns:
+            if name not in row:
+                raise NotTakenError(f"the instance has no value for '{name}'")
+        for conversation in conversations:
+            try:
+                for pieces in (pieces for _, pieces in conversation.turns):
+                    fill(pieces, row)
+                pictures = conversation.pictures(row)
+            except (LookupError, TypeError, ValueError) as error:
+                raise NotTakenError(f"the values do not fill the prompt: {error}") from None
+            for address in pictures:
+                check_picture(address)
+
+
+def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:
+    """Return the model arguments of these lines."""
+    return [split_arguments(line.instance.arguments, definition.parameters)[1] for line in lines]
+
+
+def _temperature_tags(
+    definition: LveTest, options: Mapping[str, Json], lines: Iterable[RecordedLine]
+) -> TemperatureTags:
+    """Return the tag for the temperatures of these lines."""
+    recorded = (temperature_of(definition, line) for line in lines)
+    temperatures = {number for number in recorded if number is not None}
+    return tag_temperatures(definition.model, options, temperatures)
+
+
+# --- candidates for recorded answers: each model with the temperatures of its answers
+
+
+DEFAULT = 0
+"""The temperature of the first candidate of a model, which is LVE's default."""
+
+TemperatureTags = dict[str, tuple[float, ...]]
+"""Maps a tag to its temperatures."""
+
+
+def tag_temperatures(
+    model: str, options: Mapping[str, Json], temperatures: Collection[float]
+) -> TemperatureTags:
+    """Return the tag of a test with answers at these temperatures; empty if it needs none."""
+    if "temperature" in options or set(temperatures) <= {DEFAULT}:
+        return {}
+    distinct = tuple(sorted(set(temperatures)))
+    return {f"{model}@{'+'.join(f'{number:.9g}' for number in distinct)}": distinct}
+
+
+def list_candidates(
+    models: Mapping[str, TemperatureTags], *, default: float | None
+) -> list[dict[str, Json]]:
+    """Return the candidates of these models for `evalstore.yaml`.
+
+    `default` is the workspace's default temperature; None: none is sent.
+    """
+    candidates = [
+        _first(model, temperature_tags, default) for model, temperature_tags in models.items()
+    ]
+    for model, temperature_tags in models.items():
+        other_temperatures = {
+            number for tag_values in temperature_tags.values() for number in tag_values
+        } - {DEFAULT}
+        for temperature in sorted(other_temperatures):
+            tags = [
+                tag for tag, tag_values in temperature_tags.items() if temperature in tag_values
+            ]
+            candidates.append({"id": model, "requiredTags": tags, "temperature": temperature})
+    return candidates
+
+
+def _first(model: str, tags: TemperatureTags, default: float | None) -> dict[str, Json]:
+    """Return the candidate for tests that set a temperature or have answers at the default."""
+    entry: dict[str, Json] = {"id": model, "requiredTags": [model]}
+    if prohibited := [tag for tag, tag_values in tags.items() if DEFAULT not in tag_values]:
+        entry["prohibitedTags"] = prohibited
+    if default != DEFAULT:
+        entry["temperature"] = DEFAULT
+    return entry

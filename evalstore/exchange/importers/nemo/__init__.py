@@ -1,0 +1,9 @@
+"""Importer of NeMo Evaluator: custom evaluation jobs and configurations.
+
+It follows NeMo's documentation and the metrics of its SDK. Differences are listed in
+`docs/coming-from/nemo.md`.
+"""
+
+from evalstore.exchange.importers.nemo.reader import read
+
+__all__ = ["read"]

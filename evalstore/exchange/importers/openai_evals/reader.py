@@ -1,0 +1,213 @@
+"""Import of the evals in files and folders."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.coerce import as_mapping
+from evalstore.exchange.importers.openai_evals.eval_classes import find_class
+from evalstore.exchange.importers.openai_evals.registry_files import (
+    Eval,
+    EvalNotTakenError,
+    EvalSources,
+    JudgeSpecs,
+    WrittenEval,
+    read_yaml_document,
+    yaml_files,
+)
+from evalstore.exchange.importers.source_files import include, reason_of
+from evalstore.exchange.importers.template_writer import safe_file_name, unique
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+    from evalstore.files.yaml12 import Document
+
+_FOLDERS = ("data", "modelgraded")
+"""The other folders of a registry, beside that of the eval files."""
+_DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
+
+
+def read(paths: list[Path], options: ImportOptions) -> Imported:
+    """Import registries (`evals/*.yaml`, `data/`), eval files, or samples without an eval."""
+    importer = _EvalsImporter(options)
+    for path in paths:
+        if path.is_dir():
+            importer.registry(path)
+        elif path.suffix in (".yaml", ".yml"):
+            for name in _FOLDERS:
+                include(path.parent.parent / name)
+            importer.eval_file(path, path.parent.parent)
+        elif path.name.endswith(_DATA):
+            importer.samples(path)
+        else:
+            raise EvalstoreError(
+                f"'{path.name}' is not a file of OpenAI Evals",
+                hint="name a registry, an eval file (.yaml), or samples (.jsonl)",
+            )
+    if not importer.imported.files and not importer.imported.left:
+        raise EvalstoreError(
+            f"there are no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
+        )
+    return importer.imported
+
+
+@dataclass
+class _EvalsImporter:
+    """Collects the imported evals."""
+
+    options: ImportOptions
+    imported: Imported = field(default_factory=Imported)
+    judges: dict[Path, JudgeSpecs] = field(default_factory=dict)
+    """By registry."""
+
+    def registry(self, folder: Path) -> None:
+        root = next(
+            (
+                candidate
+                for candidate in (folder, folder / "registry", folder / "evals" / "registry")
+                if yaml_files(candidate / "evals")
+            ),
+            None,
+        )
+        if root is not None:
+            for path in yaml_files(root / "evals"):
+                self.eval_file(path, root)
+            return
+        samples = sorted(file for file in folder.rglob("*") if file.name.endswith(_DATA[:3]))
+        files = yaml_files(folder)
+        if not samples and not files:
+            raise EvalstoreError(
+                f"there are no evals in '{folder.name}'",
+                hint="name the folder that has 'evals/*.yaml' and 'data', or samples (.jsonl)",
+            )
+        for path in files:
+            self.eval_file(path, folder.parent)
+        for path in [] if files else samples:
+            self.samples(path, under=folder)
+
+    def eval_file(self, path: Path, registry: Path) -> None:
+        """Import all evals of a file; entries with only an `id` describe the eval of that name."""
+        try:
+            document, warning = read_yaml_document(path)
+        except FileProblem as problem:
+            self._skip(path, reason_of(problem), problem.line, problem.column)
+            return
+        if document.value is None:  # an empty file
+            return
+        if warning:
+            self.imported.warnings.append(warning)
+        if not isinstance(document.value, dict):
+            self._skip(path, "an eval file must be a mapping of evals", 1)
+            return
+        described = {
+            spec["id"]: spec["description"]
+            for spec in document.value.values()
+            if isinstance(spec, dict)
+            and isinstance(spec.get("id"), str)
+            and isinstance(spec.get("description"), str)
+        }
+        for name in document.value:
+            entry = document.at(name)
+            if _is_eval(entry):
+                self._eval(name, entry, path, registry, described.get(name))
+
+    def _eval(
+        self, name: str, entry: Document, path: Path, registry: Path, description: str | None
+    ) -> None:
+        spec: dict[str, Any] = entry.value
+        eval_spec = Eval(
+            name=name,
+            path=self._path(name),
+            kind=str(spec["class"]).rpartition(":")[2],
+            args=as_mapping(spec.get("args")),
+            description=text if isinstance(text := spec.get("description"), str) else description,
+            file=str(path),
+            line=entry.line(),
+        )
+        if eval_spec.path != _path(name):
+            reason = f"another eval is called so, too: this one is '{eval_spec.path}' here"
+            self.imported.warnings.append(eval_spec.warning(reason))
+        self._write(eval_spec, self._sources(path.parent, registry))
+
+    def _path(self, name: str) -> str:
+        """Return an unused path for the files of an eval."""
+        taken = (file[6:-3] for file in self.imported.files if file.startswith("tests/"))
+        return unique(_path(name), taken)
+
+    def _sources(self, folder: Path, registry: Path) -> EvalSources:
+        judges = self.judges.setdefault(registry, JudgeSpecs(registry / "modelgraded"))
+        return EvalSources(folder, registry, judges, self.options.working_folder)
+
+    def samples(self, path: Path, under: Path | None = None) -> None:
+        """Import samples without an eval; they are judged by `Match`, the most common class."""
+        name = path.relative_to(under).as_posix() if under else path.name
+        name = _without_suffix(name)
+        args = {"samples_jsonl": path.name}
+        eval_spec = Eval(name, self._path(name), "Match", args, None, str(path), None)
+        files_before = len(self.imported.files)
+        self._write(eval_spec, self._sources(path.parent, path.parent))
+        if len(self.imported.files) > files_before:
+            reason = "no eval says how these samples are judged: taken as 'Match'"
+            self.imported.warnings.append(SkippedItem(str(path), reason))
+
+    def _write(self, eval_spec: Eval, sources: EvalSources) -> None:
+        try:
+            written = find_class(eval_spec)(eval_spec, sources, self.options)
+        except EvalNotTakenError as problem:
+            self._skip(Path(eval_spec.file), f"'{eval_spec.name}': {problem}", eval_spec.line)
+            return
+        known = set(self.imported.left)  # evals may share samples
+        self.imported.left += [item for item in written.left if item not in known]
+        self.imported.warnings += written.warnings
+        if not written.rows:
+            self._skip(
+                Path(eval_spec.file),
+                f"'{eval_spec.name}' has no row that can be used",
+                eval_spec.line,
+            )
+            return
+        self.imported.rows += written.rows
+        name = eval_spec.path
+        data = self._data_file(name, written)
+        front: dict[str, Json] = (
+            {"description": eval_spec.description} if eval_spec.description else {}
+        )
+        front["dataset"] = posixpath.relpath(data, posixpath.dirname(f"tests/{name}"))
+        self.imported.files[f"tests/{name}.md"] = written.render(front)
+        self.imported.files |= written.files
+
+    def _data_file(self, name: str, written: WrittenEval) -> str:
+        """Add the data file of an eval and return its path; evals share identical files."""
+        stem = _path(_without_suffix(written.data_name))
+        folder = "data/" if "/" in stem else ""
+        shared = [f"tests/{folder}{stem}.jsonl"] if written.data_name else []
+        for path in (*shared, f"tests/{name}.jsonl"):
+            if self.imported.files.setdefault(path, written.data) == written.data:
+                return path
+        path = unique(f"tests/{name}", (file[:-6] for file in self.imported.files)) + ".jsonl"
+        self.imported.files[path] = written.data
+        return path
+
+    def _skip(
+        self, path: Path, reason: str, line: int | None = None, column: int | None = None
+    ) -> None:
+        self.imported.left.append(SkippedItem(str(path), reason, line, column))
+
+
+def _is_eval(entry: Document) -> bool:
+    return isinstance(entry.value, dict) and "class" in entry.value
+
+
+def _path(name: str) -> str:
+    return "/".join(safe_file_name(part) for part in name.split("/") if part not in ("", ".", ".."))
+
+
+def _without_suffix(name: str) -> str:
+    for suffix in _DATA:
+        name = name.removesuffix(suffix)
+    return name

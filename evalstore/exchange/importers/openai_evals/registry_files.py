@@ -1,0 +1,209 @@
+"""Evals, the files of their registry, and the result of importing an eval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from evalstore.core.errors import FileProblem
+from evalstore.exchange.importers.base import SkippedItem
+from evalstore.exchange.importers.coerce import as_mapping, positive_int
+from evalstore.exchange.importers.json_lines import JsonLinesRow, read_rows
+from evalstore.exchange.importers.source_files import (
+    is_file,
+    read_source,
+    read_unpacked,
+    reason_of,
+    require_readable,
+)
+from evalstore.files.yaml12 import Document, read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.core.values import Json
+
+
+_LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
+"""Classes that pass `max_tokens` to the model."""
+_AT_ZERO = ("FuzzyMatch", "JsonMatch", "JsonValidator", "Match")
+"""Classes that ask the model at a temperature of 0; the others send none."""
+_IGNORED = ("n_samples", "shuffle", "seed")
+"""Arguments that select rows; evalstore has `--sample` and `--limit` for that."""
+
+
+class EvalNotTakenError(Exception):
+    """An eval cannot be imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eval:
+    """One eval of an eval file."""
+
+    name: str
+    path: str
+    """The path of its files, unique among evals."""
+    kind: str
+    """The name of its class, such as `Match`."""
+    args: dict[str, Any]
+    description: str | None
+    file: str
+    line: int | None
+
+    def warning(self, reason: str) -> SkippedItem:
+        """Return a warning about a difference in the imported eval."""
+        return SkippedItem(self.file, f"'{self.name}': {reason}", self.line)
+
+
+def read_yaml_document(path: Path) -> tuple[Document, SkippedItem | None]:
+    """Read a YAML document, and a warning if it has duplicate keys, of which the last is used.
+
+    Raises `FileProblem`.
+    """
+    try:
+        text = read_unpacked(path).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise FileProblem("is not UTF-8") from problem
+    try:
+        return read_yaml(text), None
+    except FileProblem as problem:
+        document = read_yaml(text, repeats=True)
+        reason = f"{problem.message}: the last one counts, as it does there"
+        return document, SkippedItem(str(path), reason, problem.line, problem.column)
+
+
+class JudgeSpecs:
+    """The judge specs of a registry: one per file, or several in one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._unread: dict[str, str] = {}
+
+    def find(self, name: str) -> Mapping[str, Any]:
+        """Return the spec of a judge; raises `EvalNotTakenError`."""
+        if (spec := self._specs.get(name)) is not None:
+            return spec
+        if name in self._unread:
+            raise EvalNotTakenError(self._unread[name])
+        raise EvalNotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
+
+    @cached_property
+    def _specs(self) -> dict[str, Mapping[str, Any]]:
+        all_specs: dict[str, Mapping[str, Any]] = {}
+        for path in yaml_files(self._folder):
+            try:
+                value = read_yaml_document(path)[0].value
+            except FileProblem as problem:
+                self._unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
+                continue
+            specs = as_mapping(value)
+            if "prompt" in specs:
+                specs = {path.stem: value}
+            for name, spec in specs.items():
+                if isinstance(spec, dict):
+                    all_specs.setdefault(name, spec)
+        return all_specs
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """Return the YAML files of a folder, sorted."""
+    return sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSources:
+    """Finds and reads the files that an eval refers to."""
+
+    folder: Path
+    """The folder of the eval file."""
+    registry: Path
+    judges: JudgeSpecs
+    working_folder: Path | None = None
+    """The folder in which files of samples are looked for first, as `oaieval` does."""
+
+    def find(self, name: str, kind: str = "data") -> Path | None:
+        """Return a file of the registry; None if it does not exist. Raises `EvalNotTakenError`."""
+        working = [self.working_folder] if self.working_folder and kind == "data" else []
+        places = (*working, self.registry / kind, self.folder, self.folder / kind, self.registry)
+        paths = [place / name for place in places if is_file(place / name)]
+        refused: EvalNotTakenError | None = None
+        for path in paths:
+            try:
+                _refuse_outside(name, path)
+            except EvalNotTakenError as problem:
+                refused = refused or problem
+            else:
+                return path
+        if refused:
+            raise refused
+        return None
+
+    def text(self, name: str) -> str | None:
+        """Return the text of a file; None if it does not exist. Raises `EvalNotTakenError`."""
+        path = self.find(name)
+        if path is None:
+            return None
+        try:
+            return read_source(path).decode("utf-8")
+        except FileProblem as problem:
+            raise EvalNotTakenError(f"'{name}' {reason_of(problem)}") from problem
+        except UnicodeDecodeError as error:
+            raise EvalNotTakenError(f"'{name}' is not UTF-8") from error
+
+    def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
+        """Return the rows of a data file; raises `EvalNotTakenError` if it does not exist."""
+        if not isinstance(name, str):
+            raise EvalNotTakenError("it names no file of samples ('samples_jsonl')")
+        path = self.find(name)
+        if path is None:
+            raise EvalNotTakenError(f"there is no file '{name}' in the registry's 'data'")
+        return read_rows(path, left)
+
+    def path_of(self, name: str) -> str:
+        """Return the name of a data file for messages."""
+        return str(self.find(name) or name)
+
+
+def _refuse_outside(name: str, path: Path) -> None:
+    try:
+        require_readable(path)
+    except FileProblem as problem:
+        raise EvalNotTakenError(f"'{name}' {reason_of(problem)}") from problem
+
+
+@dataclass
+class WrittenEval:
+    """The result of importing an eval."""
+
+    render: Callable[[dict[str, Json]], bytes] = lambda front: b""
+    """Returns the test file, given the first fields of its frontmatter."""
+    data: bytes = b""
+    data_name: str = ""
+    """The name of the samples file, if its rows are unchanged."""
+    rows: int = 0
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Further files, such as prompts."""
+    left: list[SkippedItem] = field(default_factory=list)
+    warnings: list[SkippedItem] = field(default_factory=list)
+
+
+def generation(eval_spec: Eval) -> dict[str, Json]:
+    """Return the token limit, for classes that use it, and the temperature that a class sends."""
+    options: dict[str, Json] = {"temperature": 0} if eval_spec.kind in _AT_ZERO else {}
+    limit = as_mapping(eval_spec.args.get("sample_kwargs")).get(
+        "max_tokens", eval_spec.args.get("max_tokens")
+    )
+    if eval_spec.kind in _LIMITED and positive_int(limit):
+        options["maxOutputTokens"] = positive_int(limit)
+    return {"options": options} if options else {}
+
+
+def unknown_arguments(eval_spec: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
+    """Return a warning for each argument that is not imported."""
+    return [
+        eval_spec.warning(f"the argument '{name}' is not imported")
+        for name in eval_spec.args
+        if name not in (*known, *_IGNORED)
+    ]

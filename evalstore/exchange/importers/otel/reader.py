@@ -1,0 +1,173 @@
+"""Import of the calls of models in traces, as answers that are judged without a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.exchange.importers.base import Imported, ImportOptions
+from evalstore.exchange.importers.coerce import as_mapping
+from evalstore.exchange.importers.errors import UnusableError
+from evalstore.exchange.importers.json_documents import find_sources, read_documents
+from evalstore.exchange.importers.otel.messages import DETAILS, SpanMessages, read_messages
+from evalstore.exchange.importers.otel.openinference import follows_openinference
+from evalstore.exchange.importers.otel.spans import (
+    collect_events,
+    find_spans,
+    read_attributes,
+    read_events,
+    read_times,
+    span_key,
+)
+from evalstore.exchange.importers.recorded_conversations import (
+    RecordedConversation,
+    SkippedConversations,
+    token_counts,
+    write_conversations,
+)
+from evalstore.exchange.importers.recorded_messages import (
+    TOOLS_AS_TEXT,
+    read_answer,
+    read_conversation,
+    shows_tools,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from evalstore.core.values import Json
+    from evalstore.exchange.importers.otel.spans import SpanEvent, SpanEvents
+
+_SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
+_CALLS = ("chat", "generate_content", "text_completion", None)
+"""Operations that are calls of a model; older spans do not name theirs."""
+_TOKENS = {
+    "input_tokens": (
+        *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "llm.token_count.prompt",
+    ),
+    "output_tokens": (
+        *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        "llm.token_count.completion",
+    ),
+}
+_PROTOBUF = (
+    "binary data, such as protocol buffers; write the traces as JSON, as the Collector's file "
+    "exporter does by default"
+)
+_MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+_PROVIDER = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+_CONVERSATION = ("gen_ai.conversation.id", "session.id")
+
+
+def read(paths: list[Path], options: ImportOptions) -> Imported:
+    """Import the spans of files in OTLP JSON, one test per model."""
+    imported = Imported()
+    conversations: list[RecordedConversation] = []
+    files = {
+        path: [each.value for each in read_documents(path, imported.left, binary=_PROTOBUF)]
+        for path in find_sources(paths, _SUFFIXES)
+    }
+    events = collect_events(document for documents in files.values() for document in documents)
+    for path, documents in files.items():
+        spans = (span for document in documents for span in find_spans(document))
+        conversations += _read_file(path, spans, events, imported)
+    write_conversations(conversations, imported)
+    if not imported.files and not imported.left:
+        raise EvalstoreError(
+            "the sources contain no spans of model calls",
+            hint="name a file of OTLP in JSON, whose spans have attributes 'gen_ai.…' or 'llm.…'",
+        )
+    return imported
+
+
+def _read_file(
+    path: Path, spans: Iterable[dict[str, Any]], events: SpanEvents, imported: Imported
+) -> Iterator[RecordedConversation]:
+    skipped = SkippedConversations(str(path))
+    with_tools = SkippedConversations(str(path))
+    for span in spans:
+        place = _place(span)
+        own_events = read_events(span) + events.get(span_key(span), [])
+        attributes = _read_attributes(span, own_events)
+        try:
+            messages = _messages_of(attributes, own_events)
+            if messages is None:
+                continue
+            yield from _read_choices(span, attributes, messages)
+        except UnusableError as problem:
+            skipped.add(str(problem), place)
+        else:
+            if shows_tools(messages.inputs + messages.outputs):
+                with_tools.add(TOOLS_AS_TEXT, place)
+    imported.left += skipped.items()
+    imported.warnings += with_tools.items()
+
+
+def _place(span: dict[str, Any]) -> str:
+    id = span.get("spanId")
+    return f"span {id[:16]}" if isinstance(id, str) and id.isalnum() else "a span without an id"
+
+
+def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMessages | None:
+    """Return the messages of a span; None for one that is not about a model."""
+    is_genai = any(name.startswith("gen_ai.") for name in attributes)
+    if not is_genai and not follows_openinference(attributes):
+        return None
+    messages = read_messages(attributes, events)
+    if attributes.get("gen_ai.operation.name") not in _CALLS:
+        if not messages.outputs:
+            return None
+        raise UnusableError("the span is not the call of a model, but of an agent or a tool")
+    if not messages.inputs and not messages.outputs:
+        raise UnusableError("the span has no messages: their content was not recorded")
+    if not messages.outputs:
+        raise UnusableError("the span has no answer")
+    return messages
+
+
+def _read_attributes(span: dict[str, Any], events: list[SpanEvent]) -> dict[str, Json]:
+    """Return the attributes of a span, with those of its event about the messages."""
+    attributes = read_attributes(span)
+    for name, event_attributes in events:
+        if name == DETAILS:
+            attributes |= event_attributes
+    return attributes
+
+
+def _read_choices(
+    span: dict[str, Any], attributes: dict[str, Json], messages: SpanMessages
+) -> Iterator[RecordedConversation]:
+    """Yield a conversation for each choice of the model; raises `UnusableError`."""
+    conversation = read_conversation(messages.inputs)
+    id = span.get("spanId")
+    for number, output in enumerate(messages.outputs, 1):
+        suffix = f"-{number}" if len(messages.outputs) > 1 else ""
+        yield RecordedConversation(
+            f"{id if isinstance(id, str) else 'span'}{suffix}",
+            conversation,
+            read_answer(output),
+            _text(attributes, *_MODEL) or "",
+            details={
+                "provider": _text(attributes, *_PROVIDER),
+                "usage": token_counts(attributes, _TOKENS),
+                "finish_reason": _finish_reason(attributes, output, number),
+                "conversation": _text(attributes, *_CONVERSATION),
+                "trace": _text(span, "traceId"),
+                **read_times(span),
+            },
+        )
+
+
+def _text(fields: Mapping[str, Any], *names: str) -> str | None:
+    values = (fields.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), None)
+
+
+def _finish_reason(attributes: Mapping[str, Json], output: Json, number: int) -> Json:
+    reasons = attributes.get("gen_ai.response.finish_reasons")
+    own = _text(as_mapping(output), "finish_reason")
+    if own is None and isinstance(reasons, list) and number <= len(reasons):
+        own = reasons[number - 1] if isinstance(reasons[number - 1], str) else None
+    return own

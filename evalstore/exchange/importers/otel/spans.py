@@ -1,0 +1,165 @@
+"""Spans in OTLP JSON, from Phoenix or Langfuse: their attributes and events as plain values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from evalstore.exchange.importers.coerce import as_list, as_mapping
+from evalstore.exchange.importers.otel.langfuse import find_generations
+from evalstore.exchange.importers.otel.times import to_nanoseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.core.values import Json
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from evalstore.core.values import Json
+
+    SpanEvent = tuple[str, dict[str, Json]]
+    SpanEvents = dict[tuple[str, str], list[SpanEvent]]
+
+_NANOSECONDS = 1_000_000_000
+_LAST = 253_402_300_799
+"""The last second of the year 9999."""
+
+
+def find_spans(document: Json) -> Iterator[dict[str, Any]]:
+    """Yield the spans of a request, or of an export of Phoenix or Langfuse, in their order."""
+    yield from find_phoenix_spans(document)
+    yield from find_generations(document)
+    for resource in as_list(as_mapping(document).get("resourceSpans")):
+        for scope in as_list(as_mapping(resource).get("scopeSpans")):
+            yield from (
+                span for span in as_list(as_mapping(scope).get("spans")) if isinstance(span, dict)
+            )
+
+
+def collect_events(documents: Iterable[Json]) -> SpanEvents:
+    """Return the events in log records by the ids of the trace and the span they belong to."""
+    events: SpanEvents = {}
+    for document in documents:
+        for record in _find_records(document):
+            attributes, body = read_attributes(record), _read_value(record.get("body"))
+            name = record.get("eventName") or attributes.get("event.name")
+            if isinstance(name, str) and name.startswith("gen_ai."):
+                event = name, {**attributes, **as_mapping(body)}
+                events.setdefault(span_key(record), []).append(event)
+    return events
+
+
+def _find_records(document: Json) -> Iterator[dict[str, Any]]:
+    for resource in as_list(as_mapping(document).get("resourceLogs")):
+        for scope in as_list(as_mapping(resource).get("scopeLogs")):
+            yield from map(as_mapping, as_list(as_mapping(scope).get("logRecords")))
+
+
+def span_key(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the ids of the trace and the span of a span or a log record."""
+    return str(record.get("traceId")), str(record.get("spanId"))
+
+
+def read_attributes(owner: Json) -> dict[str, Json]:
+    """Return the attributes of a span or an event by name."""
+    return _read_pairs(as_mapping(owner).get("attributes"))
+
+
+def read_events(span: dict[str, Any]) -> list[SpanEvent]:
+    """Return the events of a span: names and attributes."""
+    return [
+        (str(as_mapping(event).get("name")), read_attributes(event))
+        for event in as_list(span.get("events"))
+    ]
+
+
+def read_times(span: dict[str, Any]) -> dict[str, Json]:
+    """Return when a span started, in ISO 8601, and its duration in seconds, if it has them."""
+    start, end = _nanoseconds(span, "startTimeUnixNano"), _nanoseconds(span, "endTimeUnixNano")
+    if start is None:
+        return {}
+    started = datetime.fromtimestamp(start // _NANOSECONDS, UTC).isoformat()
+    return {
+        "started": started,
+        "latency": None if end is None or end < start else (end - start) / _NANOSECONDS,
+    }
+
+
+def _nanoseconds(span: dict[str, Any], name: str) -> int | None:
+    """Return a time; a 64-bit number is a text in the JSON of protocol buffers."""
+    value = span.get(name)
+    if isinstance(value, bool) or not str(value).isascii() or not str(value).isdigit():
+        return None
+    number = int(str(value)[:20])
+    return number if 0 < number <= _LAST * _NANOSECONDS else None
+
+
+def _read_pairs(pairs: Json) -> dict[str, Json]:
+    """Return attributes by name; Phoenix has them as a mapping already, maybe a nested one."""
+    if isinstance(pairs, dict):
+        return dict(_flatten(pairs))
+    return {
+        pair["key"]: _read_value(pair.get("value"))
+        for pair in map(as_mapping, as_list(pairs))
+        if isinstance(pair.get("key"), str)
+    }
+
+
+def _flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield nested attributes by names such as `llm.input_messages.0.message.role`."""
+    for name, value in values.items():
+        inner = value
+        if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            inner = {str(number): each for number, each in enumerate(value)}
+        if isinstance(inner, dict):
+            yield from _flatten(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", inner
+
+
+def _read_value(value: Json) -> Json:
+    for kind, content in as_mapping(value).items():
+        if content is None:
+            continue
+        if kind in ("arrayValue", "array_value"):
+            return [_read_value(inner) for inner in as_list(as_mapping(content).get("values"))]
+        if kind in ("kvlistValue", "kvlist_value"):
+            return _read_pairs(as_mapping(content).get("values"))
+        if kind in ("intValue", "int_value") and isinstance(content, str) and len(content) <= 20:
+            return int(content) if content.lstrip("-").isdecimal() else None
+        return content
+    return None
+
+
+# --- spans as Phoenix returns them from its API, in the form of OTLP
+
+
+def find_phoenix_spans(document: Json) -> Iterator[dict[str, Any]]:
+    """Yield the spans of a page, of a trace, of a list of either, or of a line."""
+    fields = as_mapping(document)
+    if "attributes" in fields and ("span_id" in fields or "span_id" in _context(fields)):
+        yield _as_otlp(fields)
+        return
+    for inner in as_list(document) or as_list(fields.get("data")) or as_list(fields.get("spans")):
+        if isinstance(inner, dict):
+            yield from find_phoenix_spans(inner)
+
+
+def _context(span: dict[str, Any]) -> dict[str, Any]:
+    return as_mapping(span.get("context"))
+
+
+def _as_otlp(span: dict[str, Any]) -> dict[str, Any]:
+    ids = span | _context(span)
+    start, end = to_nanoseconds(span.get("start_time")), to_nanoseconds(span.get("end_time"))
+    return {
+        "traceId": ids.get("trace_id"),
+        "spanId": ids.get("span_id"),
+        "startTimeUnixNano": span.get("start_time_unix_nano", start),
+        "endTimeUnixNano": span.get("end_time_unix_nano", end),
+        "attributes": span["attributes"],
+        "events": span.get("events"),
+    }

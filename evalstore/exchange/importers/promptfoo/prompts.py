@@ -1,0 +1,260 @@
+"""Reading of the prompts of a configuration: texts, files and conversations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evalstore.exchange.importers.chat_messages import ROLES
+from evalstore.exchange.importers.coerce import parse_json
+from evalstore.exchange.importers.promptfoo import files
+from evalstore.exchange.importers.promptfoo.nunjucks import ExpressionNotTakenError, template_names
+from evalstore.exchange.importers.template_parts import (
+    expression_in,
+    find_parts,
+    replace_parts,
+    without_filter,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.exchange.importers.base import SkippedItem
+    from evalstore.files.yaml12 import Document
+
+
+_SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_BEFORE_YAML = re.compile(r"\A(?:[ \t]*(?:#.*|---[ \t]*)?\n)+")
+"""Matches the lines before the content of a YAML document."""
+_IS_YAML_CHAT = re.compile(r"-\s+role\s*:")
+_ADDRESS = re.compile(r"https?://|\{\{")
+_SO_FAR = re.compile(r"\b_conversation\b")
+_FIELDS = {"raw", "id", "path", "label", "display", "function", "config"}
+_LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptfooPrompt:
+    """One prompt, as messages with Nunjucks templates."""
+
+    label: str
+    turns: tuple[tuple[str, str], ...]
+    names: frozenset[str]
+    """The variables in its templates."""
+    images: tuple[str | None, ...] = ()
+    """The URL of each message's picture."""
+
+
+def read_prompts(
+    document: Document, folder: Path, file: str, left: list[SkippedItem]
+) -> list[PromptfooPrompt]:
+    """Return all valid prompts; the others are added to `left`."""
+    prompts: list[PromptfooPrompt] = []
+    for line, entry in _entries(document):
+        try:
+            texts = list(_texts(entry, folder))
+        except ExpressionNotTakenError as problem:
+            left.append(problem.at(file, "a prompt", line))
+            continue
+        for label, text in texts:
+            try:
+                prompts.append(_prompt(label, text))
+            except ExpressionNotTakenError as problem:
+                subject = f"the prompt '{label}'" if label else "a prompt"
+                left.append(problem.at(file, subject, line))
+    return prompts
+
+
+def _entries(document: Document) -> Iterator[tuple[int, Any]]:
+    """Yield each prompt with its line, from a list or from a mapping of files to labels."""
+    value = document.value
+    if isinstance(value, list):
+        yield from ((document.line(number), entry) for number, entry in enumerate(value))
+    elif isinstance(value, dict) and not _FIELDS & value.keys():
+        for name, label in value.items():
+            yield document.line(name), {"raw": name, "label": label}
+    else:
+        yield document.line(), value
+
+
+def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the label and text of each prompt of an entry."""
+    label = ""
+    if isinstance(entry, dict):
+        label = str(entry.get("label") or entry.get("display") or "")
+        entry = next((entry[name] for name in ("raw", "id", "path") if name in entry), None)
+    if not isinstance(entry, str):
+        raise ExpressionNotTakenError("it is neither a text nor the name of a file")
+    is_name = entry.startswith(files.PREFIX) or (
+        "\n" not in entry and (files.is_code(entry) or _LOOKS_LIKE_FILE.fullmatch(entry))
+    )
+    if re.match(r"[a-z]+://", entry) and not entry.startswith(files.PREFIX):
+        raise ExpressionNotTakenError(f"'{entry}' is kept by another service")
+    if not is_name:
+        yield label, entry
+        return
+    for path in files.find_files(entry, folder):
+        name = label or path.stem
+        if path.suffix == ".json":
+            yield name, files.read_source_text(path)
+        elif path.suffix in (".yaml", ".yml"):
+            yield name, _yaml_text(path)
+        elif path.suffix == ".csv":
+            for _, row in files.read_data_rows(path):
+                yield row.get("label", "").strip() or name, row.get("prompt", "").strip()
+        elif path.suffix != ".txt":
+            yield name, files.read_source_text(path)
+        else:
+            texts = [part.strip() for part in _SEPARATOR.split(files.read_source_text(path))]
+            texts = [part for part in texts if part]
+            for number, text in enumerate(texts, 1):
+                yield (name if len(texts) == 1 else f"{name}-{number}"), text
+
+
+def _yaml_text(path: Path) -> str:
+    """Return the messages of a YAML file as they are, any other list or mapping as JSON."""
+    text = _BEFORE_YAML.sub("", files.read_source_text(path))
+    if _IS_YAML_CHAT.match(text):
+        return text
+    value = files.read_value(path)
+    return files.to_json(value) if isinstance(value, list | dict) else text
+
+
+def _prompt(label: str, text: str) -> PromptfooPrompt:
+    parts = [part.text for part in find_parts(text) if not part.text.startswith("{#")]
+    if any(map(_SO_FAR.search, parts)):
+        raise ExpressionNotTakenError("it shows the answers to other tests ('_conversation')")
+    turns = list(read_turns(text))
+    images = tuple(image for _, _, image in turns)
+    templates = [template for _, content, image in turns for template in (content, image or "")]
+    names = frozenset(name for template in templates for name in template_names(template))
+    return PromptfooPrompt(
+        label, tuple((role, content) for role, content, _ in turns), names, images
+    )
+
+
+def read_turns(text: str) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the messages of a prompt with their pictures; a text is one user message."""
+    messages = _messages(text)
+    if messages is None:
+        yield "user", text, None
+        return
+    for message in messages:
+        role, content = (
+            (message.get("role"), message.get("content")) if isinstance(message, dict) else ("", "")
+        )
+        role = "system" if role == "developer" else role
+        image = None
+        if isinstance(content, list):
+            content, image = _parts(content, role)
+        if role not in ROLES or not isinstance(content, str):
+            raise ExpressionNotTakenError(
+                "one of its messages is not a text of system, user or assistant"
+            )
+        yield str(role), content, image
+    if role == "assistant":
+        raise ExpressionNotTakenError("its conversation ends with an answer")
+
+
+def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
+    """Return the text and picture of a multi-part message; raises `ExpressionNotTakenError`."""
+    texts, images = [], []
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("text", "input_text") and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif kind in ("image_url", "input_image"):
+            address = part.get("image_url")
+            images.append(address.get("url") if isinstance(address, dict) else address)
+        else:
+            raise ExpressionNotTakenError(f"a message has a part of the type '{kind}'")
+    if len(images) > 1 or (images and role != "user"):
+        raise ExpressionNotTakenError("a message shows several pictures, or is not the user's")
+    image = images[0] if images else None
+    if image is not None and not (isinstance(image, str) and _ADDRESS.match(image)):
+        raise ExpressionNotTakenError("a picture has no address ('https://…' or a variable)")
+    return "\n\n".join(texts), image
+
+
+def _messages(text: str) -> list[Any] | None:
+    """Parse messages in JSON or YAML; None for a plain text."""
+    start = text.lstrip()
+    if start.startswith("["):
+        return messages_in(text)
+    if _IS_YAML_CHAT.match(start):
+        from evalstore.core.errors import FileProblem
+        from evalstore.files.yaml12 import read_yaml
+
+        try:
+            messages = read_yaml(text).value
+        except FileProblem as problem:
+            raise ExpressionNotTakenError(
+                f"its YAML cannot be read: {problem.message}"
+            ) from problem
+        return messages if isinstance(messages, list) else None
+    return None
+
+
+# --- conversations in JSON with templates, which may be valid JSON only after rendering
+
+
+_OF_JSON = r"\\.|\""
+_DUMP = re.compile(r"(?:dump|tojson)(?:\(\s*\d*\s*\))?")
+_MARK = "\ue000"
+_MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
+_IS_CHAT = re.compile(r"[\"']role[\"']\s*:")
+
+
+def messages_in(text: str) -> list[Any] | None:
+    """Return the message list in a text, with templates; None if the text is not a list.
+
+    Raises `ExpressionNotTakenError` for messages that only exist after rendering.
+    """
+    templates: list[str] = []
+    try:
+        messages = parse_json(_mark_templates(text, templates))
+    except ValueError:
+        if _IS_CHAT.search(text):
+            raise ExpressionNotTakenError(
+                "its messages are not JSON before its template is filled"
+            ) from None
+        return None
+    if not isinstance(messages, list) or not messages:
+        return None
+    return [_restore_templates(message, templates) for message in messages]
+
+
+def _mark_templates(text: str, templates: list[str]) -> str:
+    """Replace each template by a mark, so that quotes in templates do not end JSON strings."""
+    quoted = False
+
+    def token(part: str) -> str:
+        nonlocal quoted
+        if part == '"':
+            quoted = not quoted
+            return part
+        if part.startswith("\\"):
+            return part
+        if not quoted:
+            expression = expression_in(part)
+            dumped = None if expression is None else without_filter(expression, _DUMP)
+            if dumped is None:
+                return "" if part.startswith("{#") else part
+            part = f"{{{{ {dumped} }}}}"
+        templates.append(part)
+        mark = f"{_MARK}{len(templates) - 1}{_MARK}"
+        return mark if quoted else f'"{mark}"'
+
+    return replace_parts(text, token, _OF_JSON)
+
+
+def _restore_templates(value: Any, templates: list[str]) -> Any:
+    if isinstance(value, str):
+        return _MARKED.sub(lambda match: templates[int(match[1])], value)
+    if isinstance(value, list):
+        return [_restore_templates(item, templates) for item in value]
+    if isinstance(value, dict):
+        return {name: _restore_templates(inner, templates) for name, inner in value.items()}
+    return value

@@ -1,0 +1,116 @@
+"""Writing of test files and prompt files.
+
+Imported text is escaped so that it reads back unchanged: text that would be structure or a
+template in a test file becomes an expression, such as `{{ "---" }}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.exchange.importers.yaml_writer import block
+from evalstore.files.markdown import SPACE, fences, scan_lines
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+
+MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
+
+_TEMPLATE = re.compile(r"(?:\{[{%]*|<!--)+")
+_BEGINNINGS = ("{{", "{%", "<!--")
+_STRUCTURE = re.compile(r"^(---[ \t]*$| {0,3}#(?= [👤🤖⚙▶]))", re.MULTILINE)
+_TICKED = re.compile(r"`(?=\{\{[^{}]*\}\}`)")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
+
+
+def literal(text: str) -> str:
+    """Escape a text so that it renders unchanged, except for white space at its ends."""
+
+    def part(match: re.Match[str]) -> str:
+        is_harmless = not any(beginning in match[0] for beginning in _BEGINNINGS)
+        return match[0] if is_harmless and match.end() < len(text) else quoted(match[0])
+
+    return as_section(_TEMPLATE.sub(part, text))
+
+
+def as_section(template: str) -> str:
+    """Escape the section markers in a template, and strip white space at its ends."""
+    template = template.strip(SPACE)  # first: stripping may turn an indented line into a marker
+    template = _STRUCTURE.sub(lambda match: quoted(match[0]), keep_ticks(template))
+    template = _CHECKS.sub(lambda match: match[1] + quoted("checks"), template)
+    if any(not fence.closed for fence in fences(scan_lines(template, 1))):
+        template = _FENCE.sub(lambda match: quoted(match[0]), template)
+    return template
+
+
+def keep_ticks(template: str) -> str:
+    """Escape backticks around placeholders, which would otherwise be removed."""
+    return _TICKED.sub(lambda _match: quoted("`"), template)
+
+
+def quoted(text: str) -> str:
+    """Return an expression that evaluates to this text."""
+    inner = json.dumps(text, ensure_ascii=False)
+    for sequence, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
+        inner = inner.replace(sequence, parts)
+    return "{{ " + inner + " }}"
+
+
+def write_test(
+    front: dict[str, Json],
+    turns: Iterable[tuple[str, str]] = (),
+    *,
+    instructions: str = "",
+    checks: Json = None,
+    comments: Sequence[str] = (),
+) -> bytes:
+    """Return a test file; `turns` are roles and templates, empty if `front` has messages.
+
+    `comments` are lines behind the fields of `front`.
+    """
+    if isinstance(messages := front.get("messages"), list):
+        escaped = [{**message, "content": keep_ticks(message["content"])} for message in messages]
+        front = {**front, "messages": escaped}
+    notes = "".join(f"# {line}\n" for line in comments)
+    parts = [f"---\n{block(front)}{notes}---\n"] if front else []
+    parts += [write_sections(turns), "---\n"]
+    if instructions:
+        parts.append(as_section(instructions) + "\n")
+    if checks:
+        parts.append(f"~~~checks\n{block(checks)}~~~\n")
+    return "\n".join(part for part in parts if part).encode()
+
+
+def write_prompt(front: dict[str, Json], turns: Sequence[tuple[str, str]]) -> bytes:
+    """Return a file with a system prompt or an evaluator prompt."""
+    return f"---\n{block(front)}---\n\n{write_sections(turns)}".encode()
+
+
+def write_sections(turns: Iterable[tuple[str, str]]) -> str:
+    """Return sections with their markers; a leading system text has no marker."""
+    parts = []
+    for number, (role, template) in enumerate(turns):
+        text = as_section(template)
+        marked = number > 0 or role != "system"
+        parts.append(f"{MARKERS[role]}\n\n{text}\n" if marked else f"{text}\n")
+    return "\n".join(parts)
+
+
+def safe_file_name(name: str) -> str:
+    """Return a safe file name; other characters become `-`."""
+    safe = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
+    return safe[:100] or "test"
+
+
+def unique(name: str, taken: Iterable[str]) -> str:
+    """Return the name, with a number appended if it is taken."""
+    known = set(taken)
+    number = 2
+    candidate = name
+    while candidate in known:
+        candidate, number = f"{name}-{number}", number + 1
+    return candidate

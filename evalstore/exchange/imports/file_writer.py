@@ -1,0 +1,277 @@
+"""Writes the files of an import to the workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core import hashing
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.base import SkippedItem
+from evalstore.files.access import LARGEST_SOURCE, read_file
+from evalstore.files.atomic_write import remove_abandoned, write_whole
+from evalstore.files.yaml12 import read_yaml
+from evalstore.workspace.catalogue import read_catalogue
+from evalstore.workspace.reader import read_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from evalstore.exchange.importers.base import Imported
+    from evalstore.workspace.folder import WorkspaceFolder
+
+
+class PlacedFiles(NamedTuple):
+    """The paths of imported files in the workspace, by their names in the import."""
+
+    written: dict[str, str]
+    unchanged: dict[str, str]
+    kept: dict[str, str]
+    replaced: dict[str, Older]
+    """By place."""
+    gone: tuple[str, ...] = ()
+    """Files of earlier imports into the same folder that the source no longer has."""
+
+    def without(self, places: Collection[str]) -> PlacedFiles:
+        """Return the files without those that were written and removed again."""
+        written = {name: path for name, path in self.written.items() if path not in places}
+        return self._replace(written=written)
+
+
+def write_files(
+    workspace: WorkspaceFolder, folder: str, imported: Imported, *, force: bool, dry_run: bool
+) -> PlacedFiles:
+    """Write the imported files; those that `check` would refuse are removed again, and reported."""
+    places = {name: import_path_of(workspace, folder, name) for name in imported.files}
+    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
+    taken = find_taken(workspace, models)
+    imported.warnings += taken.values()
+    new = {name: content for name, content in imported.files.items() if places[name] not in taken}
+    tests = import_path_of(workspace, folder, "tests/")
+    workspace.boundary.require(workspace.root / tests, tests)
+    record = ImportRecord.load(workspace.root / tests)
+    files = _write(workspace, new, places, record, force=force, dry_run=dry_run)
+    gone = sorted(record.places() - set(places.values()))
+    files = files._replace(gone=tuple(place for place in gone if (workspace.root / place).exists()))
+    if dry_run:
+        return files
+    refused = take_refused_back(workspace, files.written.values(), files.replaced)
+    imported.left += refused
+    for item in refused:
+        record.take_back(item.file)
+    _save(record, tests)
+    return files.without({item.file for item in refused})
+
+
+def import_path_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
+    """Return the path of an imported file, relative to the workspace."""
+    kind, _, rest = name.partition("/")
+    return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
+
+
+def _is_model(name: str) -> bool:
+    return name.startswith("models/")
+
+
+def _write(
+    workspace: WorkspaceFolder,
+    files: Mapping[str, bytes],
+    places: Mapping[str, str],
+    record: ImportRecord,
+    *,
+    force: bool,
+    dry_run: bool,
+) -> PlacedFiles:
+    """Write files that would not replace others, and note them in the record without saving it."""
+    placed_files = PlacedFiles({}, {}, {}, {})
+    for name, content in sorted(files.items()):
+        place = places[name]
+        path = workspace.root / place
+        workspace.boundary.require(path.parent, posixpath.dirname(place))
+        if not path.is_symlink() and path.is_file() and _has(path, content):
+            placed_files.unchanged[name] = place
+            record.note(place, content)
+            continue
+        replaces = (force and path.is_file()) or record.is_untouched(place, path)
+        if os.path.lexists(path) and not replaces:
+            placed_files.kept[name] = place
+            continue
+        placed_files.written[name] = place
+        record.note(place, content)
+        if not dry_run:
+            if replaces:
+                placed_files.replaced[place] = read_older(path, place)
+            _put(path, place, content, exclusive=not replaces)
+    if not dry_run:
+        # An import that was killed may have left some where nothing is written this time.
+        ours = (*placed_files.written.values(), *placed_files.unchanged.values())
+        for directory in {(workspace.root / written).parent for written in ours}:
+            remove_abandoned(directory)
+    return placed_files
+
+
+def _save(record: ImportRecord, place: str) -> None:
+    try:
+        record.save()
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return read_file(path, LARGEST_SOURCE) == content
+    except FileProblem:
+        return False
+
+
+def _put(path: Path, place: str, content: bytes, *, exclusive: bool) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content, exclusive=exclusive)
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
+
+
+# --- removes imported files that `check` refuses, so that an import never breaks a workspace
+
+
+Older = bytes | Path
+"""A file before it was replaced: its content, or the target of its link."""
+
+
+def read_older(path: Path, place: str) -> Older:
+    """Return the content of a file to be replaced; raises `EvalstoreError` if unreadable."""
+    try:
+        return path.readlink() if path.is_symlink() else read_file(path, LARGEST_SOURCE)
+    except FileProblem as problem:
+        raise EvalstoreError(
+            f"{place}: cannot be replaced: {problem.message}", hint=problem.hint
+        ) from problem
+
+
+def take_refused_back(
+    workspace: WorkspaceFolder, written: Collection[str], older: Mapping[str, Older]
+) -> list[SkippedItem]:
+    """Remove written files that have errors, until none has; returns them with the reasons.
+
+    `written` are paths relative to the workspace. A test is removed with the prompt that it
+    names. A file that replaced another, of `older` by path, is restored. Raises
+    `EvalstoreError` when that is not possible.
+    """
+    removed: list[SkippedItem] = []
+    remaining = set(written)
+    while remaining:
+        refused = [error for error in read_workspace(workspace).errors if error.file in remaining]
+        if not refused:
+            break
+        for problem in refused:
+            reason = f"it is not written, as 'check' would refuse it: {problem.message}"
+            removed.append(SkippedItem(problem.file, reason, problem.line, problem.column))
+            if problem.file in remaining:
+                _take_back(workspace.root / problem.file, problem.file, older.get(problem.file))
+                remaining.discard(problem.file)
+    return removed
+
+
+def _take_back(path: Path, place: str, older: Older | None) -> None:
+    try:
+        if isinstance(older, bytes):
+            write_whole(path, older)
+        else:
+            path.unlink(missing_ok=True)
+        if isinstance(older, Path):
+            path.symlink_to(older)
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
+
+
+def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[str, SkippedItem]:
+    """Return the model files whose id another file of the workspace has, with the reason.
+
+    `models` are paths relative to the workspace, with their new contents.
+    """
+    if not models:
+        return {}
+    files = read_catalogue(workspace, []).model_files
+    taken = {}
+    for path, content in models.items():
+        try:
+            document = read_yaml(content.decode()).value
+        except (FileProblem, UnicodeDecodeError):
+            continue  # refused when it exists
+        id = document.get("id") if isinstance(document, dict) else None
+        if isinstance(id, str) and files.get(id, path) != path:
+            reason = f"there is a model '{id}' in '{files[id]}', which stays as it is"
+            taken[path] = SkippedItem(path, reason)
+    return taken
+
+
+# --- records which files imports wrote, to distinguish them from files that were edited since
+
+
+NAME = ".imported.json"
+_FORMAT = 1
+
+
+class ImportRecord:
+    """The digests of the files that imports into one folder have written, by path."""
+
+    def __init__(self, path: Path, digests: Mapping[str, str]) -> None:
+        self._path = path
+        self._digests = dict(digests)
+        self._read = dict(digests)
+
+    @classmethod
+    def load(cls, folder: Path) -> ImportRecord:
+        """Return the record of a folder; raises `EvalstoreError` when it cannot be read."""
+        path = folder / NAME
+        if not path.exists():
+            return cls(path, {})
+        try:
+            document = json.loads(read_file(path, LARGEST_SOURCE))
+            files = document["files"] if document["format"] == _FORMAT else None
+        except (FileProblem, ValueError, TypeError, KeyError):
+            files = None
+        if not isinstance(files, dict):
+            raise EvalstoreError(
+                f"{path}: this is not a record of imports that can be read",
+                hint="remove it: files that are there are then kept as if they were edited",
+            )
+        return cls(path, files)
+
+    def is_untouched(self, place: str, path: Path) -> bool:
+        """Return whether a file has not changed since an import wrote it; `place` is its path."""
+        if place not in self._digests or path.is_symlink() or not path.is_file():
+            return False
+        try:
+            return hashing.hash_bytes(read_file(path, LARGEST_SOURCE)) == self._digests[place]
+        except FileProblem:
+            return False
+
+    def places(self) -> frozenset[str]:
+        """Return the paths of the files in the record."""
+        return frozenset(self._digests)
+
+    def note(self, place: str, content: bytes) -> None:
+        """Record the content that a file is written with."""
+        self._digests[place] = hashing.hash_bytes(content)
+
+    def take_back(self, place: str) -> None:
+        """Restore the previous record of a file that was restored."""
+        if place in self._read:
+            self._digests[place] = self._read[place]
+        else:
+            self._digests.pop(place, None)
+
+    def save(self) -> None:
+        """Write the record if it has changed; raises `OSError`."""
+        if self._digests == self._read:
+            return
+        document = {"format": _FORMAT, "files": dict(sorted(self._digests.items()))}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(
+            self._path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()
+        )

@@ -1,0 +1,304 @@
+"""Matches recorded answers to cases: rows by their values, models by their names."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.core.display import plural
+from evalstore.core.results import Evaluation, Session
+from evalstore.core.values import Case, Json, Question, Reply, Verdict
+from evalstore.exchange.importers.base import JudgedAnswer, SkippedItem
+from evalstore.exchange.imports.older_cases import OlderVersions, by_age
+from evalstore.exchange.imports.recorded_candidates import CandidateFinder, asks_at
+from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory
+from evalstore.exchange.imports.row_lookup import NotPlacedError, Rows, read_test_rows
+from evalstore.planning.reasons.version_reader import in_batches
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells.cells import Candidate
+    from evalstore.planning.project import Project
+
+
+class _Place(NamedTuple):
+    """A case and a candidate that answers belong to."""
+
+    file: str
+    number: int
+    candidate: Candidate
+
+
+class _Attempt(NamedTuple):
+    """The sessions of one attempt at a row, with their verdict."""
+
+    sessions: tuple[str, ...]
+    verdict: Verdict | None
+    evaluations: tuple[str, ...]
+
+
+@dataclass
+class MatchedAnswers:
+    """The recorded answers that were matched, and those that were not."""
+
+    history: ImportedHistory
+    left: list[SkippedItem]
+    warnings: list[SkippedItem]
+    temperatures: dict[str, list[float]]
+    """Model -> temperatures of answers to current tests that no candidate has."""
+
+
+def place(
+    project: Project,
+    system: str,
+    recorded: Sequence[JudgedAnswer],
+    files: Mapping[str, str],
+    suggested: Sequence[Mapping[str, Json]] = (),
+) -> MatchedAnswers:
+    """Return the history of these answers; `files` maps imported test files to written ones.
+
+    An answer keeps its recorded temperature even if the settings have another one.
+    `suggested` are the candidates that the import suggests for the settings.
+    """
+    placer = _Placer(project, files, suggested, MatchedAnswers(ImportedHistory(system), [], [], {}))
+    for entries in _together(recorded):
+        placer.add(entries)
+    placer.finish()
+    return placer.placed
+
+
+def _together(recorded: Iterable[JudgedAnswer]) -> Iterator[list[JudgedAnswer]]:
+    """Yield groups of consecutive answers to one row, numbered by their runs."""
+    group: list[JudgedAnswer] = []
+    for answer in recorded:
+        if group and (answer.run != len(group) or _origin(answer) != _origin(group[0])):
+            yield group
+            group = []
+        group.append(answer)
+    if group:
+        yield group
+
+
+def _origin(answer: JudgedAnswer) -> tuple[Json, ...]:
+    return answer.file, answer.source, answer.line, answer.model, answer.values
+
+
+class _Placer:
+    def __init__(
+        self,
+        project: Project,
+        files: Mapping[str, str],
+        suggested: Sequence[Mapping[str, Json]],
+        placed: MatchedAnswers,
+    ) -> None:
+        self._project = project
+        self._files = files
+        self._candidates = CandidateFinder(project, suggested, placed.temperatures)
+        self.placed = placed
+        self._rows: dict[str, Rows] = {}
+        self._turns: dict[str, int] = {}
+        """Test version -> how many answers its conversation has."""
+        self._times: Counter[tuple[str, str, str, int]] = Counter()
+        self._older = OlderVersions(project, placed.history)
+        self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        self._older_cases: dict[_Place, Case] = {}
+        """Places of answers to an older version of a test, with its case."""
+        self._sources: dict[str, tuple[str, int | None]] = {}
+        """Session -> its file and line."""
+        self._repeated: dict[str, list[int | None]] = {}
+        """File -> lines that repeat an answer of another file."""
+        self._attempts: dict[_Place, list[_Attempt]] = {}
+        self._evaluation_ids: dict[_Place, str] = {}
+        self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
+        """File and reason -> the first line, and how many answers."""
+
+    def add(self, entries: list[JudgedAnswer]) -> None:
+        """Match the answers to all conversations of a row, or record why they have no place."""
+        first = entries[0]
+        try:
+            self._add(first, entries)
+        except NotPlacedError as problem:
+            place = (first.source or first.file, str(problem))
+            line, count = self._left.get(place, (first.line, 0))
+            self._left[place] = (line, count + len(entries))
+
+    def _add(self, first: JudgedAnswer, entries: list[JudgedAnswer]) -> None:
+        file = self._files.get(first.file)
+        if file is None:
+            raise NotPlacedError("the test file was edited since, or not written")
+        rows = self._rows_of(file)
+        if first.messages is None:
+            indexes = rows.find(first.values)
+            case = rows.cases[indexes[0]]
+        else:
+            case = self._older.case(rows, entries)
+            indexes = [-1 - self._number_of(file, case)]
+        candidate = self._candidates.find(first, case)
+        if None not in case.prompts:
+            raise NotPlacedError("the test has a system prompt, which the recorded one had not")
+        if len(entries) != len(case.tests):
+            raise NotPlacedError(
+                f"it has answers of {plural(len(entries), 'conversation')}, "
+                f"the test has {len(case.tests)}"
+            )
+        sessions = self._sessions(file, first, entries, case, candidate)
+        if first.messages is not None:
+            self.placed.history.older_sessions |= set(sessions)
+        evaluation = self.placed.history.evaluation_of(first.judge)
+        evaluations = self._evaluations(first, sessions, evaluation)
+        for index in indexes:
+            place = _Place(file, index, candidate)
+            if index < 0:
+                self._older_cases[place] = case
+            self._evaluation_ids[place] = evaluation
+            self._attempts.setdefault(place, []).append(
+                _Attempt(sessions, first.verdict, evaluations)
+            )
+
+    def _number_of(self, file: str, case: Case) -> int:
+        """Return the number of an older case of a file."""
+        return self._numbers.setdefault((file, case.key, case.tests), len(self._numbers))
+
+    def _sessions(
+        self,
+        file: str,
+        first: JudgedAnswer,
+        entries: list[JudgedAnswer],
+        case: Case,
+        candidate: Candidate,
+    ) -> tuple[str, ...]:
+        for entry, test in zip(entries, case.tests, strict=True):
+            turns = self._turns_of(test)
+            if len(entry.answers) != turns:
+                raise NotPlacedError(
+                    f"it has {plural(len(entry.answers), 'answer')} of a conversation "
+                    f"that asks for {turns}"
+                )
+        # The order of answers is that of their times: runs of one row must differ in them.
+        moment = (file, case.key, candidate.id, first.started)
+        began = first.started + self._times[moment] * len(entries)
+        self._times[moment] += 1
+        temperature = first.temperature
+        if temperature is None:
+            temperature = asks_at(candidate, case)
+        try:
+            sessions = tuple(
+                [
+                    self.placed.history.add_session(
+                        Session(
+                            Question(test, None, candidate.model, temperature, case.seed),
+                            tuple([Reply(answer) for answer in entry.answers]),
+                            began + number,
+                            f"{self.placed.history.system} {number}",
+                            origin=IMPORTED,
+                        )
+                    )
+                    for number, (entry, test) in enumerate(zip(entries, case.tests, strict=True))
+                ]
+            )
+        except UnicodeEncodeError:
+            raise NotPlacedError("the answer holds half a surrogate pair") from None
+        source = first.source, first.line
+        if self._sources.setdefault(sessions[0], source) != source:
+            self._repeated.setdefault(first.source, []).append(first.line)
+        return sessions
+
+    def _evaluations(
+        self, first: JudgedAnswer, sessions: tuple[str, ...], evaluation_id: str
+    ) -> tuple[str, ...]:
+        history = self.placed.history
+        if first.verdict is None:
+            return ()
+        words = f"recorded by {history.system}" + (f" ({first.judge})" if first.judge else "")
+        evaluation = Evaluation(
+            sessions,
+            evaluation_id,
+            history.evaluator(),
+            first.verdict,
+            first.started,
+            history.system,
+            feedback=f"{words}: {first.feedback}" if first.feedback else words,
+            origin=IMPORTED,
+        )
+        return (history.add_evaluation(evaluation),)
+
+    def _turns_of(self, test: str) -> int:
+        """Return how many answers a conversation has."""
+        if test not in self._turns:  # of a test as it was before
+            _, text = self.placed.history.contents[test]
+            self._turns[test] = _count_turns(json.loads(text))
+        return self._turns[test]
+
+    # --- rows
+
+    def _rows_of(self, file: str) -> Rows:
+        if file not in self._rows:
+            self._rows[file] = rows = read_test_rows(self._project, file)
+            self._read_turns(dict.fromkeys(test for case in rows.cases for test in case.tests))
+        return self._rows[file]
+
+    def _read_turns(self, tests: Iterable[str]) -> None:
+        """Count the answers of each of these conversations."""
+        for batch in in_batches(tests):
+            for test, content in self._project.versions.require("test", batch).items():
+                self._turns[test] = _count_turns(content)
+
+    # --- result
+
+    def finish(self) -> None:
+        """Make cells of the matched answers, and messages about the others."""
+        settings = self._project.settings
+        more: Counter[tuple[str, int]] = Counter()
+        older: list[tuple[ImportedCase, Case, int]] = []
+        for place, recorded in self._attempts.items():
+            file = self._project.reading.files[place.file]
+            attempts = file.attempts or settings.attempts
+            counted = sorted(recorded, key=self._began)[:attempts]
+            cell = self._imported_case(place, counted)
+            more[place.file, attempts] += len(recorded) > attempts
+            if case := self._older_cases.get(place):
+                older.append((cell, case, self._began(counted[0])))
+            else:
+                self.placed.history.cells.append(cell)
+        self.placed.history.older = by_age(older, self._project)
+        self._project.reading.blobs |= self._older.files
+        for path, lines in self._repeated.items():
+            words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
+            reason = f"{words} an answer of another test or file: each answer is stored once"
+            self.placed.warnings.append(SkippedItem(path, reason, lines[0]))
+        for (source, reason), (line, count) in self._left.items():
+            words = f"{reason} ({count:,} answers are not stored)" if count > 1 else reason
+            self.placed.left.append(SkippedItem(source, words, line))
+        for (name, attempts), count in more.items():
+            if count:
+                has = "has" if count == 1 else "have"
+                words = f"{plural(count, 'row')} {has} more recorded answers than are judged"
+                hint = f"'attempts: {attempts}' takes the oldest"
+                self.placed.warnings.append(SkippedItem(name, f"{words}: {hint}"))
+
+    def _imported_case(self, place: _Place, counted: Sequence[_Attempt]) -> ImportedCase:
+        """Return the cell of a place, with the recorded verdict of the answers that count."""
+        verdicts = [(attempt.verdict, None) for attempt in counted if attempt.verdict]
+        is_judged = len(verdicts) == len(counted)
+        judged = combine_votes(verdicts, self._project.settings.verdict) if is_judged else None
+        return ImportedCase(
+            place.file,
+            place.number,
+            place.candidate,
+            self._evaluation_ids[place],
+            tuple(id for attempt in counted for id in attempt.sessions),
+            tuple(id for attempt in counted for id in attempt.evaluations),
+            judged.verdict if judged else None,
+            required_answers=sum(len(attempt.sessions) for attempt in counted),
+        )
+
+    def _began(self, attempt: _Attempt) -> int:
+        return self.placed.history.sessions[attempt.sessions[0]][0].started
+
+
+def _count_turns(test: Json) -> int:
+    """Return how many answers a conversation has."""
+    return 1 + sum("filled" in message for message in test["messages"])

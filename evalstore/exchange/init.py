@@ -1,0 +1,266 @@
+"""The command `init`: creates a workspace, optionally the example or from an ai-tester project."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.source_files import reading_from
+from evalstore.files.access import LARGEST_TEXT
+from evalstore.files.atomic_write import write_whole
+from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.options import Location
+from evalstore.planning.reasons.ignored_variables import warn_before_opening
+from evalstore.providers.kinds import EXAMPLE
+from evalstore.runs.next_commands import first_commands
+from evalstore.store import Store
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
+from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
+from evalstore.workspace.settings.settings import FILE
+
+STARTER = {
+    FILE: f"""\
+# Settings; every field is described in the documentation (formats).
+candidates:
+  - id: scripted/parrot     # models/parrot.yaml; or a litellm name such as {EXAMPLE}
+    # temperature: 0        # none is sent without this line, as some models refuse it
+evaluators:
+  - id: scripted/judge
+    # temperature: 0
+""",
+    "tests/hello.md": """\
+---
+tags: [greeting]
+replacements:
+  language: [English, French]
+---
+
+# User
+
+Say hello in `{{language}}`.
+
+---
+
+The answer must be a greeting in `{{language}}`.
+""",
+    "models/parrot.yaml": """\
+# A scripted model: it answers from this file, so everything works offline.
+# It knows no French, so that one of the two results fails.
+# Stored answers still count after an edit of 'responses'. To ask again, add 'extraIdentifier: v2'
+# (and v3 after the next edit), or start 'evalstore run --refresh', which asks again for one run.
+id: scripted/parrot
+provider: scripted
+responses:
+  - {when: English, answer: Hello!}
+  - {when: French, answer: Hello!}
+  - {when: capital of France, answer: The capital of France is Paris.}
+""",
+    "models/judge.yaml": """\
+id: scripted/judge
+provider: scripted
+responses:
+  - {when: "greeting in English", answer: {pass: true, feedback: ""}}
+  - {when: "greeting in French", answer: {pass: false, feedback: "\
+It is English, not French. (An example: without French in tests/hello.md all pass.)"}}
+  - {when: "capital of France", answer: {pass: true, feedback: ""}}
+""",
+}
+BARE = f"""\
+# candidates: [{EXAMPLE}]  # models that answer
+# evaluators: [{EXAMPLE}]  # models that judge
+# candidatesTemperature: 0  # none is sent without this line, as some models refuse it
+# evaluatorsTemperature: 0
+"""
+"""The settings of a workspace without tests."""
+IGNORED = (b".evalstore/", b".env", b".env.local", b"evalstore-report.html")
+
+
+@dataclass
+class InitReport:
+    """The files that `init` wrote, and those it kept."""
+
+    root: Path = field(metadata={"json_name": "workspace"})
+    written: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    """Existing files, which were not changed."""
+    notes: list[str] = field(default_factory=list)
+    next: list[str] = field(default_factory=list)
+    """The commands that a user types next, from the folder in which `init` was started."""
+
+
+def init(
+    directory: Path,
+    *,
+    example: bool = False,
+    bare: bool = False,
+    adopt_from: Path | None = None,
+    store: str | None = None,
+    allow_outside: bool = False,
+    start: Path | None = None,
+    warn: Callable[[str], None] = lambda _message: None,
+) -> InitReport:
+    """Create a workspace and its store; existing files are never overwritten.
+
+    A database is the first to be tried, so that nothing is left behind where that fails. The
+    settings are written last: an `init` that was interrupted can be repeated. `start` is the folder
+    in which the next commands are typed (default: the workspace), and `warn` is told of variables
+    in its `.env` that have no effect.
+    """
+    report = InitReport(directory)
+    address = read_address(store) if store and is_url(store) else None
+    location = Location(directory, store=store, allow_outside=allow_outside)
+    with _made(directory):
+        if adopt_from is not None:
+            with reading_from([adopt_from, directory], allow_outside=allow_outside):
+                files = _adopt(report, adopt_from, address)
+        elif example:
+            files = _read_example()
+        elif (directory / FILE).exists():
+            files = {}
+            report.kept.append(FILE)
+        elif bare:
+            files = {FILE: BARE.encode()}
+        else:
+            files = {name: text.encode() for name, text in STARTER.items()}
+        if FILE in files and not (directory / FILE).exists():
+            place: StoreLocation | None = address
+        else:
+            place = locate_store(open_workspace(location), location)
+        if isinstance(place, DatabaseAddress):
+            warn_before_opening(directory, warn, is_database=True)
+            Store.open(place, create=True).close()
+    if address:  # the user has named it on the command line
+        AllowedPaths().add(os.path.realpath(directory), [str(address)])
+    if files:
+        _write_all(report, files, address)
+    _ignore(report)
+    workspace = open_workspace(location)
+    if address and not _names(workspace.settings.store, address):
+        report.notes.append(
+            f"{FILE} is left unchanged: to use this store without --store, write into it: "
+            f"store: {json.dumps(str(address))}"
+        )
+    place = locate_store(workspace, location)
+    if isinstance(place, Path) and not place.exists():
+        report.written.append(os.path.relpath(place, directory).replace(os.sep, "/"))
+    Store.open(place, create=True).close()
+    report.next = first_commands(workspace, start or directory, needs_test=not example)
+    return report
+
+
+@contextmanager
+def _made(directory: Path) -> Iterator[None]:
+    """Make a folder, and remove it again if an `EvalstoreError` is raised in the block."""
+    if directory.exists() and not directory.is_dir():
+        raise EvalstoreError(f"'{directory}' is not a folder")
+    made = [each for each in (directory, *directory.parents) if not each.exists()]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
+    try:
+        yield
+    except EvalstoreError:
+        with suppress(OSError):  # something else is in it by now
+            for each in made:
+                each.rmdir()
+        raise
+
+
+def _names(store: str, address: DatabaseAddress) -> bool:
+    return is_url(store) and str(read_address(store)) == str(address)
+
+
+def _with_address(settings: bytes, address: DatabaseAddress | None) -> bytes:
+    """Return new settings with the address of the store, if it has one, without a password.
+
+    They are written in one step: settings without it would mean a file.
+    """
+    if address is None:
+        return settings
+    return b"%s\n\nstore: %s\n" % (settings.rstrip(), json.dumps(str(address)).encode())
+
+
+def _read_example() -> dict[str, bytes]:
+    source = example_folder()
+    names = (path.relative_to(source).as_posix() for path in sorted(source.rglob("*")))
+    return {
+        name: (source / name).read_bytes()
+        for name in names
+        if (source / name).is_file() and not name.startswith(".evalstore/")
+    }
+
+
+def _write_all(
+    report: InitReport, files: Mapping[str, bytes], address: DatabaseAddress | None
+) -> None:
+    """Write the missing files, the settings last; list them in the order of `files`."""
+    files = {**files, FILE: _with_address(files[FILE], address)}
+    written: dict[str, bool] = {}
+    for name in sorted(files, key=lambda name: name == FILE):
+        try:
+            written[name] = _write(report.root, name, files[name])
+        except EvalstoreError as error:
+            if not any(written.values()):
+                raise
+            listed = ", ".join(name for name, is_new in written.items() if is_new)
+            hint = f"'evalstore init' again writes what is missing; it has written {listed}"
+            hint = f"{error.hint}; {hint}" if error.hint else hint
+            raise EvalstoreError(str(error), hint=hint) from error
+    report.written += [name for name in files if written[name]]
+    report.kept += [name for name in files if not written[name]]
+
+
+def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> bool:
+    """Write a file; returns False if it exists and is kept."""
+    try:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(root / name, data, exclusive=exclusive)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and os.path.lexists(root / name):
+            return False
+        raise EvalstoreError(f"{name}: cannot be written: {error.strerror}") from error
+    return True
+
+
+def _adopt(report: InitReport, source: Path, address: DatabaseAddress | None) -> dict[str, bytes]:
+    """Return the settings of an ai-tester project; raises `EvalstoreError` if there are others."""
+    from evalstore.exchange.importers.ai_tester.project import adopt
+
+    settings = report.root / FILE
+    text, notes = adopt(source.absolute(), report.root.absolute())
+    data = _with_address(text.encode(), address)
+    if settings.exists() and not (settings.is_file() and settings.read_bytes() == data):
+        raise EvalstoreError(
+            f"'{settings}' exists already", hint="remove it first, or choose another folder"
+        )
+    report.notes += notes
+    return {FILE: text.encode()}
+
+
+def _ignore(report: InitReport) -> None:
+    path = report.root / ".gitignore"
+    data = b""
+    if os.path.lexists(path):
+        try:
+            data = WorkspaceBoundary(report.root).read(path, LARGEST_TEXT)
+        except FileProblem as problem:
+            report.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
+            return
+    missing = [line for line in IGNORED if line not in data.split()]
+    if missing:
+        lines = [data.removesuffix(b"\n"), *missing] if data else missing
+        _write(report.root, ".gitignore", b"\n".join([*lines, b""]), exclusive=False)
+        report.written.append(".gitignore")
+
+
+def example_folder() -> Path:
+    """Return the example workspace: in the package when installed, else in the checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "example"
+    return installed if installed.is_dir() else package.parent / "example"

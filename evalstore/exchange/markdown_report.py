@@ -1,0 +1,326 @@
+"""The command `report --markdown`: a run as the text of a comment on a pull request.
+
+Texts of models and files stand in code, where they call nobody and link to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.comparison.cost_text import spending_text
+from evalstore.comparison.group_totals import PARTLY_TEXT, partly_judged
+from evalstore.core.case_name import case_name
+from evalstore.core.display import cost_text, money, percent, plural, saved_text, short
+from evalstore.exchange.exports.cells import code_block, code_span, markdown_cell
+from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.options import is_partial
+from evalstore.results.attempts import attempts_text
+from evalstore.results.compare.diff import diff
+from evalstore.results.compare.diff_text import describe_pair, summary_lines
+from evalstore.results.flips.attempts import find_attempts
+from evalstore.results.flips.open_regressions import find_open_regressions, regressions_text
+from evalstore.results.flips.result_changes import JudgedResult
+from evalstore.results.growing_results import cell_of
+from evalstore.results.prompt_names import label_prompts
+from evalstore.results.stats.reuse_savings import sum_savings
+from evalstore.results.stats.stats import Stats, collect_stats
+from evalstore.runs.run_text import run_counts_text, scope_text
+from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
+from evalstore.store.revisions import resolve_run
+from evalstore.store.rows.result_sums import open_sums
+from evalstore.store.simulated_costs import is_all_scripted
+
+if TYPE_CHECKING:
+    from evalstore.comparison.comparison import Pair
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.flips.regressions import Regression
+    from evalstore.results.growing_results import CellKey
+    from evalstore.store import Store
+
+MARK = b"### evalstore: "
+"""The bytes with which a report begins."""
+MOST_CHARACTERS = 60_000
+"""Characters of a report: a comment on GitHub has at most 65,536."""
+_MOST_PAIRS = 20
+"""Pairs that are listed with their feedback."""
+_LONGEST = 1_000
+"""Characters of a feedback."""
+
+
+def markdown_report(location: Location, revision: str = "@", compare: str | None = None) -> str:
+    """Return a run in Markdown, compared with another one, by default with the previous one.
+
+    Raises `RevisionError` for an unknown run.
+    """
+    with open_catalogue(location) as project:
+        store = project.store
+        run = resolve_run(store, revision)
+        earlier = next(store.find_recent_runs(before=run, limit=1), None)
+        was = resolve_run(store, compare) if compare else earlier
+        with open_sums(store, run.results) as sums:
+            usd = sum_savings(sums, run)
+        saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""
+        totals = None
+        if any(run.verdicts.values()):  # before the comparison, which takes memory
+            totals = collect_stats(project, run.id, [("model",)])[0]
+        compared = diff(location, was.id, run.id, answers=False, opened=project) if was else None
+        pairs = [*compared.broke[:_MOST_PAIRS], *compared.fixed[:_MOST_PAIRS]] if compared else []
+        failing = _find_new_failures(project, run, compared)
+        listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
+        attempts = _count_attempts(store, run, listed)
+        regressions: Sequence[Regression] = []
+        if compared and not compare:
+            regressions = find_open_regressions(project, run, compared.broke)
+        listed = [each.result for each in regressions[:_MOST_PAIRS]]
+        feedback = _read_feedback(store, [*listed, *failing.results[:_MOST_PAIRS]])
+    return _join(
+        [
+            *_headline(run, compared, regressions, _count_words(failing.results)),
+            *_rates(run, totals),
+            *(_broken(compared, attempts) if compared else ()),
+            *(_regressions(compared, regressions, feedback) if compared else ()),
+            *_new_failures(failing, attempts, feedback),
+            *(_noise(compared, totals) if compared else ()),
+            *_costs(run, saved),
+        ]
+    )
+
+
+class _NewFailures(NamedTuple):
+    """The results of a run that do not pass, of cases without an earlier result."""
+
+    title: str
+    results: list[Result]
+    prompts: Mapping[str, Mapping[str | None, str]]
+    """Test files with several system prompts -> the name of each."""
+
+
+def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _NewFailures:
+    """Return what fails and is new; of a first run, whatever fails."""
+    if compared:
+        new = [pair.now for pair in compared.new if pair.now]
+        return _NewFailures("What is new and does not pass", _failures(new), compared.prompts)
+    failures: list[Result] = []
+    prompts: dict[str, set[str | None]] = {}
+    for batch in iterate_results(project.store, run):
+        failures += _failures(batch)
+        for result in batch:
+            prompts.setdefault(result.file, set()).add(result.prompt)
+    ids = {id for ids in prompts.values() if len(ids) > 1 for id in ids}
+    names = label_prompts(project, dict.fromkeys(ids)) if ids else {}
+    several = {file: names for file, ids in prompts.items() if len(ids) > 1}
+    return _NewFailures("What does not pass", _failures(failures), several)
+
+
+def _failures(results: Iterable[Result]) -> list[Result]:
+    failing = [result for result in results if result.verdict not in (None, "pass")]
+    return sorted(failing, key=cell_of)
+
+
+def _count_words(results: Sequence[Result]) -> str:
+    """Return how many of the results that do not pass fail, and how many are undecided."""
+    undecided = sum(result.verdict == "undecided" for result in results)
+    counts = ((len(results) - undecided, "failing"), (undecided, "undecided"))
+    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+
+
+def _count_attempts(store: Store, run: Run, results: Sequence[Result]) -> dict[CellKey, str]:
+    """Return how many attempts fail of each of these results that has several."""
+    cells = {cell_of(result) for result in results if result.required_answers > 1}
+    records = [
+        JudgedResult(run, None, result, case)
+        for file in sorted({file for file, *_ in cells})
+        for batch in iterate_cases(store, run, file)
+        for result, case in batch
+        if cell_of(result) in cells
+    ]
+    attempts = find_attempts(store, records)
+    return {
+        cell_of(record.result): attempts_text(attempt.verdict for attempt in listed)
+        for record in records
+        if (listed := attempts.get(record.result.evaluations))
+    }
+
+
+def _join(lines: Sequence[str]) -> str:
+    """Return the lines as a text that is not too long; it is cut between two of them."""
+    text, left = "", MOST_CHARACTERS
+    for number, line in enumerate(lines):
+        if not line and text.endswith("\n\n"):
+            continue
+        left -= len(line) + 1
+        if left < 0:
+            return f"{text}\n({plural(len(lines) - number, 'more part')}: the report is too long)\n"
+        text += f"{line}\n"
+    return text
+
+
+def _read_feedback(store: Store, results: Sequence[Result]) -> dict[Result, str]:
+    """Return the feedback on these results, by result."""
+    feedback = store.find_feedback(find_decisive(store, results))
+    return {result: join_feedback(result.evaluations, feedback) for result in results}
+
+
+def _headline(
+    run: Run, compared: Diff | None, regressions: Sequence[Regression], failing: str
+) -> Iterator[str]:
+    if compared is None:
+        title = f"first run, {failing}" if failing else "first run"
+    else:
+        counts = (
+            (len(compared.broke), "broke"),
+            (len(compared.fixed), "fixed"),
+            (compared.comparison.undecided, "now undecided"),
+            (len(compared.new), f"new ({failing})" if failing else "new"),
+            (len(compared.gone), "gone"),
+        )
+        parts = [f"{count:,} {word}" for count, word in counts if count]
+        if regressions:
+            parts.append(regressions_text(regressions, is_rest=bool(compared.broke)))
+        title = ", ".join(parts)
+    yield f"{MARK.decode()}{title or 'nothing broke'}"
+    yield ""
+    scope = scope_text(run)
+    about = f", {'only' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
+    versus = f", compared with `{short(compared.was)}`" if compared else ""
+    yield f"Run `{short(run.id)}` is {run_counts_text(run)}{about}{versus}."
+    yield ""
+
+
+def _rates(run: Run, totals: Stats | None) -> Iterator[str]:
+    """Yield a table of the candidates, and the verdicts that are missing."""
+    if totals is None:
+        yield "The run has no results."
+        yield ""
+        return
+    yield "| candidate | passed | 95% interval | judged |"
+    yield "|---|---:|---:|---:|"
+    partly = partly_judged(totals.groups)
+    groups = [*totals.groups, *([totals.total] if len(totals.groups) > 1 else [])]
+    for group, is_partly in zip(groups, [*partly, False], strict=False):
+        low, high = group.interval or (None, None)
+        interval = f"{percent(low)} to {percent(high)}" if group.interval else ""
+        judged = f"{group.rate.judged:,} of {group.results:,}"
+        passed = group.rate_text(is_partly=is_partly)
+        yield f"| {markdown_cell(group.name)} | {passed} | {interval} | {judged} |"
+    yield ""
+    if any(partly):
+        yield f"{PARTLY_TEXT}."
+        yield ""
+    counts = [(run.verdicts.get(word, 0), word) for word in ("undecided", "error", "pending")]
+    if any(count for count, _ in counts):
+        listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        calls = f" {plural(run.failed, 'call')} failed." if run.failed else ""
+        yield f"Not decided: {listed}.{calls}"
+        yield ""
+
+
+def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
+    """Yield what broke, each with its reason and feedback, and the names of what was fixed."""
+    for title, pairs, is_broken in (
+        ("What broke", compared.broke, True),
+        ("What was fixed", compared.fixed, False),
+    ):
+        if pairs:
+            yield f"#### {title}"
+            yield ""
+            for pair in pairs[:_MOST_PAIRS]:
+                yield from _pair(compared, pair, attempts, with_feedback=is_broken)
+            if len(pairs) > _MOST_PAIRS:
+                runs = f"{short(compared.was)} {short(compared.now)}"
+                yield f"… and {len(pairs) - _MOST_PAIRS:,} more: `evalstore diff {runs}`"
+            yield ""
+
+
+def _pair(
+    compared: Diff, pair: Pair, attempts: Mapping[CellKey, str], *, with_feedback: bool
+) -> Iterator[str]:
+    facts = describe_pair(compared, pair)
+    why = f" ({code_span(facts.reason)})" if facts.reason else ""
+    verdicts = " → ".join(
+        f"{side.word} (run `{side.run}`)" if side.run else side.word for side in facts.verdicts
+    )
+    count = attempts.get(cell_of(pair.either), "")
+    failing = f", {count}" if count else ""
+    yield f"- **{code_span(facts.name)}** {code_span(facts.model)}: {verdicts}{failing}{why}"
+    if with_feedback:
+        yield from _feedback(compared.feedback_of(pair.now))
+
+
+def _regressions(
+    compared: Diff, regressions: Sequence[Regression], feedback: Mapping[Result, str]
+) -> Iterator[str]:
+    """Yield the regressions that broke in an earlier run, each with its feedback."""
+    if not regressions:
+        return
+    yield "#### What passed before and does not pass"
+    yield ""
+    for result, passed_in in regressions[:_MOST_PAIRS]:
+        prompt = compared.prompts.get(result.file, {}).get(result.prompt)
+        name = code_span(case_name(result.file, result.row, prompt))
+        passed = f"passed in run `{short(passed_in)}`"
+        yield f"- **{name}** {code_span(result.model)}: {result.verdict} ({passed})"
+        yield from _feedback(feedback[result])
+    if len(regressions) > _MOST_PAIRS:
+        yield f"… and {len(regressions) - _MOST_PAIRS:,} more"
+    yield ""
+
+
+def _new_failures(
+    failing: _NewFailures, attempts: Mapping[CellKey, str], feedback: Mapping[Result, str]
+) -> Iterator[str]:
+    """Yield the failing cases that no earlier run has, each with its feedback."""
+    if not failing.results:
+        return
+    yield f"#### {failing.title}"
+    yield ""
+    for result in failing.results[:_MOST_PAIRS]:
+        prompt = failing.prompts.get(result.file, {}).get(result.prompt)
+        name = code_span(case_name(result.file, result.row, prompt))
+        count = attempts.get(cell_of(result), "")
+        several = f", {count}" if count else ""
+        yield f"- **{name}** {code_span(result.model)}: {result.verdict}{several}"
+        yield from _feedback(feedback[result])
+    if len(failing.results) > _MOST_PAIRS:
+        yield f"… and {len(failing.results) - _MOST_PAIRS:,} more"
+    yield ""
+
+
+def _feedback(feedback: str) -> Iterator[str]:
+    if feedback:
+        if len(feedback) > _LONGEST:
+            feedback = f"{feedback[:_LONGEST]}… ({len(feedback) - _LONGEST:,} more characters)"
+        yield ""
+        yield "\n".join(f"  {line}" for line in code_block(feedback).split("\n"))
+        yield ""
+
+
+def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
+    """Yield the pass rates of both runs, and whether their difference may be chance."""
+    yield "#### Is it noise?"
+    yield ""
+    for line in summary_lines(compared):
+        yield f"- {line.text}"
+    for note in compared.notes:
+        yield f"- {code_span(note)}"
+    if totals and totals.total.flip is not None:
+        yield f"- flakiness: {percent(totals.total.flip)} of pairs of attempts disagree"
+    yield ""
+
+
+def _costs(run: Run, saved: str) -> Iterator[str]:
+    yield "#### Cost"
+    yield ""
+    reused = f" Reuse saved {saved}." if saved else ""
+    cost = cost_text(run.cost, run.spending)
+    told = "The price of the run is unknown." if cost == money(None) else f"The run cost {cost}."
+    yield f"{told}{reused}"
+    for spending in run.spending:
+        part = " (judging)" if spending["part"] == "evaluator" else ""
+        calls = plural(spending["calls"], "call")
+        yield f"- {code_span(spending['model'])}{part}: {calls}, {spending_text(spending)}"

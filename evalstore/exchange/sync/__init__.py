@@ -1,0 +1,1 @@
+"""Push, pull and clone, as the commands do them."""

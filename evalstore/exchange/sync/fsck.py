@@ -1,0 +1,87 @@
+"""The command `fsck`: computes every id again, in the store or in a remote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.core.display import short
+from evalstore.core.errors import EvalstoreError
+from evalstore.exchange.sync.open_database import is_place
+from evalstore.exchange.sync.open_remote import locate_remote
+from evalstore.planning.cells.settled_cache import CACHE
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.remotes.check_remote import RemoteCheck, check_remote
+from evalstore.remotes.progress import CopyListener
+from evalstore.store.fsck import Damage, check_store, repair_store
+from evalstore.store.location import is_url
+from evalstore.store.runs import LEFT_OUT
+from evalstore.store.trees.tree_sizes import find_excessive
+
+if TYPE_CHECKING:
+    from evalstore.exchange.sync.bundle import BundleCheck
+    from evalstore.planning.options import Location
+
+
+@dataclass(frozen=True, slots=True)
+class FsckReport:
+    """The result of `fsck`."""
+
+    checked: int
+    problems: list[Damage]
+    removed: Mapping[str, int] = field(default_factory=dict)
+    """How many rows were removed, by kind."""
+
+
+def fsck(location: Location, *, repair: bool = False) -> FsckReport:
+    """Check the whole store; with `repair`, remove before what can no longer be read."""
+    removed: Mapping[str, int] = {}
+    if repair:
+        with open_store(location) as store:
+            removed = repair_store(store)
+        if removed:
+            (open_workspace(location).private / CACHE).unlink(missing_ok=True)
+    with open_store(location, inspect=True) as store:
+        return FsckReport(*check_store(store), removed)
+
+
+@contextmanager
+def leaving_out_excessive(location: Location) -> Iterator[bool]:
+    """Leave out the runs that describe too much to be read, and warn; yields whether any does."""
+    excessive: dict[str, str] = {}
+    with suppress(EvalstoreError), open_store(location) as store:
+        excessive = dict(find_excessive(store, store.find_runs()))
+    for id, problem in excessive.items():
+        location.warn(
+            f"run {short(id)} is left out: {problem}; 'evalstore fsck --repair' removes it"
+        )
+    LEFT_OUT.update(excessive)
+    try:
+        yield bool(excessive)
+    finally:
+        LEFT_OUT.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFsckReport:
+    """The result of `fsck --remote`."""
+
+    remote: str
+    address: str
+    check: RemoteCheck = field(metadata={"json_inline": True})
+
+
+def fsck_remote(
+    location: Location, name: str | None, listener: CopyListener | None = None
+) -> RemoteFsckReport | BundleCheck:
+    """Check all files of a remote, or a bundle; raises `EvalstoreError` if it cannot be read."""
+    if name is not None and not is_url(name) and is_place(location, name):
+        from evalstore.exchange.sync.bundle import verify_bundle
+
+        return verify_bundle(location.directory, Path(name), listener=listener)
+    name, files = locate_remote(location, name)
+    check = check_remote(files, listener or CopyListener())
+    return RemoteFsckReport(name, files.address, check)

@@ -1,0 +1,159 @@
+"""The command `pull`: copy from a remote, a bundle or another store what the store lacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.exchange.sync.open_database import OpenDatabase, open_source
+from evalstore.exchange.sync.push import count_kinds
+from evalstore.remotes.differences import count_by_table, find_missing
+from evalstore.remotes.places.layout import require_remote
+from evalstore.remotes.progress import CopyListener
+from evalstore.remotes.pull import Pulled, pull_records
+
+if TYPE_CHECKING:
+    from evalstore.exchange.sync.open_remote import OpenRemote
+    from evalstore.planning.options import Location
+    from evalstore.remotes.differences import MissingIds
+    from evalstore.remotes.indexes.index_cache import IndexCache
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The pushes of a writer that do not count."""
+
+    writer: str
+    """As the pushes say themselves, or who has signed them; empty if it cannot be read."""
+    pushes: int
+    reason: str
+    """`unsigned`: no allowed signer has signed them; `untrusted`: the writer is not trusted."""
+
+
+@dataclass(slots=True)
+class PullReport:
+    """What was pulled, or would be."""
+
+    remote: str
+    address: str
+    records: Mapping[str, int]
+    """How many runs, answers, judgements and versions."""
+    bytes_received: int = field(default=0, metadata={"json_name": "bytesReceived"})
+    newer: int = 0
+    """Rows of a newer program, which were left in the remote."""
+    waiting: int = 0
+    """Runs that were left in the remote, because it lacks rows that they refer to."""
+    waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
+    """Other rows that were left there for the same reason."""
+    missing_packs: int = field(default=0, metadata={"json_name": "missingPacks"})
+    """Packs that are not in the remote yet: a synchronised folder may have their index first."""
+    missing_rows: int = field(default=0, metadata={"json_name": "missingRows"})
+    """The rows in them, which the next pull copies."""
+    dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
+    left_out: Sequence[LeftOut] = field(default=(), metadata={"json_name": "leftOut"})
+    """Pushes that do not count, of which nothing is copied."""
+
+    @property
+    def store(self) -> str:
+        """Return the path or the address of the other store, where one was read."""
+        return self.address
+
+
+def pull(
+    location: Location,
+    remote: str | None = None,
+    *,
+    dry_run: bool = False,
+    listener: CopyListener | None = None,
+) -> PullReport:
+    """Copy all rows of a remote that the store does not have; each is checked before it is stored.
+
+    In the place of its name, a path or an address names a bundle or another store. Raises
+    `EvalstoreError`, and then the rows that were stored until then stay; the next pull goes on from
+    there.
+    """
+    with open_source(location, remote, dry_run=dry_run) as opened:
+        if isinstance(opened, OpenDatabase):
+            return pull_from_database(opened, dry_run=dry_run, listener=listener)
+        return pull_missing(opened, dry_run=dry_run, listener=listener)
+
+
+def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | None) -> PullReport:
+    """Copy all rows of an open remote that its store does not have; raises `EvalstoreError`."""
+    require_remote(opened.files)
+    received = opened.cache.refresh(opened.files)
+    with opened.store.snapshot_ids() as ids:
+        missing = find_missing(opened.cache.records, ids)
+    report = PullReport(
+        opened.name,
+        opened.address,
+        count_kinds(count_by_table(missing)),
+        bytes_received=received,
+        dry_run=dry_run,
+        left_out=count_left_out(opened.cache),
+    )
+    if dry_run or not missing:
+        return report
+    pulled = _copy(opened, missing, report, listener or CopyListener())
+    report.newer = opened.cache.records.count_unknown()
+    note_left(report, pulled)
+    return report
+
+
+def pull_from_database(
+    opened: OpenDatabase, *, dry_run: bool, listener: CopyListener | None
+) -> PullReport:
+    """Copy all rows of an open database or store that its store lacks; raises `EvalstoreError`."""
+    from evalstore.remotes.merge import copy_records
+
+    with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
+        missing = find_missing(theirs, ours)
+    counts = count_kinds(count_by_table(missing))
+    report = PullReport(opened.name, opened.address, counts, dry_run=dry_run)
+    if dry_run or not missing or opened.database is None:
+        return report
+    copied = copy_records(
+        opened.database,
+        opened.store,
+        missing,
+        listener or CopyListener(),
+        opened.address,
+    )
+    report.records = count_kinds(copied.stored)
+    report.bytes_received = copied.size
+    report.waiting, report.waiting_rows = copied.waiting, copied.waiting_rows
+    return report
+
+
+def _copy(
+    opened: OpenRemote, missing: MissingIds, report: PullReport, listener: CopyListener
+) -> Pulled:
+    """Copy rows, once more if somebody has replaced packs meanwhile; returns the last result."""
+    pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
+    stored = Counter(pulled.stored)
+    report.bytes_received += pulled.bytes_received
+    received = opened.cache.refresh(opened.files) if pulled.missing_packs else 0
+    if received:
+        with opened.store.snapshot_ids() as ids:
+            missing = find_missing(opened.cache.records, ids)
+        pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
+        stored.update(pulled.stored)
+        report.bytes_received += received + pulled.bytes_received
+    report.records = count_kinds(stored)
+    return pulled
+
+
+def note_left(report: PullReport, pulled: Pulled) -> None:
+    """Note in a report what was left in the remote."""
+    report.waiting = pulled.waiting
+    report.waiting_rows = sum(pulled.left.values()) - pulled.waiting
+    report.missing_packs = pulled.missing_packs
+    report.missing_rows = sum(pulled.missing.values())
+
+
+def count_left_out(cache: IndexCache) -> list[LeftOut]:
+    """Return the pushes that do not count, by their writers and reasons."""
+    counts = Counter((push.writer, push.reason) for push in cache.list_refused())
+    return [LeftOut(writer, count, reason) for (writer, reason), count in sorted(counts.items())]

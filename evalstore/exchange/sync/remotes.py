@@ -1,0 +1,235 @@
+"""The command `remote`: the places where results are shared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.core.clock import iso
+from evalstore.core.errors import USAGE, EvalstoreError, WorkspaceError, hide_passwords
+from evalstore.exchange.sync.open_database import OpenDatabase, open_files_or_database
+from evalstore.exchange.sync.open_remote import OpenRemote, open_remote
+from evalstore.exchange.sync.push import count_kinds
+from evalstore.exchange.sync.pushed_rows import (
+    ChosenRows,
+    choose_rows,
+    count_excluded_runs,
+    find_missing_rows,
+)
+from evalstore.planning.open_project import open_workspace
+from evalstore.remotes.differences import count_by_table, find_missing
+from evalstore.remotes.places.layout import INDEXES, require_remote
+from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
+from evalstore.store.database import NO_LIMIT
+from evalstore.store.records import COPIED_TABLES
+from evalstore.workspace.allowed_paths import WorkspaceBoundary
+from evalstore.workspace.settings.remote_names import (
+    is_database,
+    is_folder,
+    is_remote_name,
+    path_of,
+)
+from evalstore.workspace.settings.remote_urls import read_database, read_url
+from evalstore.workspace.settings.remotes import find_remote, folder_of, write_remote
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.remotes.indexes.index_cache import IndexCache
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote of the settings."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePush:
+    """A push that the remote has."""
+
+    created: str
+    """ISO 8601, by the clock of the writer."""
+    writer: str
+    records: int
+    """How many rows no earlier push has brought; of one that is left out, all of its rows."""
+    left_out: str | None = field(default=None, metadata={"json_name": "leftOut"})
+    """Why nothing of it is pulled: `unsigned` or `untrusted`; else None."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteReport:
+    """What a remote has, and how it differs from the store."""
+
+    name: str
+    address: str
+    records: Mapping[str, int]
+    """How many runs, answers, judgements and versions the remote has."""
+    size: int
+    """Bytes of its packs and indexes, as a push and a pull count them; of a database, of its
+    tables with their indexes."""
+    to_pull: Mapping[str, int] = field(metadata={"json_name": "toPull"})
+    to_push: Mapping[str, int] = field(metadata={"json_name": "toPush"})
+    """Without failed calls."""
+    pushes: Sequence[RemotePush]
+    """Oldest first; a database does not know them."""
+    uncounted: str | None = None
+    """Why `toPush` also counts what excluded tags keep here; None if it does not."""
+    excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
+    """How many runs a push leaves here that the remote lacks: with tests with an excluded tag, or
+    earlier versions of tests."""
+    last_excluded_tags: Sequence[str] = field(
+        default=(), metadata={"json_name": "lastExcludedTags", "json_optional": True}
+    )
+    """The tags that the last push from here excluded with an option, which `toPush` does not."""
+
+
+def list_remotes(location: Location) -> list[Remote]:
+    """Return the remotes of the settings."""
+    remotes = open_workspace(location).settings.remotes
+    return [Remote(name, hide_passwords(remote.address)) for name, remote in remotes.items()]
+
+
+def add_remote(location: Location, name: str, address: str) -> Remote:
+    """Add a remote to the settings; the workspace may use its place from then on.
+
+    A relative address is one of the current folder, and is written relative to the workspace.
+    Raises `EvalstoreError`.
+    """
+    workspace = open_workspace(location)
+    if not is_remote_name(name):
+        raise EvalstoreError(
+            f"'{name}' cannot be the name of a remote",
+            hint="it is made of letters, digits, '.', '_' and '-', such as 'origin'",
+        )
+    known = workspace.settings.remotes.get(name)
+    if known is not None:
+        raise EvalstoreError(
+            f"there is a remote '{name}' already: {known.address}",
+            hint=f"'evalstore remote remove {name}' removes it from the settings",
+        )
+    absolute = absolute_address(location, address)
+    allow_address(location, workspace.root, name, absolute)
+    if not is_folder(address):
+        address = absolute
+    else:
+        address = path_of(address)
+        if not Path(address).expanduser().is_absolute():
+            address = os.path.relpath(absolute, workspace.root).replace(os.sep, "/")
+    write_remote(workspace, name, address)
+    return Remote(name, address)
+
+
+def absolute_address(location: Location, address: str) -> str:
+    """Return an address that was typed in the current folder; a folder by its absolute path.
+
+    Raises `EvalstoreError` for an empty address and for a URL that cannot be used.
+    """
+    if is_folder(address):
+        if not path_of(address).strip():
+            raise EvalstoreError("the address is empty", hint="name a folder, as in ../team")
+        return str(folder_of(location.directory, path_of(address)))
+    return str(read_database(address)) if is_database(address) else read_url(address).address
+
+
+def allow_address(location: Location, root: Path, name: str, address: str) -> None:
+    """Let a workspace use an absolute address from then on; raises `EvalstoreError`.
+
+    Who types the address allows it; a file of settings alone does not.
+    """
+    boundary = WorkspaceBoundary(root, allow_all=True, tell=location.warn)
+    if is_folder(address):
+        boundary.require(Path(address), f"the remote '{name}'")
+    elif is_database(address):
+        boundary.require_server(address, f"the remote '{name}'")
+    else:
+        boundary.require_address(address, f"the remote '{name}'")
+
+
+def remove_remote(location: Location, name: str) -> Remote:
+    """Remove a remote from the settings; what it has stays. Raises `EvalstoreError`."""
+    workspace = open_workspace(location)
+    name, remote = find_remote(workspace, name)
+    write_remote(workspace, name, None)
+    note_excluded_tags(workspace, name, ())
+    return Remote(name, hide_passwords(remote.address))
+
+
+def show_remote(location: Location, name: str | None) -> RemoteReport:
+    """Return what a remote has; raises `EvalstoreError`."""
+    with open_files_or_database(location, name) as opened:
+        if isinstance(opened, OpenRemote):
+            require_remote(opened.files)
+            opened.cache.refresh(opened.files)
+        with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
+            to_pull = find_missing(theirs, ours)
+            counts = {table: theirs.count(table, NO_LIMIT) for table in COPIED_TABLES}
+        chosen, uncounted = _choose_readable(location, opened)
+        to_push = find_missing_rows(opened, chosen)
+        return RemoteReport(
+            opened.name,
+            opened.address,
+            count_kinds(counts),
+            _measure(opened),
+            count_kinds(count_by_table(to_pull)),
+            count_kinds(count_by_table(to_push)),
+            _list_pushes(opened.cache) if isinstance(opened, OpenRemote) else (),
+            uncounted,
+            count_excluded_runs(opened, chosen),
+            _last_excluded(location, opened),
+        )
+
+
+def _choose_readable(
+    location: Location, opened: OpenRemote | OpenDatabase
+) -> tuple[ChosenRows, str | None]:
+    """Return the rows that a push copies; all, and why, if the tests do not tell."""
+    try:
+        return choose_rows(location, opened), None
+    except WorkspaceError:
+        return ChosenRows(), "the tests have errors"
+    except EvalstoreError as error:
+        if error.exit_code != USAGE:
+            raise
+        return ChosenRows(), str(error)
+
+
+def _last_excluded(location: Location, opened: OpenRemote | OpenDatabase) -> list[str]:
+    """Return the tags of the last push that the settings do not exclude."""
+    noted = read_excluded_tags(open_workspace(location), opened.name)
+    return [tag for tag in noted if tag not in opened.exclude_tags]
+
+
+def _measure(opened: OpenRemote | OpenDatabase) -> int:
+    """Return how many bytes a remote has."""
+    if isinstance(opened, OpenDatabase):
+        from evalstore.store.inspection import inspect_database
+
+        return inspect_database(read_database(opened.address)).size or 0
+    names = {push.name for push in opened.cache.list_pushes()}
+    indexes = sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
+    return opened.cache.records.count_bytes() + indexes
+
+
+def _list_pushes(cache: IndexCache) -> list[RemotePush]:
+    """Return all pushes, oldest first."""
+    pushes: list[tuple[int, RemotePush]] = [
+        (push.created, RemotePush(iso(push.created), push.writer, push.records))
+        for push in cache.list_pushes()
+    ]
+    for refused in cache.list_refused():
+        shown = RemotePush(iso(refused.created), refused.writer, refused.records, refused.reason)
+        pushes.append((refused.created, shown))
+    return [push for _, push in sorted(pushes, key=itemgetter(0))]
+
+
+def read_remote(location: Location, name: str) -> None:
+    """Read which results a remote has; raises `EvalstoreError`."""
+    with open_remote(location, name, create=True) as opened:
+        require_remote(opened.files)
+        opened.cache.refresh(opened.files)

@@ -1,7 +1,0 @@
-"""Reads a git checkout from its files, without running git, which may run configured programs."""
-
-from evalstore.git.ancestors import Ancestors
-from evalstore.git.status import State, read_state
-from evalstore.git.user import read_user_name
-
-__all__ = ["Ancestors", "State", "read_state", "read_user_name"]

@@ -1,9 +1,0 @@
-"""Importer of promptfoo: configurations with prompts, tests and assertions.
-
-It follows promptfoo's documentation. Differences and skipped features are listed in
-`docs/coming-from/promptfoo.md`.
-"""
-
-from evalstore.importers.promptfoo.reader import read
-
-__all__ = ["read"]

@@ -1,0 +1,28 @@
+"""evalstore as a library: one facade, `Workspace`, over the operations that the commands call.
+
+Nothing here prints, asks on a terminal or needs one, and what can go wrong is an
+`EvalstoreError`. `import evalstore` offers all of it by name, loaded when it is first used.
+"""
+
+from evalstore.core.runs import Run, RunCandidate, RunEvaluator
+from evalstore.interfaces.api.answers import Answer, JudgedText, Judgement
+from evalstore.interfaces.api.documents import to_json
+from evalstore.interfaces.api.progress import Progress
+from evalstore.interfaces.api.setup import import_tests, init
+from evalstore.interfaces.api.text_check import check
+from evalstore.interfaces.api.workspace import Workspace
+
+__all__ = [
+    "Answer",
+    "JudgedText",
+    "Judgement",
+    "Progress",
+    "Run",
+    "RunCandidate",
+    "RunEvaluator",
+    "Workspace",
+    "check",
+    "import_tests",
+    "init",
+    "to_json",
+]

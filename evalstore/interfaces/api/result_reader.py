@@ -1,0 +1,256 @@
+"""The methods of a workspace that read what runs have stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal
+
+from evalstore.comparison.placed_results import unpack_result
+from evalstore.core.results import Result
+from evalstore.core.values import Json
+from evalstore.files.filed_sequence import keep_values
+from evalstore.interfaces.api.answers import Answer, answer_from
+from evalstore.interfaces.api.names import any_revision, run_id, run_revision, session_id
+from evalstore.interfaces.api.opened_workspace import OpenedWorkspace
+from evalstore.interfaces.api.options import StrPath, texts
+from evalstore.planning.options import SelectionOptions
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from evalstore.core.runs import Run
+    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.search.grep import In, SearchHit
+    from evalstore.results.stats.stats import Stats
+
+
+class ResultReader(OpenedWorkspace):
+    """Runs, results and answers, and what is computed from them; writes nothing."""
+
+    def runs(self, *, limit: int | None = None) -> list[Run]:
+        """List the runs, newest first; at most `limit` of them."""
+        from evalstore.results.log.log import log
+
+        with self._use() as location:
+            return [entry.run for entry in log(location, limit=limit).entries]
+
+    def results(self, run: Run | str = "@") -> Sequence[Result]:
+        """Return the results of a run, by file and row: one `Result` for each case and candidate.
+
+        `run` may be a revision: `@` for the newest, `@~1` for the previous one, the start of an id.
+        More than 10,000 are in a temporary file and are read when they are needed.
+        """
+        from evalstore.planning.open_project import open_store
+        from evalstore.store.results import iterate_results
+        from evalstore.store.revisions import resolve_run
+
+        with self._use() as location, open_store(location) as store:
+            batches = iterate_results(store, resolve_run(store, run_revision(run)))
+            return keep_results(chain.from_iterable(batches))
+
+    def to_rows(self, run: Run | str | None = "@") -> Sequence[dict[str, Json]]:
+        """Return the results of a run, or of the workspace (None), as plain dictionaries.
+
+        Their keys are the columns of `evalstore export`, in the same order: `pandas.DataFrame`
+        and `polars.DataFrame` take them as they are. More than 10,000 are in a temporary file:
+        each time that one is read it is another dictionary.
+        """
+        from evalstore.exchange.exports.rows import open_export
+
+        with self._use() as location, open_export(location, any_revision(run)) as export:
+            return keep_rows(export.rows)
+
+    def to_arrow(self, run: Run | str | None = "@") -> pyarrow.Table:
+        """Return the rows of `to_rows` as a `pyarrow.Table`, with the types of the columns.
+
+        Raises `EvalstoreError` when pyarrow is not installed (`evalstore[parquet]`).
+        """
+        from evalstore.exchange.exports.parquet import read_table
+        from evalstore.exchange.exports.rows import open_export
+
+        with self._use() as location, open_export(location, any_revision(run)) as export:
+            return read_table(export)
+
+    def answer(self, result: Result | str, *, session: str | None = None) -> Answer:
+        """Return the conversation of a result, with its judgements, tokens, cost and latency.
+
+        Of several attempts, that of `session`, else the first. The id of a session, or its start,
+        can be passed in place of a result. Without an answer: what the files would ask now.
+        """
+        from evalstore.results.answer.answer import question_of, session_of
+
+        with self._use() as location:
+            if isinstance(result, str):
+                return answer_from(session_of(location, session_id(location, result)))
+            if session is None and not result.sessions:
+                return answer_from(question_of(location, result, None))
+            return answer_from(session_of(location, session or result.sessions[0], result))
+
+    def explain(
+        self,
+        case: Result | str,
+        run: Run | str | None = "@",
+        *,
+        session: str | None = None,
+        model: str | None = None,
+        prompt: str | None = None,
+    ) -> VerdictExplanation:
+        """Explain the verdict on a case: where the answer differs, since when, what changed then.
+
+        `case` is a result of `run` (None: of the workspace), of which `session` names an attempt.
+        Or it is `FILE::ROW`, as for `show`: then `model` names a candidate and `prompt` a system
+        prompt, else the result that failed is explained; without a revision before it, that of
+        the newest run that has one.
+        """
+        from evalstore.results.answer.verdict_explanation import explain_result
+        from evalstore.results.case_reference import CaseReference, read_reference
+        from evalstore.results.show.explained_case import explain_case
+
+        with self._use() as location:
+            if isinstance(case, str):
+                reference = read_reference(case) or CaseReference(case)
+                return explain_case(location, reference, model, prompt)
+            return explain_result(location, case, run_id(location, run), session=session)
+
+    def diff(
+        self,
+        was: Run | str | None = None,
+        now: Run | str | None = None,
+        *,
+        paths: Iterable[StrPath] = (),
+        models: Iterable[str] = (),
+        answers: bool = False,
+    ) -> Diff:
+        """Compare two runs, or a run with the workspace: what broke, was fixed or was edited.
+
+        Without `now` the second side is the workspace as it is, without `was` the first is the
+        newest run. `answers` reads the answers too, for `Diff.answer_diff`.
+        """
+        from evalstore.results.compare.diff import diff
+
+        selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
+        with self._use() as location:
+            revisions = (None if run is None else run_revision(run) for run in (was, now))
+            return diff(location, *revisions, selection=selection, answers=answers)
+
+    def diff_models(
+        self,
+        was: str,
+        now: str,
+        *,
+        run: Run | str | None = None,
+        paths: Iterable[StrPath] = (),
+        answers: bool = False,
+    ) -> Diff:
+        """Compare two candidates in the workspace as it is, or in a run.
+
+        The result is what `now` does worse and better than `was`.
+        """
+        from evalstore.results.compare.diff_within import diff_models
+
+        selection = SelectionOptions(paths=texts("paths", paths))
+        revision = None if run is None else run_revision(run)
+        with self._use() as location:
+            return diff_models(location, revision, (was, now), selection=selection, answers=answers)
+
+    def diff_prompts(
+        self,
+        was: str,
+        now: str,
+        *,
+        run: Run | str | None = None,
+        models: Iterable[str] = (),
+        paths: Iterable[StrPath] = (),
+        answers: bool = False,
+    ) -> Diff:
+        """Compare two system prompts in the workspace as it is, or in a run.
+
+        The result is what `now` does worse and better than `was`. The answers of each candidate are
+        compared, or those of some `models`.
+        """
+        from evalstore.results.compare.diff_within import diff_prompts
+
+        selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
+        revision = None if run is None else run_revision(run)
+        with self._use() as location:
+            return diff_prompts(
+                location, revision, (was, now), selection=selection, answers=answers
+            )
+
+    def stats(
+        self,
+        run: Run | str | None = None,
+        *,
+        by: Sequence[str] = ("model",),
+        query: str | None = None,
+        currency: str | None = None,
+    ) -> Stats:
+        """Return pass rates with their 95 % intervals, costs and times by group.
+
+        They are those of the workspace as it is, or of a run.
+
+        `by` are one or more of `model`, `prompt`, `tag` and `file`; `query` is the description
+        of one of the settings' `analysisQueries`, and `currency` the code of a currency file, in
+        place of USD.
+        """
+        from evalstore.results.stats.stats import stats
+
+        names = texts("by", by)
+        with self._use() as location:
+            return stats(location, any_revision(run), names, query=query, currency=currency)
+
+    def search(
+        self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None
+    ) -> Sequence[SearchHit]:
+        """Search the store for texts that contain all words of a pattern; by file and row.
+
+        The last word may be the beginning of one; a phrase stands in quotation marks. More than
+        10,000 texts are in a temporary file and are read when they are needed.
+        """
+        from evalstore.results.search.grep import iterate_hits
+
+        kinds: tuple[In, ...] = () if within is None else (within,)
+        with self._use() as location:
+            return keep_hits(iterate_hits(location, pattern, kinds))
+
+
+# --- keeps what methods return that may be long: a list, or a sequence in a temporary file
+
+
+_ROWS_AT_ONCE = 100
+"""Rows whose answers are in memory together: one may have megabytes."""
+_PACK_HIT = attrgetter("kind", "id", "file", "row", "models", "sessions", "context", "matches")
+
+
+def keep_results(results: Iterable[Result]) -> Sequence[Result]:
+    """Return results as a sequence."""
+    return keep_values(results, tuple, unpack_result)
+
+
+def keep_hits(hits: Iterable[SearchHit]) -> Sequence[SearchHit]:
+    """Return the matches of a search as a sequence."""
+    return keep_values(hits, _PACK_HIT, _unpack_hit)
+
+
+def keep_rows(rows: Iterable[dict[str, Json]]) -> Sequence[dict[str, Json]]:
+    """Return rows of an export as a sequence."""
+    return keep_values(rows, lambda row: row, lambda row: row, _ROWS_AT_ONCE)
+
+
+def _unpack_hit(values: Sequence[Any]) -> SearchHit:
+    from evalstore.results.search.grep import SearchHit
+
+    kind, id, file, row, models, sessions, context, matches = values
+    return SearchHit(
+        kind,
+        id,
+        file,
+        row,
+        tuple(models),
+        tuple(sessions),
+        context,
+        tuple((start, end) for start, end in matches),
+    )

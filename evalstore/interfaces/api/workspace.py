@@ -1,0 +1,212 @@
+"""The class `Workspace`: the commands as methods.
+
+Each method calls the same operation as its command, and returns its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, Unpack
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.progress import ProgressListener
+from evalstore.core.results import Result
+from evalstore.core.values import Json
+from evalstore.interfaces.api import options
+from evalstore.interfaces.api.answers import JudgedText, judged_text_from
+from evalstore.interfaces.api.calls import outside_of_a_loop
+from evalstore.interfaces.api.options import RunSettings, SelectionKeywords, StrPath
+from evalstore.interfaces.api.progress import CallbackListener, Progress
+from evalstore.interfaces.api.result_sharing import ResultSharing
+
+if TYPE_CHECKING:
+    from evalstore.exchange.sync.fsck import FsckReport
+    from evalstore.planning.status.status_report import Status
+    from evalstore.results.labels.label import LabelReport
+    from evalstore.runs.run_report import RunReport
+    from evalstore.runs.workspace_checks.check import CheckReport
+
+
+class Workspace(ResultSharing):
+    """A folder with `evalstore.yaml`, and its store.
+
+    It can be shared by threads: between calls it keeps only the location, and each call reads
+    the files and opens the store, as a command does. Runs in several threads or processes share
+    their work: a question that one of them asks is not asked by another.
+
+    Every method raises `EvalstoreError`: `WorkspaceError` when files have errors, `StoreError`
+    when the store cannot be used, `RevisionError` for a revision that names nothing and
+    `NothingSelectedError` when no case is left.
+    """
+
+    # --- running
+
+    def status(self, **selection: Unpack[SelectionKeywords]) -> Status:
+        """Return what changed since the last run, what a run would do, why, and its price in USD.
+
+        Calls no model. The options are those of `SelectionKeywords`, named as on the command line.
+        """
+        from evalstore.runs.status.status import status
+
+        options.require_known("status", selection, SelectionKeywords.__optional_keys__)
+        with self._use() as location:
+            return status(location, options.selection_of(selection))
+
+    def run(
+        self,
+        *,
+        max_cost: float | None = None,
+        yes: bool = False,
+        on_progress: Callable[[Progress], object] | None = None,
+        **settings: Unpack[RunSettings],
+    ) -> RunReport:
+        """Ask what is new, judge what is new, record the run.
+
+        Nobody is asked on a terminal: a run that is likely to cost more than the setting
+        `confirmAbove` needs `max_cost` (USD, where it stops) or `yes=True`, and else raises
+        `EvalstoreError` before anything is asked. Failed calls and the bound on the cost do not
+        raise: see `status`, `failures`, `gate` and `exit_code` of the report.
+
+        `on_progress` is called with a `Progress` in the thread that runs; when it raises, calls in
+        flight may finish, the run is recorded as interrupted, and the error is raised. The
+        other options are those of `RunSettings`, named as on the command line.
+        """
+        options.require_known("run", settings, RunSettings.__optional_keys__)
+        return self._carry_out(
+            {**settings, "max_cost": max_cost, "yes": yes}, on_progress, judge_only=False
+        )
+
+    def judge(
+        self,
+        *,
+        max_cost: float | None = None,
+        yes: bool = False,
+        on_progress: Callable[[Progress], object] | None = None,
+        **settings: Unpack[RunSettings],
+    ) -> RunReport:
+        """Judge stored answers that have no verdict, as `run` does, and ask for no answer."""
+        options.require_known("judge", settings, RunSettings.__optional_keys__)
+        return self._carry_out(
+            {**settings, "max_cost": max_cost, "yes": yes}, on_progress, judge_only=True
+        )
+
+    def judge_text(
+        self,
+        answer: Json,
+        instructions: str = "",
+        *,
+        question: str = "",
+        checks: Iterable[Json] = (),
+        evaluators: Iterable[str] = (),
+        max_cost: float | None = None,
+        yes: bool = False,
+        offline: bool = False,
+        refresh: bool = False,
+    ) -> JudgedText:
+        """Judge a text by checks and by the evaluators of the workspace, as `evalstore.check`.
+
+        No verdict raises; `EvalstoreError` is raised when there is none. The text and its verdict
+        are stored, and neither is in a run.
+        """
+        from evalstore.runs.judge_text import TextToJudge, judge_text
+
+        text = TextToJudge(answer, instructions, question, tuple(checks))
+        named = {"evaluators": evaluators, "offline": offline, "refresh": refresh}
+        selection = options.selection_of(named)
+        run_options = options.run_options_of({"max_cost": max_cost, "yes": yes}, judge_only=True)
+        listener = ProgressListener()
+        with self._use() as location:
+            judged = outside_of_a_loop(
+                lambda: judge_text(location, text, selection, run_options, listener)
+            )
+        return judged_text_from(judged)
+
+    def _carry_out(
+        self,
+        settings: Mapping[str, Json],
+        on_progress: Callable[[Progress], object] | None,
+        *,
+        judge_only: bool,
+    ) -> RunReport:
+        from evalstore.runs.run import run
+
+        selection = options.selection_of(settings)
+        run_options = options.run_options_of(settings, judge_only=judge_only)
+        listener = CallbackListener(on_progress) if on_progress else ProgressListener()
+        with self._use() as location:
+            report = outside_of_a_loop(lambda: run(location, selection, run_options, listener))
+        if isinstance(listener, CallbackListener) and listener.error is not None:
+            raise listener.error
+        return report
+
+    # --- labelling
+
+    def label(
+        self,
+        case: str | Result | Sequence[Result],
+        verdict: Literal["pass", "fail", "none"],
+        *,
+        note: str = "",
+        by: str | None = None,
+        models: Iterable[str] = (),
+        prompt: str | None = None,
+        every: bool = False,
+        session: str | None = None,
+    ) -> list[LabelReport]:
+        """Append a person's verdict, which overrides checks and judges; `none` withdraws it.
+
+        `case` is `PATH::row`, the id of a session, or results. Of several candidates `models`
+        names one, of several system prompts `prompt` (by its name), and `every` labels all that
+        is named; for results, `session` names one attempt. `by` is the person, else git's
+        `user.name`. Raises `EvalstoreError` when there is no answer, or several are meant.
+        """
+        from evalstore.results.labels import label as labels
+
+        if verdict not in ("pass", "fail", "none"):
+            raise EvalstoreError(f"a label cannot be '{verdict}'", hint="it is pass, fail or none")
+        with self._use() as location:
+            if isinstance(case, str):
+                return labels.label(
+                    location,
+                    case,
+                    verdict,
+                    note=note,
+                    person=by,
+                    models=options.texts("models", models),
+                    prompt=prompt,
+                    every=every,
+                )
+            results = [case] if isinstance(case, Result) else case
+            return labels.label_results(
+                location, results, verdict, note=note, person=by, session=session
+            )
+
+    # --- the workspace and the store
+
+    def check(self, paths: Iterable[StrPath] = ()) -> CheckReport:
+        """Check all files and return their errors and warnings, which are not raised."""
+        from evalstore.runs.workspace_checks.check import check
+
+        with self._use() as location:
+            return check(location, options.texts("paths", paths))
+
+    def fsck(self) -> FsckReport:
+        """Verify every id in the store; problems are listed, not raised."""
+        from evalstore.exchange.sync.fsck import fsck
+
+        with self._use() as location:
+            return fsck(location)
+
+    def stamp(self) -> object:
+        """Return a value that changes whenever the store is written to.
+
+        Once a call has found the store, its loss raises `StoreError`; no new one is created.
+        """
+        from evalstore.results.table.cases import store_stamp
+
+        with self._use() as location:
+            current = store_stamp(location)
+        if current.is_there and not location.was_seen:
+            self._location = replace(location, was_seen=True)
+        return current

@@ -1,0 +1,180 @@
+"""The Typer application with the groups of commands, and the options that all commands share."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from inspect import get_annotations
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.help import SectionedCommand, write_options
+from evalstore.interfaces.cli.plain_values import read_plain_values
+from evalstore.interfaces.cli.resources import explain_resources
+from evalstore.interfaces.cli.usage_errors import explain_usage, unknown_command
+from evalstore.planning.options import Location
+
+COMPLETING = "_EVALSTORE_COMPLETE"
+"""The variable by which the script of a shell asks for completions."""
+_LONGEST_NAME = 80
+"""Characters of a file's name that an error of the system shows."""
+
+GROUPS = {
+    "Start": ("init", "import", "check", "ls"),
+    "Everyday": ("status", "run", "label", "view", "serve"),
+    "History": ("log", "show", "diff", "stats", "report", "grep", "sql", "export"),
+    "Sharing": ("remote", "push", "pull", "clone"),
+    "Upkeep": ("doctor", "trust", "fsck"),
+}
+"""The commands in the order in which `--help` lists them."""
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class _Interrupted(Exception):  # noqa: N818 - it is not an error
+    """An interruption; typer would end the program silently."""
+
+
+class _Commands(TyperGroup):
+    """The commands in groups; translates interruptions and errors of the system into our own."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List all commands in the order of `GROUPS`; those without a group come last."""
+        listed = [name for names in GROUPS.values() for name in names]
+        return [*listed, *(name for name in super().list_commands(ctx) if name not in listed)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options that all commands share, then the commands."""
+        write_options(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group; a summary is never shortened, it is wrapped."""
+        widest = max(len(name) for names in GROUPS.values() for name in names)
+        for group, names in GROUPS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [
+                (name.ljust(widest), command.get_short_help_str())
+                for name, command in commands
+                if command is not None
+            ]
+            with formatter.section(group):
+                formatter.write_dl(rows)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names; raises `EvalstoreError` for another."""
+        is_name = args and not args[0].startswith("-") and not ctx.resilient_parsing
+        if is_name and self.get_command(ctx, args[0]) is None:
+            raise unknown_command(args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the shared options; raises `EvalstoreError` for a wrong one."""
+        read_plain_values(self.get_params(ctx))
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            raise explain_usage(error, ctx) from None
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _translated():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _translated():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise _Interrupted from error
+    except OSError as error:
+        raise _explain(error) from error
+    except TyperException as error:
+        raise explain_usage(error) from None
+
+
+def _explain(error: OSError) -> EvalstoreError:
+    """Return the error for what the system refused or lacks, with the name of the file, if any."""
+    lacking = explain_resources(error)
+    if lacking is not None:
+        return lacking
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        return EvalstoreError(f"the system refuses: {reason}")
+    return EvalstoreError(f"'{output.clip(str(error.filename), _LONGEST_NAME)}': {reason}")
+
+
+class _Program(typer.Typer):
+    """The program, whose commands show their options in sections."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Command], _Command]:
+        register = super().command(name, **{"cls": SectionedCommand, **settings})
+
+        def decorate(command: _Command) -> _Command:
+            # Typer reads them four times, and each time it evaluates those that are text.
+            command.__annotations__ = get_annotations(command, eval_str=True)
+            return register(command)
+
+        return decorate
+
+
+app = _Program(
+    name="evalstore",
+    cls=_Commands,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+class Globals:
+    """The values of the options that all commands share."""
+
+    directory: Path
+    folder: Path | None
+    """The folder that `-C` names, as it was typed."""
+    config: Path | None
+    store: str | None
+    overrides: tuple[str, ...]
+    allow_outside: bool
+    progress: Literal["auto", "plain", "none"]
+    arguments: list[str]
+    """The whole command line; the arguments after `--` are paths."""
+
+
+def here() -> Location:
+    """Locate the workspace that the global options name."""
+    return Location(
+        Globals.directory,
+        Globals.config,
+        Globals.store,
+        allow_outside=Globals.allow_outside,
+        overrides=Globals.overrides,
+        warn=output.warn,
+    )
+
+
+def from_here(commands: Sequence[str]) -> list[str]:
+    """Adapt commands for the folder of `-C` to the current one, as they are typed there."""
+    if Globals.folder is None or not commands:
+        return list(commands)
+    folder = shlex.quote(str(Globals.folder))
+    first, *others = commands
+    if first.startswith("cd "):
+        [_, name] = shlex.split(first)
+        return [shlex.join(["cd", str(Globals.folder / name)]), *others]
+    return [re.sub(r"\Aevalstore ", lambda _: f"evalstore -C {folder} ", each) for each in commands]

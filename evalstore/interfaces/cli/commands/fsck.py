@@ -1,0 +1,97 @@
+"""`fsck`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from evalstore.core.errors import NO, EvalstoreError
+from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.render.remote_check import checked_rows, print_check, tell_of_repair
+
+_LISTED = 10
+"""The runs that a bundle presumes that are listed."""
+
+
+@app.command()
+def fsck(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="With --remote: the name of the remote (default: origin, or the only one), or a "
+            "bundle.",
+            autocompletion=completions.remotes,
+        ),
+    ] = None,
+    remote: Annotated[
+        bool, typer.Option("--remote", help="Check a remote instead of the store.")
+    ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Remove from the store what can no longer be read."),
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Verify every id and reference of the store or a remote.
+
+    With --repair, judgements whose answers are missing, and runs that lack a part or describe more
+    than can be read, are removed from the store first. Pull what others have before that.
+
+    Of a remote, every index, every pack and every row in them is read and checked, and nothing is
+    changed. What is damaged is listed with the files to remove, so that a push writes their rows
+    again. A pack that no index lists comes from an interrupted push, which uses it when it is
+    repeated. Of a bundle, every byte and row is checked; this needs no workspace and no store.
+    """
+    if remote:
+        if repair:
+            raise EvalstoreError(
+                "'--repair' cannot be combined with '--remote'",
+                hint="'evalstore fsck --remote' says what repairs a remote",
+            )
+        _fsck_remote(name, json=json)
+        return
+    if name is not None:
+        raise EvalstoreError(
+            "'fsck' takes no argument without --remote", hint=f"evalstore fsck --remote {name}"
+        )
+    from evalstore.exchange.sync.fsck import fsck as operation
+
+    report = operation(here(), repair=repair)
+    if json:
+        output.document(report)
+    else:
+        if repair:
+            counts = [output.plural(count, kind) for kind, count in report.removed.items()]
+            output.line(f"removed {', '.join(counts) or 'nothing'}")
+        for damage in report.problems:
+            place = f"{damage.kind} {damage.id}".rstrip()
+            output.line(output.safe(f"{place}: {damage.message}"))
+        output.line(checked_rows(report.checked, len(report.problems)))
+    if report.problems:
+        raise typer.Exit(NO)
+
+
+def _fsck_remote(name: str | None, *, json: bool) -> None:
+    from evalstore.exchange.sync.fsck import RemoteFsckReport, fsck_remote
+    from evalstore.interfaces.cli.copy_progress import CopyProgress
+
+    with CopyProgress("checking", Globals.progress) as listener:
+        report = fsck_remote(here(), name, listener)
+    if json:
+        output.document(report)
+    else:
+        if not isinstance(report, RemoteFsckReport):
+            output.line(f"written  {report.created} by {output.safe(report.writer)}")
+            if report.presumes:
+                names = ", ".join(output.short(id) for id in report.presumes[:_LISTED])
+                more = len(report.presumes) - _LISTED
+                runs = f"{names} and {more:,} more" if more > 0 else names
+                output.line(f"presumes {output.plural(len(report.presumes), 'run')}: {runs}")
+        print_check(report.check)
+        if isinstance(report, RemoteFsckReport):
+            tell_of_repair(report.check)
+    if report.check.problems:
+        raise typer.Exit(NO)

@@ -1,0 +1,345 @@
+"""`diff`, `log`, `show`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.core.errors import NO, OK, EvalstoreError
+from evalstore.files.json_output import to_json
+from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.unsuited_variables import Values, unsuited
+from evalstore.planning.options import SelectionOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.results.compare.diff_result import Diff
+
+_FAILURES = 50
+"""Failures that are listed without `-n`; `-v` lists all."""
+_MOST_LISTED = 1_000_000_000
+"""More entries than any store has, and within the integers of SQLite."""
+
+
+@app.command()
+@options.grouped(selection=options.selection("models"))
+def diff(
+    revisions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[A [B]] [-- PATH...]",
+            help="Two runs, or a run and the workspace: @work, the default of B.",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
+    *,
+    selection: SelectionOptions,
+    versus: Annotated[
+        str | None,
+        typer.Option(
+            "--vs",
+            metavar="ID",
+            help="Compare --model, or --prompt, with this one in the same run.",
+            autocompletion=completions.compared,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="NAME",
+            help="With --vs: the system prompt that is compared.",
+            autocompletion=completions.prompts,
+        ),
+    ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Show how the answers differ.")
+    ] = False,
+    flips: Annotated[
+        bool, typer.Option("--flips", help="List only what broke or was fixed.")
+    ] = False,
+    stat: Annotated[bool, typer.Option("--stat", help="Only the numbers.")] = False,
+    name_only: Annotated[bool, typer.Option("--name-only", help="Only the files.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if anything differs.")
+    ] = False,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Show what broke, was fixed or changed between two runs.
+
+    Without B, run A is compared with the workspace; without A, the last run is. Cases that were
+    asked again and have the same verdict and, word for word, the same answer are counted
+    separately; -v lists them. With --model X --vs Y: what Y does worse and better than X in one
+    run, by default the last. With --prompt X --vs Y: the same for two system prompts, with each
+    candidate.
+    """
+    from evalstore.interfaces.cli.render.history import print_diff
+    from evalstore.results.compare import diff as operations
+    from evalstore.results.compare import diff_within
+
+    sides, paths = _sides(list(revisions or ()))
+    try:
+        first, second = _require_two(sides)
+        if versus is None and prompt is not None:
+            raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
+        selection = replace(selection, paths=tuple(paths))
+        if versus is None:
+            compared = operations.diff(here(), first, second, selection=selection, answers=answers)
+        elif prompt is not None:
+            compared = diff_within.diff_prompts(
+                here(),
+                _require_single_run(first, second),
+                (prompt, versus),
+                selection=selection,
+                answers=answers,
+            )
+        else:
+            compared = diff_within.diff_models(
+                here(),
+                _require_single_run(first, second),
+                (_require_single_model(selection.models), versus),
+                selection=SelectionOptions(paths=tuple(paths)),
+                answers=answers,
+            )
+    except EvalstoreError as problem:
+        from evalstore.results.compare.candidate_arguments import explain_candidates
+
+        models = (*selection.models, *([versus] if versus and prompt is None else []))
+        raise explain_candidates(here(), sides, models) or problem from None
+    is_data = json or output_format != "table"
+    ends_with = NO if exit_code and not compared.is_empty else OK
+    output.end_with(ends_with)
+    if is_data:
+        compared = operations.with_prompt_names(here(), compared)
+    lists = ["broke", "fixed", *([] if flips else ["changed", "new", "gone"])]
+    pairs = compared.pair_documents() if is_data else {}
+    content = compared.document_with(pairs, partial(map, to_json)) if is_data else None
+    if not print_data(content, lists, output_format, kind="diff", json=json):
+        if name_only:
+            for file in _files(compared, lists):
+                output.line(output.safe(file))
+        else:
+            print_diff(compared, answers=answers, stat=stat, flips=flips)
+            is_default = not revisions and versus is None
+            if is_default and compared.is_empty and _has_several_runs():
+                output.talk('(use "evalstore diff @~1 @" to compare the last two runs)')
+    if ends_with:
+        raise typer.Exit(ends_with)
+
+
+def _require_single_run(first: str | None, second: str | None) -> str:
+    if second:
+        raise EvalstoreError(
+            "'--vs' compares two candidates, or system prompts, of one run",
+            hint="name one revision, or none",
+        )
+    return first or "@work"
+
+
+def _require_single_model(models: tuple[str, ...]) -> str:
+    if len(models) != 1:
+        raise EvalstoreError(
+            "'--vs' needs one '--model'", hint="write '--model X --vs Y', or '--prompt X --vs Y'"
+        )
+    return models[0]
+
+
+def _require_two(revisions: list[str]) -> tuple[str | None, str | None]:
+    if len(revisions) > 2:
+        raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
+    first, second = [*revisions, None, None][:2]
+    return first, second
+
+
+def _has_several_runs() -> bool:
+    from evalstore.results.log.log import log as operation
+
+    return operation(here(), limit=1).total > 1
+
+
+def _sides(revisions: list[str]) -> tuple[list[str], list[str]]:
+    """Split arguments into revisions and paths: `A..B` is two revisions, paths follow `--`."""
+    from evalstore.planning.open_project import open_workspace
+
+    paths: list[str] = []
+    arguments = Globals.arguments
+    if "--" in arguments:
+        count = len(arguments) - arguments.index("--") - 1
+        revisions, paths = (
+            revisions[: len(revisions) - count],
+            revisions[len(revisions) - count :] if count else [],
+        )
+    root = open_workspace(here()).root
+    while (
+        revisions
+        and not paths
+        and any((base / revisions[-1]).exists() for base in (here().directory, root))
+    ):
+        paths.insert(0, revisions.pop())
+    if len(revisions) == 1 and ".." in revisions[0]:
+        first, _, second = revisions[0].partition("..")
+        revisions = [first or "@", second or "@"]
+    if "" in revisions:
+        raise EvalstoreError(
+            "a revision is empty", hint="write @, @~1, @work, or the start of an id"
+        )
+    return revisions, paths
+
+
+@unsuited("diff", "versus")
+def _has_two_revisions(values: Values) -> bool:
+    revisions = list(values["revisions"] or ())
+    with suppress(EvalstoreError):  # the command says what is wrong
+        return bool(revisions) and len(_sides(revisions)[0]) > 1
+    return False
+
+
+def _files(compared: Diff, lists: Sequence[str]) -> list[str]:
+    """Return the files of the listed pairs; with all lists also files that were only edited."""
+    listed = {file for name in lists for file in getattr(compared, name).file_names()}
+    return sorted(listed if "changed" not in lists else listed | compared.edits.keys())
+
+
+@app.command()
+def log(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE[::ROW]",
+            help="Only the history of this test file, or of one row.",
+            autocompletion=completions.places,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("-n", metavar="N", min=1, help="At most this many."),
+    ] = None,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Draw a lane for each machine that ran them.")
+    ] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List failed calls instead of runs.")
+    ] = False,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """List runs, newest first, or the history of one test.
+
+    A run says which tests, system prompts, candidates and evaluators changed since the runs before
+    it, and how many results broke and were fixed (in at most the newest 10). With FILE: the runs
+    that first judged an edit of it, with the edits, and those in which only its verdicts changed;
+    the verdicts are those of the file. With FILE::ROW: the same for a row. With --failures: failed
+    calls and how to fix them; with FILE, those of its cases. With --graph: the runs that others
+    pushed to a remote have lanes of their own.
+    """
+    from evalstore.interfaces.cli.render.history import print_log
+
+    limit = limit and min(limit, _MOST_LISTED)
+    if graph and (file is not None or failures):
+        other = "'--failures'" if failures else "a file"
+        raise EvalstoreError(f"'--graph' cannot be combined with {other}")
+    if failures:
+        _log_failures(file, limit, output_format, oneline=oneline, json=json)
+        return
+    from evalstore.results.log.log import log as operation
+
+    runs = operation(here(), file, limit)
+    if print_data(runs, ["runs"], output_format, kind="log", json=json):
+        return
+    if not runs.entries:
+        output.talk("There are no runs yet: 'evalstore run' makes one.")
+    else:
+        print_log(runs, oneline=oneline, graph=graph)
+
+
+def _log_failures(
+    file: str | None,
+    limit: int | None,
+    output_format: options.Output,
+    *,
+    oneline: bool,
+    json: bool,
+) -> None:
+    from evalstore.interfaces.cli.render.history import print_failures
+    from evalstore.results.log.failures import log_failures as operation
+
+    # Without a limit people see the newest; a document has all.
+    few = None if json or output_format != "table" or output.verbose else _FAILURES
+    failures = operation(here(), file, limit or few)
+    kind = "log --failures"
+    if print_data(failures, ["failures"], output_format, kind=kind, json=json):
+        return
+    if not failures.entries:
+        output.talk("No call has failed.")
+    else:
+        print_failures(failures, oneline=oneline)
+
+
+@app.command()
+def show(
+    revision: Annotated[
+        str,
+        typer.Argument(
+            metavar="REV",
+            help="@, @~1, @work, an id, REV:path, or FILE::ROW.",
+            autocompletion=completions.revisions_and_answers,
+        ),
+    ] = "@",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="ID",
+            help="With a file or a row: the candidate (default of a row: one that failed).",
+            autocompletion=completions.models,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="NAME",
+            help="With a file or a row: the system prompt, of several.",
+            autocompletion=completions.prompts,
+        ),
+    ] = None,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Show a run, answer, version, evaluation or failure.
+
+    `REV:path` shows a test file in a run: its verdicts, what it asked and how it was judged.
+    `FILE::ROW` shows why a case passed or failed, where the answer differs from what was
+    expected, and since when; `REV:FILE::ROW` shows it in a run, and `@work:FILE::ROW` in the
+    workspace. `FILE` is its only case, or all of them. Without REV, each result comes from the
+    newest run that has it. The results of a run, of the workspace or of a file are a list for -o.
+    """
+    from evalstore.interfaces.cli.render.result_rows import SHOWN
+    from evalstore.interfaces.cli.render.show import print_shown
+    from evalstore.results.show import shown_item
+
+    if json or output_format != "table":
+        shown = shown_item.describe_shown(
+            here(), revision, model=model, prompt=prompt, in_file=True
+        )
+        if json or output_format == "json":
+            output.document(shown)
+            return
+        results = to_json(shown).get("related", {}).get("results")
+        names = () if results is None else ("results",)
+        print_data({"results": results}, names, output_format, kind="show")
+    else:
+        most = None if output.verbose else SHOWN
+        print_shown(
+            shown_item.show_to_people(here(), revision, model=model, prompt=prompt, most=most)
+        )

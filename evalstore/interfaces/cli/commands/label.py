@@ -1,0 +1,125 @@
+"""`label`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from evalstore.core.case_name import case_name
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli.app import app, here
+
+if TYPE_CHECKING:
+    from evalstore.results.labels.label import LabelReport
+
+LabelWord = Literal["pass", "fail", "none"]
+
+
+@app.command()
+def label(
+    case: Annotated[
+        str,
+        typer.Argument(
+            metavar="CASE",
+            help="PATH::row, PATH, FILE [row] as it is printed, or a session.",
+            autocompletion=completions.answers,
+        ),
+    ],
+    verdict: Annotated[
+        LabelWord | None,
+        typer.Argument(
+            metavar="pass|fail|none",
+            help="Your verdict; none removes your label, as --remove does.",
+            show_default=False,
+        ),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove your label.")] = False,
+    note: Annotated[str, typer.Option("-m", "--message", metavar="NOTE", help="A note.")] = "",
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="ID",
+            help="The candidate, if several have answered.",
+            autocompletion=completions.models,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="NAME",
+            help="The system prompt, if the case has several.",
+            autocompletion=completions.prompts,
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Label every case that CASE names.")] = False,
+    person: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Your name (default: git's user.name)."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Label an answer pass or fail, overriding the judges.
+
+    A label also overrides checks, and counts until the instructions or the checks of the case are
+    edited. A new label by the same person replaces the old one. With --remove the label no longer
+    counts and the other verdicts count again; the store keeps both.
+    """
+    from evalstore.results.labels.label import label as operation
+
+    labels = operation(
+        here(),
+        case,
+        _require_verdict(verdict, remove=remove),
+        note=note,
+        person=person,
+        models=tuple(model or ()),
+        prompt=prompt,
+        every=every,
+    )
+    if json:
+        output.document({"labels": labels})
+    else:
+        _print_labels(labels)
+
+
+def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
+    """Return the verdict, `none` to remove a label; raises `EvalstoreError` for a wrong use."""
+    if remove:
+        if verdict in ("pass", "fail"):
+            raise EvalstoreError(
+                f"'{verdict}' cannot be combined with '--remove'", hint="write one of the two"
+            )
+        return "none"
+    if verdict is None:
+        raise EvalstoreError(
+            "the verdict is missing",
+            hint="write 'pass' or 'fail', or '--remove' to remove your label",
+        )
+    return verdict
+
+
+def _print_labels(labels: list[LabelReport]) -> None:
+    for report in labels:
+        _print(report)
+    if any(report.now == "pending" for report in labels):
+        output.talk('("evalstore run" judges it)')
+    elif any(report.changes_verdict for report in labels):
+        output.talk('("evalstore run" records the verdict in the history)')
+
+
+def _print(report: LabelReport) -> None:
+    subject = report.subject
+    place = case_name(subject.file, subject.row, report.prompt)
+    is_known = subject.verdict in (None, report.verdict) or subject.verdict == report.now
+    was = "" if is_known else f"was {subject.verdict}"
+    now = f"now {report.now}" if report.now not in (None, report.verdict) else ""
+    change = ", ".join(part for part in (was, now) if part)
+    word = "label removed" if report.verdict == "none" else output.paint(report.verdict)
+    output.line(
+        f"{word}  {output.safe(place)}  {output.safe(subject.model)}  "
+        f"by {output.safe(report.person)}{f' ({change})' if change else ''}"
+    )

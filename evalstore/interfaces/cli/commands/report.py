@@ -1,0 +1,93 @@
+"""`report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalstore.core.display import bytes_text
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli import completions, options, output, streams
+from evalstore.interfaces.cli.app import app, here
+
+_PAGE = "evalstore-report.html"
+
+
+def _is_markdown(path: str | None, *, asked: bool) -> bool:
+    """Return whether to write Markdown; raises `EvalstoreError` if the suffix is that of HTML."""
+    suffix = Path(path).suffix.lower() if path else ""
+    if asked and suffix in (".html", ".htm"):
+        raise EvalstoreError(
+            f"'--markdown' writes Markdown, and '{path}' is the name of an HTML file",
+            hint="leave out '--markdown', or give the file a name that ends with .md",
+        )
+    return asked or suffix in (".md", ".markdown")
+
+
+@app.command()
+def report(
+    revision: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="REV",
+            help="A run, such as @, the last one. Without it: @work, the workspace as it is now; "
+            "Markdown is of the last run.",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help=f"The file to write (default: {_PAGE}; Markdown is printed); -: stdout.",
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            metavar="REV",
+            help="Compare with this run (default: the previous one).",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As Markdown, for a comment on a pull request.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Write results as one HTML file, or a run as Markdown.
+
+    The HTML file needs no network and opens in any browser. A file whose name ends with .md is
+    Markdown, even without --markdown. An existing file is replaced only if it is a report. In
+    Markdown, text from models is shown as code, so it mentions nobody and loads nothing.
+    """
+    from evalstore.interfaces.html.report import STDOUT, stream_report, write_report
+
+    markdown = _is_markdown(path, asked=markdown)
+    revision = revision or ("@" if markdown else "@work")
+    options.require_revision("report", revision)
+    if json and (markdown or path == STDOUT):
+        raise EvalstoreError(
+            "'--json' says what was written to an HTML file",
+            hint="leave it out, or write HTML to a file",
+        )
+    if markdown:
+        from evalstore.interfaces.cli.render.markdown_report import write_markdown_report
+
+        file = None if path in (None, STDOUT) else Path(path)
+        write_markdown_report(revision, compare, file)
+        return
+    if path == STDOUT:
+        stream_report(here(), revision, streams.BinaryOutput(), compare=compare)
+        return
+    written = write_report(here(), revision, path or _PAGE, compare=compare)
+    if json:
+        output.document(written)
+        return
+    output.line(f"wrote {output.safe(written.report)}")
+    output.talk(f"{output.plural(written.cases, 'case')}, {bytes_text(written.bytes)}")

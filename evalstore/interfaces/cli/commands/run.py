@@ -1,0 +1,383 @@
+"""`status`, `run`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from evalstore.core.errors import OK, USAGE, EvalstoreError
+from evalstore.interfaces.cli import completions, help, options, output
+from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.options import OptionGroup, option
+from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
+
+if TYPE_CHECKING:
+    from evalstore.runs.run_report import RunReport
+    from evalstore.runs.run_results import Extent
+
+
+def _keep_bytes(text: str | None) -> str | None:
+    """Escape the bytes of a text that are not UTF-8."""
+    return text and text.encode(errors="backslashreplace").decode()
+
+
+RUN: options.Table = {
+    "concurrency": option(
+        "-j, --concurrency",
+        help.LIMITS,
+        "Concurrent calls for each account.",
+        metavar="N",
+        min=1,
+        max=1024,
+    ),
+    "timeout": option(
+        "--timeout",
+        help.LIMITS,
+        "Timeout of one call in seconds, retries included.",
+        metavar="S",
+        min=0.001,
+    ),
+    "retries": option(
+        "--retries", help.LIMITS, "Retries after a transient failure.", metavar="N", min=0, max=100
+    ),
+    "threshold": option(
+        "--threshold",
+        help.GATE,
+        "Pass if this share of the results passes.",
+        metavar="RATE",
+        min=0,
+        max=1,
+    ),
+    "fail_on": option("--fail-on", help.GATE, "What makes the exit code 1."),
+    "baseline": option(
+        "--baseline",
+        help.GATE,
+        "With --fail-on regression: accept what failed in this run, or, for a case that it did "
+        "not judge, in the newest run before it.",
+        metavar="REV",
+        autocompletion=completions.stored_runs,
+    ),
+    "max_cost": option(
+        "--max-cost",
+        help.LIMITS,
+        "Stop before the run costs more (exit code 4).",
+        metavar="USD",
+        min=0,
+    ),
+    "max_time": option(
+        "--max-time", help.LIMITS, "Stop after this many seconds (exit code 4).", metavar="S", min=0
+    ),
+    "judge_only": option(
+        "--judge-only",
+        help.EXECUTION,
+        "Judge stored answers without a verdict; ask nothing. --refresh and --max-age are about "
+        "judgements then.",
+    ),
+    "yes": option("-y, --yes", help.EXECUTION, "Skip the confirmation of the cost."),
+    "exit_first": option("-x, --exitfirst", help.EXECUTION, "Stop at the first new failure."),
+    "executor": option(
+        "--executor",
+        help.EXECUTION,
+        "Start further runners of this run: as processes on this machine, or as tasks of dask.",
+    ),
+    "workers": option(
+        "--workers",
+        help.EXECUTION,
+        "How many runners --executor starts.",
+        metavar="N",
+        min=1,
+        max=10_000,
+    ),
+    "scheduler": option(
+        "--scheduler",
+        help.EXECUTION,
+        "With --executor dask: the address of its scheduler, or 'local'.",
+        metavar="ADDRESS",
+    ),
+    "message": option(
+        "--message",
+        help.OUTPUT,
+        "A note to store with the run.",
+        metavar="TEXT",
+        callback=_keep_bytes,
+    ),
+}
+"""The options of `run` that limit calls, cost and time, and set the gate."""
+
+
+class Mode(NamedTuple):
+    """How a run is carried out, and how it is shown."""
+
+    watch: bool = False
+    dry_run: bool = False
+    explain: bool = False
+    """A dry run always explains."""
+    every: bool = False
+    exports: tuple[str, ...] = ()
+    """Files for the results."""
+    remote: str | None = None
+    """Where answers are looked up before they are asked for, and shared afterwards."""
+    json: bool = False
+    join: str | None = None
+    """The run in progress to take part in."""
+    until_eof: bool = False
+    """Whether this runner ends with its standard input, and has the keys of its workspace."""
+
+    @property
+    def extent(self) -> Extent:
+        """Return which results are listed."""
+        return "failures" if self.every else "news"
+
+
+MODE: options.Table = {
+    "watch": option(
+        "-w, --watch", help.EXECUTION, "Run again whenever files are saved, until Ctrl-C."
+    ),
+    "dry_run": option("-n, --dry-run", help.EXECUTION, "List what would be done; do nothing."),
+    "explain": option("--explain", help.OUTPUT, "A dry run always explains.", hidden=True),
+    "every": option("--all", help.OUTPUT, "List all failures, not only what is new."),
+    "exports": option(
+        "-o, --output",
+        help.OUTPUT,
+        "Write the results to FILE, as 'export' does (repeatable).",
+        metavar="FILE",
+    ),
+    "remote": option(
+        "--remote",
+        help.REUSE,
+        "Pull what the plan asks for from this remote first, and push the results to it.",
+        metavar="NAME",
+        autocompletion=completions.remotes,
+    ),
+    "json": options.JSON,
+    "join": option(
+        "--join",
+        help.EXECUTION,
+        "Take part in the run RUN of the store, which is in progress ('@': the newest). Needs the "
+        "keys and --store, but no workspace.",
+        metavar="RUN",
+        autocompletion=completions.joinable_runs,
+    ),
+    # For the processes that '--executor processes' starts.
+    "until_eof": option(
+        "--until-eof", help.EXECUTION, "With --join: end with the standard input.", hidden=True
+    ),
+}
+"""The options of `run` that choose what is done and shown."""
+
+
+@app.command()
+@options.grouped(selection=options.selection())
+def status(
+    selection: SelectionOptions,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Give the reason for each call.", rich_help_panel=help.OUTPUT
+        ),
+    ] = False,
+    short: Annotated[
+        bool,
+        typer.Option(
+            "--short",
+            help="Print git's two letters for each changed file.",
+            rich_help_panel=help.OUTPUT,
+        ),
+    ] = False,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="First read which of the answers this remote has.",
+            rich_help_panel=help.REUSE,
+            autocompletion=completions.remotes,
+        ),
+    ] = None,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Show what changed, and what a run would do and cost.
+
+    The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
+    asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
+    --short names a renamed file with both paths: R  old.md -> new.md. The rows of -o are the
+    changed files, or with --explain what a run would do.
+    """
+    from evalstore.files.json_output import fields_to_json
+    from evalstore.interfaces.cli.render.status import print_status
+    from evalstore.runs.status.status import status as operation
+
+    if remote is not None:
+        from evalstore.exchange.sync.remotes import read_remote
+
+        read_remote(here(), remote)
+    whole = json or explain or output_format == "json"
+    report = operation(here(), selection, whole=whole)
+    names, kind = (["items"], "status --explain") if explain else (["changes"], "status")
+    if print_data(report, names, output_format, kind=kind, json=json):
+        pass
+    elif short:
+        for change in report.changes:
+            output.data_line(f"{change.letters} {output.safe(change.path_text)}")
+    else:
+        chosen = fields_to_json(selection, defaults=False)
+        print_status(report, explain=explain, options=selection_text(chosen))
+    if report.left_out:
+        raise typer.Exit(USAGE)
+
+
+@app.command()
+@options.grouped(
+    selection=options.selection(),
+    run_options=OptionGroup(RunOptions, RUN),
+    mode=OptionGroup(Mode, MODE),
+)
+def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
+    """Ask and judge what is new, and print the results.
+
+    Exit code 1: the gate failed; 3: something is missing or undecided.
+    """
+    if mode.join is not None:
+        _join(mode.join, selection, run_options, mode)
+        return
+    from evalstore.interfaces.cli.render.status import print_status
+
+    if mode.until_eof:
+        raise EvalstoreError("'--until-eof' is only for '--join'", hint="leave it out")
+    if mode.watch and mode.dry_run:
+        raise EvalstoreError(
+            "'--watch' cannot be combined with '--dry-run'",
+            hint="'evalstore status' lists what a run would do",
+        )
+    if mode.exports and mode.dry_run:
+        raise EvalstoreError(
+            "'--output' cannot be combined with '--dry-run', which has no results",
+            hint="leave out one of them",
+        )
+    if mode.exports:
+        from evalstore.exchange.export import require_exports
+
+        require_exports(here(), [Path(name) for name in mode.exports])
+    if mode.remote is not None:
+        if mode.watch:
+            raise EvalstoreError(
+                "'--watch' cannot be combined with '--remote'",
+                hint="'evalstore push' shares the results afterwards",
+            )
+        _pull(mode.remote, selection, run_options)
+    if mode.watch:
+        from evalstore.interfaces.cli.watch_loop import keep_watching
+
+        exit_code = keep_watching(
+            selection, run_options, partial(_show, run_options=run_options, mode=mode)
+        )
+    elif mode.dry_run:
+        from evalstore.runs.run import plan_run
+
+        status = plan_run(here(), selection, run_options)
+        if mode.json:
+            output.document(status)
+        else:
+            print_status(status, explain=True, dry_run=True)
+        exit_code = USAGE if status.left_out else OK
+    else:
+        from evalstore.interfaces.cli.progress import TerminalProgress
+        from evalstore.runs.run import run as operation
+
+        report = operation(here(), selection, run_options, TerminalProgress(Globals.progress))
+        _show(report, run_options, mode)
+        exit_code = report.exit_code
+        if mode.remote is not None:
+            exit_code = _push(mode.remote, exit_code)
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
+def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mode) -> None:
+    """Take part in a run in progress, whose options were chosen where it was begun."""
+    from evalstore.interfaces.cli.progress import TerminalProgress
+    from evalstore.interfaces.cli.render.run import join_line
+    from evalstore.runs.runners.join import join_run
+
+    own = RunOptions(concurrency=options.concurrency)
+    own_mode = Mode(join=name, json=mode.json, until_eof=mode.until_eof)
+    if selection != SelectionOptions() or options != own or mode != own_mode:
+        raise EvalstoreError(
+            "'--join' takes part in a run as it was begun: only '--concurrency' and '--json' go "
+            "with it",
+            hint="leave out the other options",
+        )
+    location = here()
+    if mode.until_eof:
+        from evalstore.interfaces.cli.streams import end_with_stdin
+
+        end_with_stdin()
+        location = replace(location, keys_folder=location.directory)
+    report = join_run(location, name, own, TerminalProgress(Globals.progress))
+    if mode.json:
+        output.document(report)
+    else:
+        output.line(join_line(report))
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:
+    from evalstore.exchange.sync.pull_for_plan import pull_for_plan
+    from evalstore.interfaces.cli.copy_progress import CopyProgress
+    from evalstore.interfaces.cli.render.copied_rows import pull_line, warn_of_left_out
+
+    with CopyProgress("pulling", Globals.progress) as listener:
+        report = pull_for_plan(
+            here(),
+            remote,
+            selection,
+            baseline=options.baseline,
+            with_history=options.fail_on == "regression" and options.threshold is None,
+            to_push=True,
+            listener=listener,
+        )
+    output.talk(pull_line(report))
+    warn_of_left_out(report)
+
+
+def _push(remote: str, exit_code: int) -> int:
+    """Push the results of a run that is stored; return the exit code of both."""
+    from evalstore.exchange.sync.push import push
+    from evalstore.interfaces.cli.copy_progress import CopyProgress
+    from evalstore.interfaces.cli.render.copied_rows import push_line, tell_of_excluded
+
+    try:
+        with CopyProgress("pushing", Globals.progress) as listener:
+            report = push(here(), remote, listener=listener)
+        output.talk(push_line(report))
+        tell_of_excluded(report.excluded_runs)
+    except EvalstoreError as error:
+        output.failure(error)
+        output.talk("the run is stored here; 'evalstore push' shares it")
+        return exit_code or error.exit_code
+    return exit_code
+
+
+def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
+    from evalstore.interfaces.cli.render.run import print_changes, print_report
+
+    if mode.json:
+        output.document(report)
+        if mode.watch:
+            print_changes(report, is_data=False)
+    else:
+        print_report(report, run_options.threshold, extent=mode.extent)
+    if mode.exports:
+        from evalstore.exchange.export import write_exports
+
+        write_exports(here(), report.run, [Path(name) for name in mode.exports])
+    if output.is_github():
+        from evalstore.interfaces.cli.render.github import print_annotations
+
+        print_annotations(here(), report)

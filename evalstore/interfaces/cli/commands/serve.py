@@ -1,0 +1,99 @@
+"""`serve`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from math import isfinite
+from typing import Annotated
+
+import typer
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.app import app, here
+
+
+@app.command()
+def serve(
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="The port (default: a free one)."
+        ),
+    ] = 0,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Serve a coding agent instead.")] = False,
+    allow_run: Annotated[
+        bool,
+        typer.Option("--allow-run", help="With --mcp: offer a tool that runs; needs --max-cost."),
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost",
+            metavar="USD",
+            min=0,
+            help="With --mcp: what all runs together may cost until the server ends.",
+        ),
+    ] = None,
+) -> None:
+    """Show the results in a web browser, or serve an agent.
+
+    The pages are those of 'report', at /run/REV, /case/FILE::ROW and /work (the workspace as it is
+    now), on this machine only, at a random address. They follow a run. Ctrl-C stops it.
+
+    With --mcp, it speaks the Model Context Protocol on stdin and stdout; agents start it
+    themselves, as docs/mcp.md shows. An agent reads what a run would do and cost, failures, diffs
+    and explanations. It cannot edit files, run code or grant trust.
+    """
+    if mcp:
+        if port:
+            raise EvalstoreError("'--port' cannot be combined with '--mcp'", hint="leave it out")
+        _serve_agent(max_cost, allow_run=allow_run)
+        return
+    if allow_run or max_cost is not None:
+        option = "--allow-run" if allow_run else "--max-cost"
+        raise EvalstoreError(f"'{option}' needs '--mcp'", hint="add '--mcp'")
+    from evalstore.interfaces.web import results_site
+
+    results_site.serve(here(), port, _tell)
+
+
+def _tell(address: str) -> None:
+    output.line(address)
+    output.talk("Anybody with this address can read the results. Ctrl-C stops it.")
+
+
+def _serve_agent(max_cost: float | None, *, allow_run: bool) -> None:
+    from evalstore.workspace.settings.settings import find_root
+
+    if allow_run and max_cost is None:
+        raise EvalstoreError(
+            "'--allow-run' needs a limit on the cost", hint="add '--max-cost 1.00' (USD)"
+        )
+    if max_cost is not None and not allow_run:
+        raise EvalstoreError(
+            "'--max-cost' without '--allow-run' has no effect", hint="add '--allow-run'"
+        )
+    if max_cost is not None and not isfinite(max_cost):
+        raise EvalstoreError("'--max-cost' must be finite", hint="name an amount in USD")
+    location = here()
+    if location.allow_outside:
+        raise EvalstoreError(
+            "'--mcp' cannot be combined with '--allow-outside'",
+            hint="an agent may edit the workspace; allow what is there now with another command, "
+            "such as 'evalstore --allow-outside check'",
+        )
+    find_root(location.directory)
+    if find_spec("mcp") is None:
+        raise EvalstoreError(
+            "'--mcp' needs the package mcp, which is not installed",
+            hint="install the extra: pip install 'evalstore[mcp]'",
+        )
+    from evalstore.interfaces.mcp.server import serve
+
+    if sys.stdin is None or sys.stdout is None:
+        raise EvalstoreError("'--mcp' needs a standard input and output", hint="do not close them")
+    if sys.stdin.isatty():
+        output.talk("Serving MCP on stdin and stdout; an agent should start this. Ctrl-C stops it.")
+    serve(location, max_cost)

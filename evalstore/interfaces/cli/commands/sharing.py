@@ -1,0 +1,226 @@
+"""`push`, `pull`, `clone`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.core.display import bytes_text
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.render.copied_rows import (
+    counts_text,
+    print_sentence,
+    pull_line,
+    push_line,
+    tell_of_excluded,
+    warn_of_left_out,
+    warn_of_rows_left,
+)
+from evalstore.interfaces.cli.unsuited_variables import Values, unsuited
+from evalstore.workspace.settings.remote_names import BUNDLE
+
+if TYPE_CHECKING:
+    from evalstore.exchange.sync.pull import PullReport
+    from evalstore.interfaces.cli.copy_progress import CopyProgress
+
+Remote = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REMOTE",
+        help="The name of a remote (default: origin, or the only one), or a file.",
+        autocompletion=completions.remotes,
+    ),
+]
+
+
+@unsuited("push", "with_failures")
+def _is_to_excluding_remote(values: Values) -> bool:
+    """Return whether the settings of the remote exclude tags."""
+    from evalstore.planning.open_project import open_workspace
+    from evalstore.workspace.settings.remotes import find_remote
+
+    with suppress(EvalstoreError):  # the command says what is wrong
+        return bool(find_remote(open_workspace(here()), values["remote"])[1].exclude_tags)
+    return False
+
+
+@app.command()
+def push(
+    remote: Remote = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REV",
+            help="Only the runs after this one, with all that belongs to them.",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
+    exclude_tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude-tag",
+            metavar="T",
+            help="Nothing of cases with this tag (repeatable).",
+            autocompletion=completions.tags,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Only say what would be pushed.")
+    ] = False,
+    with_failures: Annotated[
+        bool, typer.Option("--with-failures", help="Also push failed calls, with their messages.")
+    ] = False,
+    allow_keys: Annotated[
+        bool, typer.Option("--allow-keys", help="Also push what seems to contain a key.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Copy results that a remote lacks to it, or to a file.
+
+    Any number of people and machines may push at once: nothing is replaced, and nobody sees a run
+    before everything that belongs to it is there. An interrupted push is completed by the next one.
+    A folder that is empty, or does not exist yet, becomes a remote, and a database without tables
+    gets them. Rows with an API key are refused.
+
+    A FILE.bundle is for machines without a shared folder: it has all results, or with --since what
+    is new since a run, and presumes that the store that pulls it has the earlier ones.
+
+    With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
+    and of other tests only what belongs to their present versions: a private test may have been a
+    part of an earlier one. Runs with any of these stay here, and so do runs that were selected by
+    name.
+
+    Exit code 6: the remote or the store cannot be used.
+    """
+    from evalstore.exchange.sync.push import push as operation
+
+    with progress("pushing") as listener:
+        report = operation(
+            here(),
+            remote,
+            since=since,
+            exclude_tags=exclude_tag or (),
+            dry_run=dry_run,
+            with_failures=with_failures,
+            allow_keys=allow_keys,
+            listener=listener,
+        )
+    if json:
+        output.document(report)
+        return
+    print_sentence(push_line(report))
+    if presumes := getattr(report, "presumes", ()):  # of a bundle
+        runs = output.plural(len(presumes), "earlier run")
+        print_sentence(f"it presumes {runs}, which the store that pulls it must have")
+    tell_of_excluded(report.excluded_runs)
+
+
+@app.command()
+def pull(
+    remote: Remote = None,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Only say what would be pulled.")
+    ] = False,
+    for_plan: Annotated[
+        bool,
+        typer.Option(
+            "--for-plan", help="Only answers and judgements that a run would ask for now."
+        ),
+    ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REV",
+            help="With --for-plan: also this run, for the same option of run.",
+            autocompletion=completions.runs,
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Copy results the store lacks from a remote or a file.
+
+    Every row is checked before it is stored: its id is computed again from its content. An
+    interrupted pull is completed by the next one. A file is a bundle or another store, which is
+    never changed; so is the address of a store in PostgreSQL.
+
+    With --for-plan, all runs but the newest and the results of other cases stay in the remote:
+    enough for CI, which begins with an empty store. It also copies older runs until each case has
+    passed in one, at most 100.
+
+    Exit code 6: the remote or the file is damaged, or it or the store cannot be used.
+    """
+    if not for_plan:
+        if baseline is not None:
+            raise EvalstoreError("'--baseline' needs '--for-plan'")
+        from evalstore.exchange.sync.pull import pull as operation
+
+        with progress("pulling") as listener:
+            report = operation(here(), remote, dry_run=dry_run, listener=listener)
+        _print_pulled(report, json=json)
+        return
+    if dry_run:
+        raise EvalstoreError(
+            "'--for-plan' cannot be combined with '--dry-run'",
+            hint="'evalstore status' says what is missing here",
+        )
+    from evalstore.exchange.sync.pull_for_plan import pull_for_plan
+
+    with progress("pulling") as listener:
+        report = pull_for_plan(here(), remote, baseline=baseline, listener=listener)
+    _print_pulled(report, json=json)
+
+
+def _print_pulled(report: PullReport, *, json: bool) -> None:
+    if json:
+        output.document(report)
+        return
+    print_sentence(pull_line(report))
+    warn_of_left_out(report)
+
+
+@app.command()
+def clone(
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="The remote, or the file of a bundle.")
+    ],
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR", help="The folder to make (default: the last name of the address)."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Make a workspace with results of a remote or bundle.
+
+    The workspace is for looking at them. It has no tests: these come from your repository, which
+    has a workspace of its own. There, 'evalstore remote add' and 'evalstore pull', or 'evalstore
+    pull FILE', get the same results.
+
+    Exit code 6: the remote or the bundle is damaged or cannot be used.
+    """
+    from evalstore.exchange.sync.clone import clone as operation
+
+    with progress("pulling") as listener:
+        report = operation(here(), address, directory, listener=listener)
+    if json:
+        output.document(report)
+        return
+    source, name = output.safe(report.address), output.safe(report.workspace)
+    size = bytes_text(report.bytes_received)
+    print_sentence(f"cloned {counts_text(report.records)} from {source} into {name}: {size}")
+    place = "bundle" if report.remote == BUNDLE else "remote"
+    output.talk(f"the tests are not in a {place}: they come from your repository, with git")
+    warn_of_rows_left(report)
+
+
+def progress(verb: str) -> CopyProgress:
+    """Return the progress of a command that copies or checks rows."""
+    from evalstore.interfaces.cli.copy_progress import CopyProgress
+
+    return CopyProgress(verb, Globals.progress)

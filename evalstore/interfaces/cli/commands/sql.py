@@ -1,0 +1,84 @@
+"""`sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from evalstore.interfaces.cli import options, output
+from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.render.table import Table, print_table
+from evalstore.store.rows.views import VIEWS
+
+_COLUMNS = "SELECT * FROM {} WHERE 1 = 0"
+
+
+@app.command()
+def sql(
+    query: Annotated[
+        str | None,
+        typer.Argument(metavar="QUERY", help="A SELECT. Without it: the views with their columns."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", help="The most rows of a table.", min=1)
+    ] = 1_000,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="S", help="End the query after S seconds.", min=0)
+    ] = 60,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Ask the store in SQL, without changing it.
+
+    The views runs_v, results_v, answers_v, judgements_v and costs_v have stable columns, which
+    docs/sql.md describes with examples. The other tables may change in any version. The dialect is
+    that of the store: SQLite or PostgreSQL. '-o csv' and '-o jsonl' print all rows.
+    """
+    from evalstore.results.search.sql import plain
+    from evalstore.results.search.sql import sql as operation
+
+    if query is None:
+        _print_views(timeout)
+        return
+    with operation(here(), query, seconds=timeout) as answer:
+        columns = answer.columns
+        rows = ([plain(value) for value in row] for row in answer.rows)
+        if json or output_format == "json":
+            output.document(
+                {"columns": columns, "rows": (dict(zip(columns, row, strict=True)) for row in rows)}
+            )
+        elif output_format != "table":
+            from evalstore.interfaces.cli.render.formats import print_rows
+
+            print_rows(output_format, columns, rows)
+        else:
+            _print_table(columns, rows, limit)
+
+
+def _print_views(timeout: float) -> None:
+    from evalstore.results.search.sql import sql as operation
+
+    for name in VIEWS:
+        with operation(here(), _COLUMNS.format(name), seconds=timeout) as answer:
+            for line in output.wrap(f"{name}: {', '.join(answer.columns)}", output.width()):
+                output.line(line)
+
+
+def _print_table(columns: Sequence[str], rows: Iterator[list[Any]], limit: int) -> None:
+    shown = list(islice(rows, limit))
+    numbers = {
+        name
+        for place, name in enumerate(columns)
+        if any(isinstance(row[place], int | float) for row in shown)
+    }
+    cells = [["" if value is None else _cell(value) for value in row] for row in shown]
+    print_table(Table(columns, cells, frozenset(numbers)))
+    if next(rows, None) is not None:
+        output.talk(f"(only the first {output.plural(limit, 'row')}; --limit N, or -o csv for all)")
+
+
+def _cell(value: Any) -> str:
+    return output.safe(" ".join(str(value).split()))

@@ -1,0 +1,152 @@
+"""`stats`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.core.display import interval_bar
+from evalstore.interfaces.cli import completions, options, output
+from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.render.table import Table, print_table
+
+if TYPE_CHECKING:
+    from evalstore.comparison.group_totals import ResultGroup
+    from evalstore.results.stats.stats import Stats
+
+_BAR = 16
+_ALWAYS = ("passed", "judged")
+"""Columns that are shown even if they are empty."""
+INTERVAL_BAR = ""
+"""The name of the column with the drawing of the interval."""
+OPTIONAL = (
+    *("files", "sessions", "judgements", "per 100", "cases", "judging"),
+    *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "undecided", "errors"),
+)
+"""The columns that a narrow terminal leaves out, in this order."""
+
+
+@app.command()
+def stats(
+    revision: options.WorkspaceOrRun = "@work",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="LIST",
+            help="Group by model, prompt, tag, file (comma-separated).  [default: model]",
+            show_default=False,
+            autocompletion=completions.groups,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", metavar="NAME", help="Apply this query of 'analysisQueries'."),
+    ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option(
+            "--currency", metavar="CODE", help="A currency with a currency file (default: USD)."
+        ),
+    ] = None,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Show pass rates, costs and latencies.
+
+    Costs are those of the answers and judgements that count, whichever run paid for them. Intervals
+    count the results of one test file as related, so few files make a wide interval.
+    """
+    from evalstore.results.stats.stats import stats as operation
+
+    names = [name.strip() for value in by or ["model"] for name in value.split(",")]
+    statistics = operation(
+        here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
+    )
+    if not print_data(statistics, ["groups"], output_format, kind="stats", json=json):
+        print_stats(statistics)
+
+
+def print_stats(statistics: Stats) -> None:
+    """Print statistics as a table."""
+    from evalstore.comparison.group_totals import PARTLY_TEXT, partly_judged
+
+    about = f", {output.safe(statistics.query)}" if statistics.query else ""
+    part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
+    if statistics.is_workspace:
+        output.line(f"workspace, all cases as they are now{about}")
+    else:
+        when = output.ago(statistics.started, time.time_ns() // 1000)
+        output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
+    is_whole = output.wide or output.table_width() is None  # as a file or a pipe has all columns
+    groups = [*statistics.groups] if is_whole else statistics.plain_groups
+    left_out = len(statistics.groups) - len(groups)
+    partly = [*partly_judged(groups), False]
+    groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
+    rows = [
+        _row(group, statistics, is_partly=is_partly)
+        for group, is_partly in zip(groups, partly, strict=False)
+    ]
+    always = {*statistics.by, *_ALWAYS}
+    kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
+    numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
+    print_table(Table(kept, [[row[name] for name in kept] for row in rows], numbers, OPTIONAL))
+    if left_out:
+        output.talk(f"({output.plural(left_out, 'special tag')} left out; --wide shows all)")
+    rerolls = statistics.rerolls.text(statistics.total.rate.passed)
+    if rerolls:
+        for text in output.wrap(rerolls, output.width()):
+            output.line(text)
+    if any(partly):
+        for text in output.wrap(f"note: {PARTLY_TEXT}", output.width()):
+            output.talk(text)
+    if statistics.leaves_out_cases:
+        output.talk(
+            '(use "evalstore stats @work" for all cases with the candidates in the settings)'
+        )
+    if statistics.is_simulated and statistics.total.cost:
+        note = "note: the costs are simulated: scripted models call nobody, so nothing is paid"
+        for text in output.wrap(note, output.width()):
+            output.talk(text)
+    if statistics.priced_later:
+        calls = output.plural(statistics.priced_later, "call")
+        output.talk(f"note: the price of {calls} was not known then; that of today counts")
+    if statistics.total.unpriced:
+        count = statistics.total.unpriced
+        things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
+        them = "it" if count == 1 else "them"
+        output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
+
+
+def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str, str]:
+    """Return the cells of a group by the names of their columns."""
+    from evalstore.comparison.cost_text import (
+        answers_cost,
+        answers_cost_per_100,
+        judging_cost,
+    )
+
+    rate, currency = group.rate, statistics.currency
+    low, high = rate.interval or (0.0, 0.0)
+    names = group.names or (group.name, *("" for _ in statistics.by[1:]))
+    return {
+        **dict(zip(statistics.by, names, strict=True)),
+        "passed": group.rate_text(is_partly=is_partly),
+        "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
+        INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
+        "judged": f"{rate.judged:,}/{group.results:,}",
+        "undecided": f"{group.undecided:,}" if group.undecided else "",
+        "errors": f"{errors:,}" if (errors := rate.unresolved - group.undecided) else "",
+        "files": f"{group.tests:,}",
+        "cases": f"{group.cases:,}",
+        "sessions": f"{group.sessions:,}",
+        "judgements": f"{group.evaluations:,}",
+        "latency": "" if group.latency is None else f"{group.latency:.2f}s",
+        "answers": answers_cost(group, currency),
+        "per 100": answers_cost_per_100(group, currency),
+        "judging": judging_cost(group, currency),
+        "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",
+    }

@@ -1,0 +1,201 @@
+"""`view`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.core.errors import (
+    BUG,
+    STORE_UNUSABLE,
+    EvalstoreError,
+    NoWorkspaceError,
+    RevisionError,
+)
+from evalstore.interfaces.cli import completions, output
+from evalstore.interfaces.cli.app import Globals, app, here
+
+if TYPE_CHECKING:
+    from evalstore.interfaces.tui.keys.key_validation import Appearance
+
+_TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"
+
+
+Revision = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REV",
+        help="The run to open first; @work: the workspace.",
+        autocompletion=completions.runs,
+        envvar="EVALSTORE_VIEW_REVISION",
+    ),
+]
+Theme = Annotated[
+    str | None,
+    typer.Option(
+        "--theme",
+        metavar="NAME",
+        help="Colour theme (overrides the settings).",
+        autocompletion=completions.themes,
+    ),
+]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        metavar="ID=KEYS",
+        help="Rebind an action: history.compare=D,f4 (repeatable).",
+    ),
+]
+Web = Annotated[
+    bool,
+    typer.Option("--web", help="Serve it to a local web browser at a secret URL."),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="N",
+        min=1,
+        max=65535,
+        help="With --web: the port (default: a free one).",
+    ),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Make no network calls in runs started here.")
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", metavar="USD", min=0, help="Stop each run before it costs more."),
+]
+
+
+@app.command()
+def view(
+    revision: Revision = None,
+    theme: Theme = None,
+    key: Key = None,
+    web: Web = False,
+    port: Port = None,
+    offline: Offline = False,
+    max_cost: MaxCost = None,
+) -> None:
+    """Browse runs, cases, answers and verdicts.
+
+    In the browser you can also label answers, edit tests and start runs.
+    """
+    if "TEXTUAL_DRIVER" in os.environ:  # what a page of `--web` has started
+        web = False
+    elif port and not web:
+        raise EvalstoreError("'--port' needs '--web'")
+    elif not web:
+        _require_terminal()
+    if "TEXTUAL_DRIVER" not in os.environ:
+        _require_begin(revision)
+    _set_colours()
+    from evalstore.interfaces.tui.appearance import read_appearance
+
+    look = read_appearance(here(), theme, key or ())
+    if web:
+        from evalstore.interfaces.tui.web import serve
+
+        serve(_command(), port or 0, _tell)
+        return
+    _browse(revision, look, offline=offline, max_cost=max_cost)
+
+
+def _browse(
+    revision: str | None, look: Appearance, *, offline: bool, max_cost: float | None
+) -> None:
+    """Show the browser until the user leaves it, then print what it could not show."""
+    from evalstore.interfaces.tui.app import Browser
+    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+
+    warnings: list[str] = []  # the screen belongs to the browser until it ends
+    location = replace(here(), warn=warnings.append)
+    browser = Browser(WorkspaceSource(location, offline=offline, max_cost=max_cost), revision, look)
+    with _drawing_on_a_terminal():
+        browser.run()
+    for warning in warnings:
+        output.warn(warning)
+    for label in browser.unsaved_labels:
+        output.failure(EvalstoreError(label))
+    if browser.return_code or browser.unsaved_labels:
+        raise typer.Exit(BUG if browser.return_code else STORE_UNUSABLE)
+
+
+def _require_begin(revision: str | None) -> None:
+    """Raise `EvalstoreError` where there is no workspace, or no run that the revision names.
+
+    All other problems are shown in the browser, which goes on when they are mended.
+    """
+    from evalstore.planning.open_project import open_store, open_workspace
+    from evalstore.store.revisions import WORK, resolve_run
+
+    location = replace(here(), warn=lambda _: None)  # the browser says it
+    try:
+        if revision in (None, WORK):
+            open_workspace(location)
+        else:
+            with open_store(location) as store:
+                resolve_run(store, revision)
+    except (NoWorkspaceError, RevisionError):
+        raise
+    except EvalstoreError:
+        pass
+
+
+def _require_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise EvalstoreError("'view' needs an interactive terminal", hint=_TERMINAL_HINT)
+    if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        raise EvalstoreError(
+            "'view' needs a terminal with cursor control, and TERM names one without it",
+            hint=_TERMINAL_HINT,
+        )
+    for name in ("COLUMNS", "LINES"):  # the terminal itself knows, also when it changes
+        os.environ.pop(name, None)
+
+
+@contextmanager
+def _drawing_on_a_terminal() -> Iterator[None]:
+    """Let Textual, which draws on the original stderr, draw on stdout when stderr is a file."""
+    stderr = sys.__stderr__
+    if stderr is not None and not stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        sys.__stderr__ = stderr  # type: ignore[misc]
+
+
+def _set_colours() -> None:
+    """Pass `--color` and `NO_COLOR` on to the browser."""
+    if output.color is False:
+        os.environ["NO_COLOR"] = "1"
+    else:
+        os.environ.pop("NO_COLOR", None)
+
+
+def _tell(address: str) -> None:
+    output.line(address)
+    output.talk("Anybody with this address can do everything the browser can. Ctrl-C stops it.")
+
+
+def _command() -> list[str]:
+    """Return the command line that serves one page; it imports nothing from the workspace."""
+    rest: list[str] = []
+    waiting = list(Globals.arguments)
+    while waiting and waiting[0] != "--":
+        argument = waiting.pop(0)
+        if argument == "--port":
+            del waiting[:1]
+        elif argument != "--web" and not argument.startswith("--port="):
+            rest.append(argument)
+    return [sys.executable, "-P", "-m", "evalstore", *rest, *waiting]

@@ -1,0 +1,336 @@
+"""`init`, `ls`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalstore.core.errors import OK, USAGE, EvalstoreError
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.interfaces.cli import options, output
+from evalstore.interfaces.cli.app import Globals, app, from_here, here
+from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.render.table import Table, align_points, print_table
+from evalstore.planning.options import Kind, SelectionOptions
+
+if TYPE_CHECKING:
+    from evalstore.results.table.list import Listing
+
+_LISTED = 4
+"""Values that a cell of a table shows at most; JSON has all."""
+_MODEL_COLUMNS = (
+    *("model", "provider", "code", "used as", "capabilities"),
+    *("$/1M in", "$/1M out", "$/call", "price from", "active"),
+)
+NUMBERS = frozenset({"cases", "times", "revision", "$/1M in", "$/1M out", "$/call"})
+OPTIONAL: dict[str, tuple[str, ...]] = {
+    "tests": ("tags",),
+    "cases": ("evaluation version", "test version", "tags"),
+    "models": ("code", "price from", "active", "provider", "capabilities", "used as"),
+    "evaluators": ("id", "prompt"),
+    "prompts": ("ids",),
+    "tools": ("ids",),
+    "schemas": ("ids",),
+    "runs": ("gitCommit", "author", "message", "selection", "status", "cases"),
+    "checks": ("example", "settings", "description"),
+}
+"""The columns of each list that a narrow terminal leaves out, in this order."""
+_SHORTENED = {"cases": {"row": 16}, "checks": {"description": 36, "settings": 20, "example": 28}}
+"""The columns of each list that are cut to this width before one is left out."""
+
+
+@app.command()
+def init(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR|FILE", help="The folder (default: the current one), or a test file."
+        ),
+    ] = None,
+    example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Write no example test and models, as for an import.")
+    ] = False,
+    adopt: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="DIR", help="Adopt the ai-tester project in DIR."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Create a workspace and its store, or a test file.
+
+    Existing files are left unchanged, including those of an adopted project. In a workspace,
+    a FILE.md in the folder of tests is a new test file with comments, to start from.
+    """
+    if directory is not None and directory.suffix == ".md":
+        if example or bare or adopt:
+            raise EvalstoreError(
+                "'--example', '--bare' and '--from' are for a folder", hint="name no test file"
+            )
+        _write_test(directory, json=json)
+        return
+    from evalstore.exchange.init import init as operation
+
+    base = Globals.directory
+    made = operation(
+        base / (directory or "."),
+        example=example,
+        bare=bare,
+        adopt_from=None if adopt is None else base / adopt,
+        store=Globals.store,
+        allow_outside=Globals.allow_outside,
+        start=base,
+        warn=output.warn,
+    )
+    if json:
+        output.document(made)
+        return
+    for name in made.written:
+        output.line(f"wrote {output.safe(name)}")
+    for name in made.kept:
+        output.line(f"kept  {output.safe(name)} (already exists, left unchanged)")
+    for note in made.notes:
+        output.talk(f"note: {output.safe(note)}")
+    _tell_next("Next:", made.next)
+
+
+def _write_test(file: Path, *, json: bool) -> None:
+    from evalstore.exchange.new_test import new_test
+
+    created = new_test(here(), str(file))
+    if json:
+        output.document(created)
+        return
+    output.line(f"wrote {output.safe(created.written)}")
+    _tell_next("Next: edit it, then run it:", [created.next])
+
+
+def _tell_next(title: str, commands: list[str]) -> None:
+    output.talk(title)
+    for command in from_here(commands):
+        output.talk(f"  {output.safe(command)}")
+
+
+@app.command()
+@options.grouped(selection=options.selection("paths", "tags", "exclude_tags", "name"))
+def ls(
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            metavar="KIND",
+            help="tests, cases, models, evaluators, prompts, tools, schemas, tags, labels, runs or "
+            "checks.",
+        ),
+    ] = "tests",
+    full: Annotated[
+        bool, typer.Option("--full", help="With cases: include messages and instructions (JSON).")
+    ] = False,
+    *,
+    selection: SelectionOptions,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """List tests, cases, models, runs, checks and more.
+
+    'ls checks NAME' explains a check: its settings, defaults and examples. No workspace is needed.
+    """
+    if kind == "checks" and selection.paths:
+        _explain_checks(selection.paths, output_format, json=json)
+        return
+    from evalstore.results.table.list import list_things
+
+    listing = list_things(here(), kind, selection, full=full)
+    output.end_with(USAGE if listing.left_out else OK)
+    as_json = json or (full and output_format == "table")
+    if not print_data(listing, [kind], output_format, kind=f"ls {kind}", json=as_json):
+        _print_listing(listing)
+    output.left_out(listing.left_out)
+    if listing.left_out:
+        raise typer.Exit(USAGE)
+
+
+def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> None:
+    from evalstore.checks.explain_check import explain_check
+    from evalstore.interfaces.cli.render.check_explanation import print_check_explanation
+
+    if len(names) > 1 or output_format not in ("table", "json"):
+        raise EvalstoreError(
+            "'ls checks' explains one check, as text or JSON",
+            hint=f"evalstore ls checks {names[0]} --json",
+        )
+    explanation = explain_check(names[0])
+    if json or output_format == "json":
+        output.document(explanation.document())
+    else:
+        print_check_explanation(explanation)
+
+
+def _print_listing(listing: Listing) -> None:
+    """Print a list for people, with what it needs to be understood."""
+    if not listing.rows:
+        output.talk(f"There are no {listing.kind}.")
+        return
+    print_table(_table(listing))
+    if listing.kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
+        for text in output.wrap(_UNKNOWN, output.width()):
+            output.talk(text)
+    if listing.kind == "labels":
+        from evalstore.results.labels.label_list import agreement_text
+
+        output.talk(f"{agreement_text(listing.rows)}.")
+    if listing.kind == "checks":
+        output.talk("'evalstore ls checks NAME' shows settings and examples.")
+        output.talk("'not: true' reverses a check: {contains: Paris, not: true}")
+
+
+def _table(listing: Listing) -> Table:
+    """Lay out a list as a table; the columns of models are composed of several fields."""
+    cells = _CELLS.get(listing.kind, dict)
+    columns = listing.columns
+    if isinstance(listing.rows, TemporaryList):
+        columns = tuple(_VERSIONS.get(name, name) for name in columns)
+        return _lay_out(listing.kind, columns, map(cells, listing.rows))
+    rows = [cells(row) for row in listing.rows]
+    if listing.kind == "models":
+        has_calls = any(row["$/call"] for row in rows)
+        columns = tuple(name for name in _MODEL_COLUMNS if name != "$/call" or has_calls)
+        for name in ("$/1M in", "$/1M out", "$/call"):
+            prices = align_points([row[name] for row in rows])
+            rows = [{**row, name: price} for row, price in zip(rows, prices, strict=True)]
+    if listing.kind == "labels":
+        columns = tuple(name for name in columns if any(row[name] for row in rows))
+    return _lay_out(listing.kind, columns, rows)
+
+
+def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]) -> Table:
+    cells = ([_cell(row.get(column)) for column in columns] for row in rows)
+    return Table(
+        columns,
+        cells if isinstance(rows, Iterator) else [*cells],
+        NUMBERS,
+        OPTIONAL.get(kind, ()),
+        _SHORTENED.get(kind, {}),
+        prose="description" if kind == "checks" else None,
+    )
+
+
+def _label_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a label, with the name of the system prompt and without an id."""
+    return {**row, "prompt": row["promptName"] or "", "judged": row["judged"] or "pending"}
+
+
+_UNKNOWN = "(?: the model file does not declare it, under 'capabilities', nor does litellm know it)"
+
+
+def _model_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a model with its capabilities and prices; unknown values are `?`."""
+    tokens = zip(("$/1M in", "$/1M out"), _token_prices(row["price"]), strict=True)
+    return {
+        **row,
+        "used as": row["used"],
+        "capabilities": capabilities_text(row),
+        **dict(tokens),
+        "$/call": f"{row['price']['call']:,.6g}" if row["price"] and row["price"]["call"] else "",
+        "price from": price_source(row["price"], with_calls=False),
+        "active": "yes" if row["active"] else "no",
+    }
+
+
+def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a run, with its time relative to now and a short commit."""
+    started = datetime.fromisoformat(row["started"]).timestamp()
+    return {
+        **row,
+        "started": output.ago(round(started * 1e6), time.time_ns() // 1000),
+        "gitCommit": output.short(row.get("gitCommit") or ""),
+    }
+
+
+_VERSIONS = {"tests": "test version", "evaluation": "evaluation version"}
+"""The fields of a case whose ids are of versions, and the titles of their columns."""
+
+
+def _case_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a case; ids stand below the word for what they name."""
+    return {_VERSIONS.get(name, name): value for name, value in row.items()}
+
+
+def _check_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a check, with the names of all its settings."""
+    return {**row, "settings": ", ".join(setting["name"] for setting in row["settings"])}
+
+
+_CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "cases": _case_cells,
+    "checks": _check_cells,
+    "labels": _label_cells,
+    "models": _model_cells,
+    "runs": _run_cells,
+}
+
+
+def capabilities_text(row: dict[str, Any]) -> str:
+    """List the capabilities declared in the model file, and further ones from litellm's table."""
+    declared, known = row["capabilities"], row["knownCapabilities"] or {}
+    besides = {word: can for word, can in known.items() if word not in declared}
+    parts = [_words(declared)] if declared else []
+    parts += [f"{_words(besides)} (litellm)"] if besides else []
+    return "; ".join(parts) or "?"
+
+
+def _words(capabilities: dict[str, bool]) -> str:
+    return ", ".join(word if can else f"no {word}" for word, can in capabilities.items())
+
+
+def _token_prices(price: dict[str, Any] | None) -> tuple[str, str]:
+    return ("?", "?") if price is None else (f"{price['input']:,.6g}", f"{price['output']:,.6g}")
+
+
+def price_text(price: dict[str, Any] | None) -> str:
+    """Describe a price in words."""
+    if price is None:
+        return "price unknown"
+    if price["source"] == "local":
+        return "local: costs nothing"
+    tokens = "${} in, ${} out per million tokens".format(*_token_prices(price))
+    return f"{tokens}, from {price_source(price)}"
+
+
+def price_source(price: dict[str, Any] | None, *, with_calls: bool = True) -> str:
+    """Name the source of a price, and its parts that do not depend on tokens.
+
+    The price of a call is left out without `with_calls`.
+    """
+    if price is None:
+        return "unknown"
+    rate = f"{price['currency']} at {price['rate']:g}" if price["currency"] else ""
+    parts = (
+        f"{price['source']} ({rate})" if rate else price["source"],
+        f"${price['call']:,.6g} a call" if with_calls and price["call"] else "",
+        f"${price['hour']:,.6g} an hour" if price["hour"] else "",
+    )
+    return " + ".join(part for part in parts if part)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        listed = [
+            f"{item} ×{count}" if count > 1 else item
+            for item, count in Counter(map(_cell, value)).items()
+        ]
+        more = f" … {len(listed)} in all" if len(listed) > _LISTED else ""
+        return ", ".join(listed[:_LISTED]) + more
+    if isinstance(value, dict):  # the cases of a run
+        return f"{value['selected']:,} of {value['total']:,}"
+    text = "" if value is None else str(value)
+    return (
+        output.short(text)
+        if len(text) == 32 and all(digit in "0123456789abcdef" for digit in text)
+        else text
+    )

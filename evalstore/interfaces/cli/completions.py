@@ -1,0 +1,222 @@
+"""The values that a shell completes: test files and rows, models, tags, runs, checks and more.
+
+A folder without a workspace, or one with errors, has none: a shell shows no message.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore.core.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+
+_MOST_RUN_IDS = 50
+"""The newest runs that are offered."""
+
+
+def places(ctx: Any, incomplete: str) -> list[str]:
+    """Complete test files; after `::`, the rows of the file.
+
+    After `ls checks`, types of checks; with `check --schema`, the kinds of files that have one.
+    """
+    from evalstore.planning.path_targets import split_case
+
+    if ctx.params.get("kind") == "checks":
+        from evalstore.checks.registry import known_kinds
+
+        return starting(sorted(known_kinds()), incomplete)
+    if ctx.params.get("schema"):
+        from evalstore.workspace.schemas import schema_titles
+
+        return starting(list(schema_titles()), incomplete)
+    path, typed = split_case(incomplete)
+    rows = _rows(ctx, "cases")
+    names = (
+        [f"{path}::{row['row']}" for row in rows if row["file"] == path and row["row"]]
+        if typed is not None
+        else list(dict.fromkeys(row["file"] for row in rows))
+    )
+    return starting(names, incomplete)
+
+
+def answers(ctx: Any, incomplete: str) -> list[str]:
+    """Complete test files; after `::`, rows, each also with its system prompt if it has several."""
+    from evalstore.planning.path_targets import split_case
+    from evalstore.results.table.offered_names import names_of_rows
+
+    path, typed = split_case(incomplete)
+    if typed is None:
+        return places(ctx, incomplete)
+    with suppress(EvalstoreError, OSError):
+        listed = names_of_rows(_location(ctx), path)
+        rows = [f"{path}::{row}" for row, _ in listed if row]
+        prompts = [
+            f"{path}::{row}::({name})" if row else f"{path}::({name})"
+            for row, names in listed
+            if typed.startswith(row)
+            for name in names
+        ]
+        return starting([*rows, *prompts], incomplete)
+    return []
+
+
+def prompts(ctx: Any, incomplete: str) -> list[str]:
+    """Complete names of system prompts."""
+    from evalstore.results.table.offered_names import prompt_names
+
+    with suppress(EvalstoreError, OSError):
+        return starting(prompt_names(_location(ctx)), incomplete)
+    return []
+
+
+def compared(ctx: Any, incomplete: str) -> list[str]:
+    """Complete what `--vs` compares: system prompts after `--prompt`, else models."""
+    return prompts(ctx, incomplete) if ctx.params.get("prompt") else models(ctx, incomplete)
+
+
+def models(ctx: Any, incomplete: str) -> list[str]:
+    """Complete ids of models."""
+    return starting([row["model"] for row in _rows(ctx, "models")], incomplete)
+
+
+def tags(ctx: Any, incomplete: str) -> list[str]:
+    """Complete tags of cases."""
+    return starting([row["tag"] for row in _rows(ctx, "tags")], incomplete)
+
+
+def runs(ctx: Any, incomplete: str) -> list[str]:
+    """Complete runs: `@`, `@~1`, `@work`, the ids of the newest, and the runs of remotes."""
+    if "/" in incomplete:
+        return starting(_runs_of_remote(ctx, incomplete.partition("/")[0]), incomplete)
+    ids = [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
+    newest = [f"{name}/@" for name in remotes(ctx, "")]
+    return starting(["@", "@~1", "@work", *ids, *newest], incomplete)
+
+
+def stored_runs(ctx: Any, incomplete: str) -> list[str]:
+    """Complete runs without `@work`."""
+    return [name for name in runs(ctx, incomplete) if name != "@work"]
+
+
+def _runs_of_remote(ctx: Any, remote: str) -> list[str]:
+    from evalstore.planning.open_project import open_workspace
+    from evalstore.remotes.known_runs import find_known_runs
+
+    with suppress(EvalstoreError, OSError):
+        ids = find_known_runs(open_workspace(_location(ctx)), remote)[:_MOST_RUN_IDS]
+        return [f"{remote}/{name}" for name in ("@", "@~1", *(id[:8] for id in ids))]
+    return []
+
+
+def revisions_and_answers(ctx: Any, incomplete: str) -> list[str]:
+    """Complete runs, test files, and after `::` the rows of a file."""
+    return [*runs(ctx, incomplete), *answers(ctx, incomplete)]
+
+
+def joinable_runs(ctx: Any, incomplete: str) -> list[str]:
+    """Complete runs in progress: `@`, and their ids."""
+    from evalstore.results.table.offered_names import runs_in_progress
+
+    with suppress(EvalstoreError, OSError):
+        ids = [id[:8] for id in runs_in_progress(_location(ctx))]
+        return starting(["@", *ids] if ids else [], incomplete)
+    return []
+
+
+def trusted_files(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the files that wait for trust, or with `--revoke` those that are trusted."""
+    from evalstore.results.table.offered_names import files_to_trust
+    from evalstore.runs.workspace_checks.trust import trusted_files
+
+    with suppress(EvalstoreError, OSError):
+        if ctx.params.get("revoke"):
+            return starting([file.path for file in trusted_files()], incomplete)
+        return starting(files_to_trust(_location(ctx)), incomplete)
+    return []
+
+
+def themes(incomplete: str) -> list[str]:
+    """Complete colour themes of the browser."""
+    from evalstore.interfaces.tui.appearance import theme_names
+
+    return starting(theme_names(), incomplete)
+
+
+def import_formats(incomplete: str) -> list[str]:
+    """Complete the formats of `import`, with those of plug-ins."""
+    from evalstore.exchange.importers.registry import format_names
+
+    return starting(format_names(), incomplete)
+
+
+def remotes(ctx: Any, incomplete: str) -> list[str]:
+    """Complete names of remotes."""
+    from evalstore.exchange.sync.remotes import list_remotes
+
+    with suppress(EvalstoreError, OSError):
+        return starting([remote.name for remote in list_remotes(_location(ctx))], incomplete)
+    return []
+
+
+def groups(incomplete: str) -> list[str]:
+    """Complete the dimensions of statistics; after a comma, the remaining ones."""
+    from evalstore.results.stats.stats import DIMENSIONS
+
+    before, comma, _ = incomplete.rpartition(",")
+    names = [name for name in DIMENSIONS if name not in before.split(",")]
+    return starting([f"{before}{comma}{name}" for name in names], incomplete)
+
+
+def _rows(ctx: Any, kind: str) -> list[dict[str, Any]]:
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.results.table.list import list_things
+
+    with suppress(EvalstoreError, OSError):
+        return [*list_things(_location(ctx), kind, SelectionOptions()).rows]
+    return []
+
+
+def _location(ctx: Any) -> Location:
+    """Locate the workspace and the store that the command line or the environment names."""
+    from evalstore.planning.options import Location
+
+    named = {**ctx.find_root().params, **_shared_options()}
+    paths = {
+        name: os.path.expanduser(named[name])  # noqa: PTH111 - a shell does not expand these words
+        for name in ("directory", "config", "store")
+        if named.get(name)
+    }
+    directory = Path(paths.get("directory", "")).absolute()
+    config = paths.get("config")
+    return Location(directory, directory / config if config else None, paths.get("store"))
+
+
+_SHARED = {"-C": "directory", "-c": "config", "--config": "config", "--store": "store"}
+"""The options that name a workspace or a store, and their parameters."""
+
+
+def _shared_options() -> dict[str, str]:
+    """Read the shared options after the command, of which a shell knows only the words."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    with suppress(ValueError):
+        words = shlex.split(line)
+        pairs = [word.split("=", 1) for word in words if word.startswith("--") and "=" in word]
+        pairs += [[option, value] for option, value in itertools.pairwise(words)]
+        return {_SHARED[option]: value for option, value in pairs if option in _SHARED}
+    return {}
+
+
+def starting(names: list[str], incomplete: str) -> list[str]:
+    """Return the names that begin with a text, without those that a shell could run or alter.
+
+    The scripts for zsh evaluate what they are given, and do not escape backslashes in it.
+    """
+    safe_names = (name for name in names if name.isprintable() and "\\" not in name)
+    return [name for name in safe_names if name.startswith(incomplete)]

@@ -1,0 +1,221 @@
+"""The command line: finds the command, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.main import get_command
+
+from evalstore import __version__
+from evalstore.core.errors import (
+    BUG,
+    INTERRUPTED,
+    OK,
+    USAGE,
+    EvalstoreError,
+    ExcessiveError,
+    NotARevisionError,
+    describe_bug,
+)
+from evalstore.interfaces.cli import output, streams
+from evalstore.interfaces.cli.app import COMPLETING, GROUPS, Globals, _Interrupted, app, here
+from evalstore.interfaces.cli.global_options import GLOBAL, GlobalOptions
+from evalstore.interfaces.cli.hinted_commands import use_folder
+from evalstore.interfaces.cli.options import OptionGroup, grouped
+from evalstore.interfaces.cli.pager import COMMANDS, find_pager
+from evalstore.interfaces.cli.resources import explain_resources
+
+_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager", "--wide")
+_VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress", "--show-completion")
+
+
+@app.callback()
+@grouped(options=OptionGroup(GlobalOptions, GLOBAL))
+def start(context: typer.Context, options: GlobalOptions) -> None:
+    """Version-controlled evaluation of language models: run only what changed, and see why.
+
+    These options can be given before or after the command. Every option also has an environment
+    variable, such as EVALSTORE_RUN_CONCURRENCY; docs/cli.md lists them.
+    'evalstore COMMAND --help' shows examples.
+    """
+    if options.version:
+        typer.echo(f"evalstore {__version__}")
+        raise typer.Exit(OK)
+    if options.show_completion:
+        from evalstore.interfaces.cli.completion_scripts import completion_script
+
+        output.data_line(completion_script(options.show_completion, COMPLETING))
+        raise typer.Exit(OK)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(OK)
+    output.use_color(options.color)
+    output.quiet, output.verbose, output.wide = options.quiet, options.verbose, options.wide
+    is_paged = context.invoked_subcommand in COMMANDS and not options.no_pager
+    output.use_pager(find_pager() if is_paged else None)
+    if _is_typed(context, "directory"):
+        use_folder(options.directory, chain.from_iterable(GROUPS.values()))
+    Globals.directory, Globals.folder = _find_folder(options.directory), options.directory
+    Globals.config = None if options.config is None else Globals.directory / options.config
+    Globals.store = options.store
+    Globals.overrides = options.overrides
+    Globals.allow_outside = options.allow_outside
+    Globals.progress = options.progress
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    """Return whether an option is on the command line, and not in a variable or a default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _find_folder(named: Path | None) -> Path:
+    """Return the absolute path of a folder; without a name, that of the current one."""
+    folder = named or Path()
+    if not folder.is_absolute():
+        try:
+            folder = Path.cwd() / folder
+        except FileNotFoundError as error:
+            raise EvalstoreError(
+                "the current folder has been removed", hint="change to another one with 'cd'"
+            ) from error
+    if not folder.is_dir():
+        from evalstore.files.fields import suggest_beside
+
+        raise EvalstoreError(
+            f"there is no folder '{named}'", hint=suggest_beside(folder, str(named))
+        )
+    return Path(os.path.normpath(folder))
+
+
+def hoist(argv: Sequence[str]) -> list[str]:
+    """Move global options in front of the command."""
+    front: list[str] = []
+    rest: list[str] = []
+    waiting = list(argv)
+    while waiting:
+        argument = waiting.pop(0)
+        if argument == "--":
+            rest += [argument, *waiting]
+            break
+        if argument in _FLAGS or any(
+            argument.startswith(f"{name}=") for name in _VALUED if name.startswith("--")
+        ):
+            front.append(argument)
+        elif argument in _VALUED and waiting:
+            front += [argument, waiting.pop(0)]
+        else:
+            rest.append(argument)
+    return front + rest
+
+
+@lru_cache(maxsize=1)
+def commands() -> Callable[..., Any]:
+    """Return all commands, created once however often a process calls `main`."""
+    from evalstore.interfaces.cli.commands import (  # noqa: F401
+        check,
+        doctor,
+        export,
+        fsck,
+        grep,
+        history,
+        import_,
+        label,
+        remote,
+        report,
+        run,
+        serve,
+        sharing,
+        sql,
+        stats,
+        trust,
+        view,
+        workspace,
+    )
+
+    return get_command(app)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; 0 only if the whole output was written.
+
+    A reader such as `head` that closes its pipe has read what it wants.
+    """
+    try:
+        exit_code = _run(argv)
+    finally:
+        is_shown = output.close_pager()
+    if not is_shown:
+        hint = "name another one in EVALSTORE_PAGER or PAGER, or add --no-pager"
+        output.failure(EvalstoreError("the pager cannot be started", hint=hint))
+        return exit_code or USAGE
+    lost = streams.lost_output()
+    if lost is None or isinstance(lost, BrokenPipeError):
+        return exit_code
+    output.failure(EvalstoreError(f"the standard output cannot be written: {lost.strerror}"))
+    return exit_code or USAGE
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
+    use_folder(None)
+    output.use_color("auto")  # until `--color` is read, also for errors of the command line
+    try:
+        if any("\0" in argument for argument in arguments):
+            raise EvalstoreError("an argument holds a NUL character")
+        if COMPLETING in os.environ:
+            from typer.completion import completion_init  # type: ignore[attr-defined]
+
+            completion_init()
+        _execute(arguments)
+    except EvalstoreError as problem:
+        if isinstance(problem, NotARevisionError):
+            from evalstore.interfaces.cli.usage_errors import hint_on_file
+
+            problem.hint = hint_on_file(here(), problem.text, arguments) or problem.hint
+        output.failure(problem)
+        return problem.exit_code
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else OK
+    except (_Interrupted, KeyboardInterrupt):
+        output.to_stderr("interrupted")
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - a bug must not end with 1, which means "tests failed"
+        if isinstance(error, UnicodeEncodeError) and not all(map(_is_utf8, arguments)):
+            output.failure(EvalstoreError("an argument is not UTF-8"))
+            return USAGE
+        lacking = explain_resources(error)
+        if lacking is not None:
+            output.failure(lacking)
+            return lacking.exit_code
+        output.to_stderr(describe_bug(error) + "this is a bug in evalstore")
+        return BUG
+    return OK
+
+
+def _execute(arguments: list[str]) -> None:
+    """Execute a command; again without the runs that describe too much, if it meets one."""
+    try:
+        commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
+    except ExcessiveError:
+        from evalstore.exchange.sync.fsck import leaving_out_excessive
+
+        with leaving_out_excessive(here()) as is_any:
+            if not is_any:
+                raise
+            commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
+
+
+def _is_utf8(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

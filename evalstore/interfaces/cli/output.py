@@ -1,0 +1,366 @@
+"""What a command prints: data on stdout, talk on stderr.
+
+Text from models and files is never markup: control characters are shown as escapes, so
+nothing a model says can move the cursor or colour the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import typer
+
+from evalstore.core.display import ago as ago
+from evalstore.core.display import clip as clip
+from evalstore.core.display import columns_of as columns_of
+from evalstore.core.display import count as count
+from evalstore.core.display import money as money
+from evalstore.core.display import pad as pad
+from evalstore.core.display import percent as percent
+from evalstore.core.display import plural as plural
+from evalstore.core.display import safe as safe
+from evalstore.core.display import short as short
+from evalstore.core.display import wrap as wrap
+from evalstore.core.errors import OK, EvalstoreError, Problem, WorkspaceError, hide_passwords
+from evalstore.files.json_output import Members, to_json
+from evalstore.interfaces.cli import streams
+from evalstore.interfaces.cli.hinted_commands import for_here
+from evalstore.interfaces.cli.pager import Pager, start_pager
+from evalstore.interfaces.cli.wrapping import STYLE, around
+from evalstore.interfaces.cli.wrapping import shown_columns as shown_columns
+from evalstore.interfaces.cli.wrapping import wrap_sentence as wrap_sentence
+
+COLOURS = {
+    "pass": "green",
+    "fail": "red",
+    "error": "red",
+    "undecided": "yellow",
+    "pending": "yellow",
+    "broke": "red",
+    "fixed": "green",
+    "old": "red",
+    "new": "green",
+    "match": "red",
+}
+
+_FORCED = ("FORCE_COLOR", "CLICOLOR_FORCE")
+
+_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
+"""Matches what GitHub Actions takes for a command at the start of a line."""
+
+_COMMANDS = ("evalstore ", "cd ")
+"""How the commands begin that a message lists, which are copied whole."""
+color: bool | None = None
+"""True or False when the user said so; None: as the terminal allows."""
+verbose = False
+quiet = False
+wide = False
+"""Tables show all columns, also those that do not fit the terminal."""
+_warned: set[str] = set()
+_pager: Pager | None = None
+_pager_command: str | None = None
+"""The pager that is started at the first output."""
+_exit_code = OK
+"""What a command ends with when the user leaves the pager."""
+
+
+def use_color(choice: str) -> None:
+    """Set the colour mode: `auto`, `always` or `never`.
+
+    `NO_COLOR` turns `auto` off; else `FORCE_COLOR` or `CLICOLOR_FORCE`, unless 0, turn it on; else
+    `TERM=dumb` turns it off.
+    """
+    global color
+    color = {"always": True, "never": False}.get(choice)
+    if color is None and os.environ.get("NO_COLOR"):
+        color = False
+    elif color is None and any(os.environ.get(name, "0") not in ("", "0") for name in _FORCED):
+        color = True
+    elif color is None and os.environ.get("TERM") == "dumb":
+        color = False
+
+
+def use_pager(command: str | None) -> None:
+    """Show all further output through this pager; None: print it."""
+    global _pager_command, _exit_code
+    _pager_command, _exit_code = command, OK
+
+
+def end_with(exit_code: int) -> None:
+    """Set what the command ends with, also when the user leaves the pager early."""
+    global _exit_code
+    _exit_code = exit_code
+
+
+def close_pager() -> bool:
+    """Wait until the user leaves the pager; returns False when it could not be started."""
+    global _pager, _pager_command
+    pager, _pager, _pager_command = _pager, None, None
+    return pager is None or pager.close()
+
+
+def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
+    global _pager, _pager_command
+    if _pager_command and not err:
+        _pager, _pager_command = start_pager(_pager_command), None
+    if _pager and (not err or (sys.stderr.isatty() and _pager.is_open)):
+        if _pager.write(text + "\n" * nl, color=color is not False):
+            return
+        if not err:
+            raise SystemExit(_exit_code)
+    typer.echo(text, nl=nl, err=err, color=color)
+
+
+def line(text: str = "") -> None:
+    """Write a line of text; in a terminal one that is too long is wrapped between words."""
+    columns = None if wide or "\n" in text else table_width()
+    is_short = columns is None or not text.strip() or shown_columns(text) <= columns
+    for part in [text] if is_short else wrap_sentence(text, columns or 0):
+        _write(_inert(part))
+
+
+def data_line(text: str) -> None:
+    """Write a line for a program, as it is."""
+    _write(text)
+
+
+def is_github() -> bool:
+    """Return whether the program runs as a step of GitHub Actions."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _inert(text: str) -> str:
+    """Escape, on GitHub Actions, what a runner would take for a command."""
+    if not is_github():
+        return text
+    return _COMMAND.sub(r"\1\\x3a:", text).replace("##[", r"#\x23[")
+
+
+def workflow_command(text: str) -> None:
+    """Write a command for GitHub Actions to stderr, because stdout may be data."""
+    _write(text, err=True)
+
+
+def talk(text: str) -> None:
+    """Write a line for the user to stderr, apart from the data.
+
+    In a terminal it is wrapped between words, if it is not a command.
+    """
+    if quiet:
+        return
+    text = for_here(text)
+    if not text.lstrip().startswith(_COMMANDS):
+        text = folded(text)
+    _write(_inert(text), err=True)
+
+
+def fitted(parts: Iterable[str], before: int = 0) -> str:
+    """Return the parts of a line side by side; those beyond the terminal are cut.
+
+    `before` are the columns that are taken already.
+    """
+    columns, line = None if wide else table_width(), ""
+    for part in parts:
+        longer = f"{line}  {part}" if line else part
+        if columns is not None and before + shown_columns(longer) > columns:
+            left = columns - before - shown_columns(line) - 2 * bool(line)
+            return f"{line}  {clip(STYLE.sub('', part), left)}" if left > 1 else line
+        line = longer
+    return line
+
+
+def sentence(text: str) -> None:
+    """Write a sentence as `line` does, wrapped between words to the columns of the terminal."""
+    columns, text = table_width(), for_here(text)
+    for part in [text] if columns is None or not text.strip() else wrap_sentence(text, columns):
+        line(part)
+
+
+def warn(text: str) -> None:
+    """Write a warning, also with `--quiet`; a repeated one is shown once."""
+    if text in _warned:
+        return
+    _warned.add(text)
+    to_stderr(folded(f"{typer.style('warning:', fg='yellow')} {safe(for_here(text))}"))
+
+
+def folded(text: str) -> str:
+    """Return lines for the user, wrapped between words where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        return text
+    columns = _stderr_columns()
+    return "\n".join(
+        "\n".join(wrap_sentence(part, columns)) if shown_columns(part) > columns else part
+        for part in text.split("\n")
+    )
+
+
+def _stderr_columns() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:
+    """Style a text in the colour of a verdict or an event."""
+    return typer.style(text, fg=COLOURS.get(as_ or text), bold=bold or None)
+
+
+def faint(text: str) -> str:
+    """Dim a text."""
+    return typer.style(text, dim=True)
+
+
+def document(content: Any) -> None:
+    """Write JSON in the stable format: a line for each member and each item of a list of objects.
+
+    An iterator is a list, too, and is printed while it is read.
+    """
+    start = "{"
+    for name, value in ({"format": 1} | to_json(content)).items():
+        start += f"\n  {_json(name)}: "
+        if isinstance(value, Iterator):
+            start = _items(start, value)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            is_streamed = any(map(_is_streamed, value[0].values()))
+            start = (_streamed_items if is_streamed else _items)(start, iter(value))
+        elif isinstance(value, dict) and any(map(_is_streamed, value.values())):
+            line_part(start)
+            _members(value)
+            start = ","
+        else:
+            line_part(start + _json(value))
+            start = ","
+    line("\n}")
+
+
+def _items(start: str, items: Iterator[Any]) -> str:
+    """Print a list; returns what comes before the next member."""
+    line_part(start + "[")
+    start = ""
+    for batch in iter(lambda: list(islice(items, 100)), []):
+        line_part(start + ",".join(f"\n    {_json(item)}" for item in batch))
+        start = ","
+    line_part("\n  ]" if start else "]")
+    return ","
+
+
+def _streamed_items(start: str, items: Iterator[dict[str, Any]]) -> str:
+    """Print a list of objects, each while it is read; returns what comes before the next member."""
+    start += "["
+    for item in items:
+        line_part(f"{start}\n    ")
+        _members(item)
+        start = ","
+    line_part("\n  ]")
+    return ","
+
+
+def _is_streamed(value: Any) -> bool:
+    return isinstance(value, Iterator | Members)
+
+
+def _members(value: dict[str, Any]) -> None:
+    """Print an object in one line; its iterators are read while they are printed."""
+    start = "{"
+    for name, inner in value.items():
+        line_part(f"{start}{_json(name)}: ")
+        start = ", "
+        if isinstance(inner, Members):
+            parts = (f"{_json(key)}: {_json(item)}" for key, item in inner.pairs)
+            _parts("{", parts, "}")
+        elif isinstance(inner, Iterator):
+            _parts("[", map(_json, inner), "]")
+        else:
+            line_part(_json(inner))
+    line_part("}")
+
+
+def _parts(start: str, parts: Iterator[str], end: str) -> None:
+    """Print the parts of a list or an object between its brackets."""
+    for batch in iter(lambda: list(islice(parts, 100)), []):
+        line_part(start + ", ".join(batch))
+        start = ", "
+    line_part(end if start == ", " else start + end)
+
+
+def line_part(text: str) -> None:
+    """Write a part of a line of data."""
+    _write(text, nl=False)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=not streams.is_utf8())
+
+
+def width() -> int:
+    """Return the columns to which texts are wrapped: `table_width`, or 100 when nothing sets it."""
+    return table_width() or 100
+
+
+def table_width() -> int | None:
+    """Return the columns of the terminal, or of `COLUMNS`; None in a file or a pipe without it."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return None
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def failure(error: EvalstoreError) -> None:
+    """Write an error, or all problems of all files, to stderr."""
+    if isinstance(error, WorkspaceError):
+        for entry in error.problems:
+            problem(entry)
+        count = sum(1 for entry in error.problems if entry.severity == "error")
+        files = plural(len({p.file for p in error.problems}), "file")
+        to_stderr(folded(f"{plural(count, 'error')} in {files}; nothing was asked"))
+        if error.hint:
+            to_stderr(folded(hint_line(error.hint)))
+        return
+    to_stderr(folded(f"{typer.style('error:', fg='red')} {safe(for_here(str(error)), lines=True)}"))
+    if error.hint:
+        to_stderr(folded(hint_line(error.hint)))
+    cause = error.__cause__
+    while verbose and cause is not None:
+        words = safe(hide_passwords(str(cause)), lines=True)
+        to_stderr(faint(f"caused by {type(cause).__name__}: {words}"))
+        cause = cause.__cause__
+
+
+def hint_line(hint: str) -> str:
+    """Return the line of a hint, with commands for the current folder."""
+    return f"{typer.style('hint:', fg='cyan')} {safe(for_here(hint), lines=True)}"
+
+
+def problem(entry: Problem) -> None:
+    """Write a problem of a file to stderr, with the line of source when a column is known."""
+    word = typer.style(f"{entry.severity}:", fg="red" if entry.severity == "error" else "yellow")
+    to_stderr(folded(f"{word} {safe(entry.place)}: {safe(entry.message)}"))
+    if entry.excerpt is not None and entry.column:
+        before, text = safe(entry.excerpt[: entry.column - 1]), safe(entry.excerpt)
+        if sys.stderr.isatty():
+            before, text = around(before, text, _stderr_columns() - 4)
+        to_stderr(f"    {text}")
+        to_stderr("    " + " " * columns_of(before) + "^")
+    if entry.hint:
+        to_stderr(folded(hint_line(entry.hint)))
+
+
+def left_out(problems: list[Problem]) -> None:
+    """Write the errors of files that are left out, and which files those are."""
+    for entry in problems:
+        problem(entry)
+    files = sorted({entry.file for entry in problems})
+    if files:
+        verb = "is" if len(files) == 1 else "are"
+        names = ", ".join(map(safe, files))
+        to_stderr(folded(f"{plural(len(files), 'file')} with errors {verb} left out: {names}"))
+
+
+def to_stderr(text: str) -> None:
+    """Write a line for the user to stderr, also with `--quiet`."""
+    _write(_inert(text), err=True)

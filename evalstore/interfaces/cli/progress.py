@@ -1,0 +1,125 @@
+"""Progress of a run on stderr: bars with money and tokens on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import termios
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from evalstore.core.display import known_price
+from evalstore.core.progress import ProgressListener
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.hinted_commands import for_here
+from evalstore.interfaces.cli.progress_mode import PLAIN_SECONDS, choose_mode
+from evalstore.results.verdict_order import verdict_counts
+
+if TYPE_CHECKING:
+    from evalstore.interfaces.cli.progress_mode import Mode
+    from evalstore.interfaces.cli.render.progress_bars import ProgressBars
+
+_FIRST_SECONDS = 1.0
+"""Before the first one, when lines are asked for."""
+
+
+class TerminalProgress(ProgressListener):
+    """Shows the progress and the cost of a run; nothing with `--progress none`."""
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = choose_mode(mode)
+        self._says_start = mode == self._mode == "plain"
+        self._wait = _FIRST_SECONDS if self._says_start else PLAIN_SECONDS
+        self._bars: ProgressBars | None = None
+        self._done = {"asked": 0, "judged": 0, "failed": 0}
+        self._total = (0, 0)
+        self._tokens = 0
+        self._last = time.monotonic()
+
+    def start(self, asks: int, judgements: int) -> None:
+        """Show the bars."""
+        self._total = (asks, judgements)
+        if self._says_start:
+            output.talk(
+                f"to do: {output.plural(asks, 'answer')}, {output.plural(judgements, 'judgement')}"
+            )
+        if self._mode != "auto":
+            return
+        from evalstore.interfaces.cli.render.progress_bars import ProgressBars
+
+        self._bars = ProgressBars({"asked": asks, "judged": judgements})
+        self._bars.start()
+
+    def advance(self, kind: str, count: int) -> None:
+        """Count finished calls, and show them."""
+        self._done[kind] += count
+        if self._bars:
+            self._bars.advance(kind, count)
+            self._show_figures()
+        elif self._mode == "plain" and time.monotonic() - self._last > self._wait:
+            self._last, self._wait = time.monotonic(), PLAIN_SECONDS
+            asks, judgements = self._total
+            verdicts = self._verdicts
+            parts = (
+                f"asked {self._done['asked']}/{asks}",
+                f"judged {self._done['judged']}/{judgements}"
+                + (f" ({verdicts})" if verdicts else ""),
+                self._failed,
+                self._spent(),
+            )
+            output.talk(", ".join(filter(None, parts)))
+
+    @property
+    def _verdicts(self) -> str:
+        """Return how many new judgements have each verdict; empty if there are none."""
+        return verdict_counts(self.verdict_counts, signs=False)
+
+    @property
+    def _failed(self) -> str:
+        """Return how many calls have failed; empty if none has."""
+        count = self._done["failed"]
+        return f"{output.plural(count, 'call')} failed" if count else ""
+
+    def spent(self, usd: float | None, tokens: int) -> None:
+        """Add to the bill."""
+        super().spent(usd, tokens)
+        self._tokens += tokens
+        self._show_figures()
+
+    def _spent(self) -> str:
+        usd = known_price(self.usd, not self.is_priced, brief=True)
+        return f"{usd}, {output.count(self._tokens)} tokens"
+
+    def _show_figures(self) -> None:
+        """Show the verdicts, the failed calls and the cost below the bars."""
+        if self._bars:
+            self._bars.show(self._verdicts, self._failed, self._spent())
+
+    def note(self, message: str) -> None:
+        """Print a line above the bars."""
+        if self._bars:
+            self._bars.note(output.safe(for_here(message)))
+        else:
+            output.talk(output.safe(message))
+
+    def warn(self, message: str) -> None:
+        """Print a warning, also with `--quiet`."""
+        output.warn(message)
+
+    def agrees(self, question: str) -> bool | None:
+        """Ask the user to confirm; None without a terminal."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        # What was typed before the question is not an answer to it.
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        try:
+            return typer.confirm(output.folded(f"{question}; do it?"), err=True)
+        except typer.Abort:  # Ctrl-C; it ends the command, as it does everywhere else
+            raise KeyboardInterrupt from None
+
+    def stop(self) -> None:
+        """Remove the bars."""
+        if self._bars:
+            self._bars.stop()
+            self._bars = None

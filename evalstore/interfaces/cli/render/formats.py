@@ -1,0 +1,105 @@
+"""Prints the rows of a list as JSON, JSON Lines, CSV or Markdown; all have the same members."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Literal
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.exchange.exports.cells import csv_cell, markdown_cell
+from evalstore.files.json_output import to_json
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.interfaces.cli import output, streams
+from evalstore.interfaces.cli.render.list_columns import COLUMNS
+
+Format = Literal["table", "json", "jsonl", "csv", "md"]
+
+
+def print_as(format: Format, content: Any, names: Sequence[str], kind: str) -> None:
+    """Print a document, or the rows of its lists; with several lists each row has its list.
+
+    Without a row, CSV and Markdown have the columns that lists of this kind always have. Raises
+    `EvalstoreError` for a document without a list.
+    """
+    if format == "json":
+        output.document(content)
+        return
+    if not names:
+        raise EvalstoreError(
+            f"there is no list to print as {format}", hint="'-o json' prints all of it"
+        )
+    document = to_json(content)
+    listed = ((name, to_json(row)) for name in names for row in document[name])
+    rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)
+    if format == "jsonl":
+        for row in rows:
+            _print_object(row)
+        return
+    header, cells = _flatten(rows)
+    header = header or [*(["list"] if len(names) > 1 else []), *COLUMNS[kind]]
+    print_rows(format, header, cells)
+
+
+def print_rows(format: Format, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows as JSON Lines, CSV or Markdown while they are read."""
+    if format == "jsonl":
+        for row in rows:
+            _print_object(dict(zip(header, row, strict=True)))
+        return
+    for line in (_csv_lines if format == "csv" else _markdown_lines)(header, rows):
+        output.data_line(line)
+
+
+def _print_object(row: dict[str, Any]) -> None:
+    output.data_line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
+
+
+def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], Iterator[list[Any]]]:
+    """Return the names of all columns and the cells; the members of an object are `name.member`.
+
+    The rows are in a temporary file meanwhile.
+    """
+    names: dict[str, None] = {}
+
+    def flat() -> Iterator[dict[str, Any]]:
+        for row in rows:
+            members = dict(_members("", row))
+            names.update(dict.fromkeys(members))
+            yield members
+
+    filed = TemporaryList(flat())
+    # An object can be null in some of the rows: it has no column of its own then.
+    parents = {name[:place] for name in names for place in _dots(name)}
+    header = [name for name in names if name not in parents]
+    return header, ([row.get(name) for name in header] for row in filed)
+
+
+def _dots(name: str) -> Iterator[int]:
+    return (place for place, character in enumerate(name) if character == ".")
+
+
+def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _members(f"{prefix}{name}.", value)
+        else:
+            yield prefix + name, value
+
+
+def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    import csv
+    import io
+
+    for row in chain([header], rows):
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
+        yield output.safe(buffer.getvalue(), lines=True)
+
+
+def _markdown_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    yield f"| {' | '.join(map(markdown_cell, header))} |"
+    yield "|" + "---|" * len(header)
+    for row in rows:
+        yield f"| {' | '.join(map(markdown_cell, row))} |"

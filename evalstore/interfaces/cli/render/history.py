@@ -1,0 +1,301 @@
+"""Prints the lists of `log`, `diff` and failures."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from evalstore.core.case_name import case_name
+from evalstore.core.display import cost_text, plural
+from evalstore.core.side_names import WORKSPACE, side_name
+from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.render.lines import print_lines, print_wrapped
+from evalstore.interfaces.cli.render.run_graph import GraphPrefix, draw_lanes
+from evalstore.planning.first_pushes import push_text
+from evalstore.planning.options import is_partial
+from evalstore.results.compare.diff_text import (
+    CHANGES,
+    FLIPS,
+    ROW_ID_HINT,
+    SAME_ANSWER,
+    change_name,
+    listed_pairs,
+    pair_line,
+    side_lines,
+    summary_lines,
+)
+from evalstore.results.edits.change_text import edit_lines
+from evalstore.results.edits.file_edits import by_subject
+from evalstore.results.log.failure_hints import is_of_script
+from evalstore.runs.run_text import run_counts_text, scope_text
+from evalstore.store.revisions import WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from evalstore.comparison.comparison import Pair
+    from evalstore.comparison.pair_groups import PairGroup
+    from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.log.failures import FailureEntry, FailureLog
+    from evalstore.results.log.log import Log, LogEntry
+
+_EDITS = 6
+"""Edits of a file before the list is cut."""
+_PAIRS = 20
+"""Pairs of a kind before the list is cut; `-v` shows all."""
+_PENDING = 3
+"""Pairs that are now pending before the list is cut: a run will judge them."""
+_GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
+
+
+def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) -> None:
+    """Print a comparison; the pairs that broke or were fixed come first, or are listed alone."""
+    changes: Sequence[str] = (*(FLIPS if flips else CHANGES),)
+    if output.verbose and not flips:
+        changes = (*changes, SAME_ANSWER)
+    for note in diff.notes:
+        output.line(f"note: {output.safe(note)}")
+    if diff.models:
+        output.line(f"{' -> '.join(map(output.safe, diff.models))} in {side_name(diff.was)}")
+    if not stat:
+        _print_edits(diff)
+        for change in changes:
+            _print_pairs(diff, change, listed_pairs(diff, change), answers=answers)
+        if answers and not flips:
+            equal = [pair for pair in diff.equal_with_answers if diff.answer_diff(pair)]
+            _print_pairs(diff, "unchanged", equal, answers=True)
+    print_lines(summary_lines(diff), output.table_width())
+    if diff.same_answer and not (stat or flips or output.verbose):
+        output.talk("(-v lists those with the same answer)")
+    if diff.is_now_partial:
+        output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')
+    if not stat and any(getattr(diff.comparison, change) for change in changes):
+        output.talk('(use "evalstore show ID" to read an answer)')
+        if diff.has_edited_rows:
+            output.talk(f"({ROW_ID_HINT})")
+    elif not (stat or answers) and diff.models and diff.comparison.unchanged:
+        output.talk(
+            f'(use "{output.safe(_list_command(diff))}" to find both answers of a case, '
+            '"evalstore view" to read them side by side)'
+        )
+
+
+def _list_command(diff: Diff) -> str:
+    """Return the command that lists the answers in the first file with equal results."""
+    file = diff.comparison.unchanged[0].either.file
+    revision = WORK if diff.was == WORKSPACE else output.short(diff.was)
+    return shlex.join(["evalstore", "show", f"{revision}:{file}"])
+
+
+def _whole_command(diff: Diff) -> str:
+    """Return the command that compares all cases of the workspace in place of a partial run."""
+    if diff.models is None:
+        return f"evalstore diff {output.short(diff.was)}"
+    option = "--prompt" if diff.is_of_prompts else "--model"
+    return shlex.join(["evalstore", "diff", WORK, option, diff.models[0], "--vs", diff.models[1]])
+
+
+def _print_edits(diff: Diff) -> None:
+    width = None if output.verbose else output.width()
+    if diff.edits or diff.participants[0]:
+        output.line("Edited:")
+    for subject, edits in by_subject(diff.edits, diff.sources).items():
+        output.line(f"    {output.safe(subject)}")
+        for edit in edits[:_EDITS]:
+            print_lines(edit_lines(edit, width=width, indent=8), output.table_width())
+        if len(edits) > _EDITS:
+            output.line(f"        … {len(edits) - _EDITS} more")
+    for edit in diff.participants[0]:
+        print_lines(edit_lines(edit, width=width, indent=4), output.table_width())
+
+
+def _print_pairs(diff: Diff, change: str, pairs: PairGroup | list[Pair], *, answers: bool) -> None:
+    if not pairs:
+        return
+    name = change_name(diff, change)
+    title = output.paint(
+        name[:1].upper() + name[1:], change if change in FLIPS else None, bold=True
+    )
+    output.line(f"{title} ({len(pairs)}):")
+    shown = pairs if output.verbose or isinstance(pairs, list) else _first(pairs)
+    for pair in shown:
+        line = pair_line(diff, pair, signs={}, indent=4, with_ids=True)
+        print_lines([line], output.table_width())
+        if output.verbose or not pair.is_now_pending:
+            print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
+        if answers:
+            for text in diff.answer_diff(pair):
+                colour = {"+": "new", "-": "old"}.get(text[:1], "")
+                print_lines([StyledLine((StyledSpan(output.safe(text), colour),), 8)])
+    if len(pairs) > len(shown):
+        output.line(f"    … {len(pairs) - len(shown)} more (-v lists all)")
+
+
+def _first(pairs: PairGroup) -> list[Pair]:
+    """Return the first pairs, and the first of those that are now pending behind them."""
+    settled, pending = pairs.split_pending()
+    waiting = _PENDING + 1 if len(pending) == _PENDING + 1 else _PENDING
+    return settled[:_PAIRS] + pending[:waiting]
+
+
+def print_failures(log: FailureLog, *, oneline: bool) -> None:
+    """Print failures, with each hint once below them."""
+    now = time.time_ns() // 1000
+    hints: dict[tuple[str, str], None] = {}
+    for entry in log.entries:
+        failure = entry.document()
+        kind = f"{failure['class']} {failure['status']}" if failure["status"] else failure["class"]
+        if entry.hint and not entry.is_resolved:
+            of_script = is_of_script(entry.failure.message)
+            hints.setdefault(("" if of_script else f"{kind}: ", entry.hint))
+        if failure["file"] is None:
+            place = f"question {output.short(failure['question'])}" if failure["question"] else ""
+        else:
+            several = entry.place and entry.place.has_several
+            prompt = log.prompts[failure["prompt"]] if several else None
+            place = case_name(failure["file"], failure["row"], prompt)
+        parts = (
+            output.short(entry.id),
+            output.ago(entry.failure.at, now),
+            output.safe(
+                (failure["model"] or "") + (" (as evaluator)" if failure["evaluator"] else "")
+            ),
+            output.safe(place),
+            f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
+            _resolution(entry) if entry.is_resolved else "",
+        )
+        message = output.safe(failure["message"])
+        if oneline:
+            output.line(output.fitted(filter(None, (*parts, message))))
+            continue
+        for line in ("  ".join(filter(None, parts)), f"    {message}"):
+            for part in _folded(line, ""):
+                output.line(part)
+    for kind, hint in hints:
+        output.talk(f"hint: {kind}{hint}")
+    if log.total > len(log.entries):
+        output.talk(f"({log.total - len(log.entries):,} older; -v lists all)")
+    if any(entry.is_resolved for entry in log.entries):
+        output.talk('(failed calls stay in this list; "since" marks those that succeeded later)')
+
+
+def _resolution(entry: FailureEntry) -> str:
+    """Return that a later call has succeeded."""
+    return "(judged since)" if entry.failure.evaluator else "(answered since)"
+
+
+def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
+    """Print runs as a table; with `graph`, after a lane for each writer."""
+    now = time.time_ns() // 1000
+    prefixes = [GraphPrefix("", "")] * len(log.entries)
+    if graph:
+        prefixes = draw_lanes([_writer(entry) for entry in log.entries])
+    for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
+        if oneline:
+            parts = _one_line(entry, now, of_file=log.file is not None)
+            output.line(prefix.first + output.fitted(parts, output.shown_columns(prefix.first)))
+            continue
+        if number:
+            output.line(prefixes[number - 1].other.rstrip())
+        first, *others = _entry_lines(log, entry, now)
+        start, *rest = _folded(first, prefix.first)
+        output.line(prefix.first + start)
+        for line in (*rest, *(part for other in others for part in _folded(other, prefix.other))):
+            output.line(prefix.other + line)
+        for edit in entry.edits:
+            width = None if output.verbose else output.width()
+            head, *values = edit_lines(edit, width=width, indent=10)
+            label = StyledSpan("edit: ")
+            lines = [StyledLine((label, *head.spans), 4), *values]
+            print_lines(lines, output.table_width(), prefix=prefix.other)
+    if log.total > len(log.entries):
+        output.talk(f"({log.total - len(log.entries)} older)")
+    if log.others:
+        runs = output.plural(log.others, "other run")
+        output.talk(f"({runs} changed neither it nor its verdicts)")
+    if log.compared is not None:
+        newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
+        output.talk(
+            f"(what broke and was fixed is counted for the {newest}; "
+            '"evalstore show ID" marks it in another)'
+            if log.compared
+            else '(what broke and was fixed is not counted; "evalstore diff" lists it)'
+        )
+
+
+def _folded(line: str, prefix: str) -> list[str]:
+    """Return a line behind a prefix, wrapped between words where it does not fit the terminal."""
+    columns = output.table_width()
+    if columns is None or not line.strip():
+        return [line]
+    columns -= output.shown_columns(prefix)
+    is_short = output.shown_columns(line) <= columns
+    return [line] if is_short else output.wrap_sentence(line, columns)
+
+
+def _writer(entry: LogEntry) -> str:
+    """Return whose lane a run belongs to; empty for this machine."""
+    return entry.push.writer if entry.push else ""
+
+
+def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> Iterator[str]:
+    run = entry.run
+    selection = output.safe(scope_text(run))
+    parts = (
+        output.short(run.id),
+        output.ago(run.started, now),
+        _verdicts(entry),
+        f"only {selection}" if selection and is_partial(run) else selection,
+        "; ".join(map(output.safe, map(str, entry.edits))),
+        "" if of_file and entry.edits else output.safe(run.message or ""),
+        # What a narrow terminal cuts away is the end.
+        f"by {output.safe(run.author)}" if run.author else "",
+        f"from {output.safe(entry.push.writer)}" if entry.push else "",
+        f"git {run.git.text}" if run.git else "",
+    )
+    return filter(None, parts)
+
+
+def _entry_lines(log: Log, entry: LogEntry, now: int) -> Iterator[str]:
+    """Yield the lines of a run without its edits."""
+    run = entry.run
+    yield (
+        f"{output.paint('run', 'pending')} {run.id}  {output.ago(run.started, now)}"
+        + (f"  git {run.git.commit[:8]}{_GIT_CHANGES[run.git.dirty]}" if run.git else "")
+        + (f"  by {output.safe(run.author)}" if run.author else "")
+    )
+    if run.message:
+        yield f"    {output.safe(run.message)}"
+    if entry.push:
+        yield f"    {push_text(entry.push)}"
+    if selection := output.safe(scope_text(run)):
+        yield f"    arguments: {selection}"
+    if log.file is None:
+        yield f"    {run_counts_text(run)}, {cost_text(run.cost, run.spending)}"
+    if verdicts := _verdicts(entry):
+        yield f"    {verdicts}"
+    elif not entry.is_covered:
+        what = "file" if log.row is None else "row"
+        yield f"    the run did not cover this {what}"
+    if log.file is not None and not entry.edits:
+        yield f"    no edit: {_other_change(entry.answered)}"
+
+
+def _other_change(answered: int) -> str:
+    """Return what changed in a run without an edit; `answered` results were pending before."""
+    if not answered:
+        return "only verdicts changed"
+    is_one = answered == 1
+    return f"{plural(answered, 'result')} that {'was' if is_one else 'were'} pending, now judged"
+
+
+def _verdicts(entry: LogEntry) -> str:
+    verdicts = _painted(entry.verdicts.items())
+    changed = _painted(zip(("broke", "fixed"), entry.outcome or (), strict=False))
+    return f"{verdicts} ({changed})" if changed else verdicts
+
+
+def _painted(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(output.paint(f"{count} {word}", word) for word, count in counts if count)

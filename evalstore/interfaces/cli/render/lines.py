@@ -1,0 +1,106 @@
+"""Lines with colours, and texts with titles, as a command prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.core.display import break_word
+from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.interfaces.cli import output
+
+if TYPE_CHECKING:
+    from evalstore.core.styled_text import TextBlock
+
+_WORD = re.compile(r"\s*\S+|\s+$")
+_LEAST = 20
+"""The fewest columns to which a line is wrapped."""
+
+
+def print_lines(
+    lines: Iterable[StyledLine],
+    columns: int | None = None,
+    *,
+    is_yaml: bool = False,
+    prefix: str = "",
+) -> None:
+    """Print lines, wrapped between words to this many columns, or as long as they are.
+
+    In YAML each part of a comment begins with `#`. A prefix is printed before each part.
+    """
+    if columns is not None:
+        columns -= output.columns_of(prefix)
+    for line in lines:
+        comment = is_yaml and line.text.lstrip(" ").startswith("# ")
+        for part in _fit(line, columns, "# " if comment else ""):
+            text = " " * part.indent + "".join(map(_paint, part.spans))
+            output.line((prefix + text).rstrip())
+
+
+def _fit(line: StyledLine, columns: int | None, mark: str = "") -> Iterator[StyledLine]:
+    """Yield the parts of a line that fit in the columns; those after the first are indented deeper.
+
+    With a mark they begin with it, below the one of the first part.
+    """
+    if columns is None or output.columns_of(line.text) + line.indent <= columns:
+        yield line
+        return
+    blanks = len(line.text) - len(line.text.lstrip(" "))
+    indent, left = line.indent, max(_LEAST, columns - line.indent)
+    spans: list[StyledSpan] = []
+    for span in line.spans:
+        for word in _words(span, columns):
+            text = word.text
+            width = output.columns_of(text)
+            if width > left and spans:
+                yield StyledLine(tuple(spans), indent)
+                indent = min(line.indent + blanks + (0 if mark else 2), columns // 2)
+                left = max(_LEAST, columns - indent - len(mark))
+                spans = [StyledSpan(mark, word.colour)] if mark else []
+                text = text.lstrip(" ")
+                width = output.columns_of(text)
+            spans.append(StyledSpan(text, word.colour))
+            left -= width
+    yield StyledLine(tuple(spans), indent)
+
+
+def _words(span: StyledSpan, columns: int) -> Iterator[StyledSpan]:
+    """Yield the words of a span, each with the blanks before it; very long words in pieces."""
+    most = max(_LEAST, columns // 2)
+    for word in _WORD.findall(span.text):
+        for piece in break_word(word, most, most):
+            yield StyledSpan(piece, span.colour)
+
+
+def print_wrapped(lines: Iterable[StyledLine]) -> None:
+    """Print lines without colours; the last part of a line is wrapped below its start."""
+    for line in lines:
+        *labels, text = (span.text for span in line.spans)
+        start = " " * line.indent + "".join(labels)
+        margin = output.columns_of(start)
+        first, *others = output.wrap(text, output.width() - margin)
+        output.line(f"{start}{first}".rstrip())
+        for part in others:
+            output.line(" " * margin + part)
+
+
+def _paint(span: StyledSpan) -> str:
+    if not span.text or not span.colour:
+        return span.text
+    if span.colour == "faint":
+        return output.faint(span.text)
+    return output.paint(span.text, span.colour, bold=span.colour == "heading")
+
+
+def print_block(block: TextBlock, indent: str = "", columns: int | None = None) -> None:
+    """Print a named text: one line beside its name, more below it; nothing when empty."""
+    listed = output.safe(block.text, lines=True).strip("\n").rstrip().split("\n")
+    label = StyledSpan(f"{output.safe(block.title)}:", "heading")
+    margin = len(indent)
+    if len(listed) > 1:
+        lines = [StyledLine((StyledSpan(part),), margin + 4) for part in listed]
+        print_lines([StyledLine((label,), margin)], columns)
+        print_lines(lines, columns, is_yaml=bool(block.lines))
+    elif listed[0]:
+        print_lines([StyledLine((label, StyledSpan(f" {listed[0]}")), margin)], columns)

@@ -1,0 +1,91 @@
+"""Prints the rows of results that `show` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from evalstore.core.case_name import case_name
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.render.table import (
+    BESIDE_PLACE,
+    ids_that_fit,
+    leaves_room,
+    shorten_models,
+    shorten_places,
+    shortens_places,
+)
+from evalstore.interfaces.cli.render.urgent_results import UrgentFirst, cell_of
+from evalstore.results.show.shown_results import word_of
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+    from evalstore.results.show.show import ShownItem
+
+SHOWN = 40
+"""Results of a run before the list is cut; `-v` shows all."""
+
+
+def print_results(item: ShownItem) -> None:
+    """Print the results of a run, of the workspace or of a file, the most urgent first."""
+    results = UrgentFirst(item)
+    if not (count := len(results)):
+        return
+    output.line()
+    shown = results if output.verbose else list(islice(results, SHOWN))
+    columns = output.columns_of
+
+    def full_place(result: Json, has_several: bool) -> str:
+        prompt = item.prompts.get(result["prompt"]) if has_several else None
+        return place_of(result["file"], result["row"], prompt)
+
+    widths, behind, models = [0, 0], 0, dict[str, str]()
+    for result, has_several in shown:
+        texts = (word_of(result), full_place(result, has_several))
+        widths = [max(width, columns(text)) for width, text in zip(widths, texts, strict=True)]
+        behind = max(behind, output.shown_columns(_behind(result, item)))
+        models[result["model"]] = ""
+    has_room = leaves_room(BESIDE_PLACE + behind)
+    others = BESIDE_PLACE + behind * has_room
+    models = shorten_models(models, widths[1], others)
+    of_model = max(map(columns, models.values()))
+    places: Iterable[str] = (full_place(*listed) for listed in shown)
+    if shortens_places():
+        places = shorten_places(places, others + of_model)
+        widths[1] = max(map(columns, places))
+    before = sum(widths) + of_model + 6
+    for (result, _), place in zip(shown, places, strict=True):
+        word, more = word_of(result), _behind(result, item)
+        beside = output.shown_columns(more) * has_room
+        parts = (
+            output.paint(output.pad(word, widths[0]), word),
+            output.pad(place, widths[1]),
+            output.pad(models[result["model"]], of_model),
+            ids_that_fit(result["sessions"], before + beside),
+            more[2:] if has_room else "",
+        )
+        output.line("  ".join(filter(None, parts)).rstrip())
+        if more and not has_room:
+            output.line(" " * widths[0] + more)
+    if left := count - (count if output.verbose else len(shown)) + item.left_out:
+        output.line(f"… {left} more (-v lists all)")
+
+
+def _behind(result: Json, item: ShownItem) -> str:
+    """Return what follows the ids of a result: its older run, and how it has changed."""
+    run, mark = _older_run(result), item.marks.get(cell_of(result), "")
+    return (f"  {output.faint(run)}" if run else "") + (f"  ({output.paint(mark)})" if mark else "")
+
+
+def _older_run(result: Json) -> str:
+    """Return which older run a result of a file is from; empty for one of the shown run."""
+    if "run" not in result:
+        return ""
+    edited = ", edited since" if result.get("edited") else ""
+    return f"(run {output.short(result['run'])}{edited})"
+
+
+def place_of(file: str, row: str, prompt: str | None = None) -> str:
+    """Return the place of a case, with the name of its system prompt when it has several."""
+    return output.safe(case_name(file, row, prompt))

@@ -1,0 +1,334 @@
+"""Prints the results of `run` for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.cost_text import spending_text
+from evalstore.core.display import is_simulated, money, plural
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.hinted_commands import for_here
+from evalstore.interfaces.cli.render.lines import print_lines
+from evalstore.interfaces.cli.render.status import case_place, print_untrusted
+from evalstore.interfaces.cli.render.table import (
+    BESIDE_PLACE,
+    Table,
+    fit,
+    print_table,
+    shorten_models,
+    shorten_places,
+)
+from evalstore.results.case_reference import show_command
+from evalstore.results.edits.filed_labels import shorten_labels
+from evalstore.results.flips.open_regressions import regressions_text
+from evalstore.results.flips.run_differences import changes_line
+from evalstore.runs.run_text import (
+    OLDER_HINT,
+    failure_line,
+    stop_lines,
+    summarise_report,
+    summary_text,
+    verdict_line,
+)
+from evalstore.runs.status.status_text import skipped_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.planning.code_trust import Untrusted
+    from evalstore.runs.run_report import RunReport
+    from evalstore.runs.run_results import Extent
+    from evalstore.runs.run_text import RunSummary
+    from evalstore.runs.runners.join import JoinReport
+
+
+def join_line(report: JoinReport) -> str:
+    """Return what this program has done of a run that it has joined."""
+    done = (
+        f"this runner: {plural(report.asked, 'answer')}, "
+        f"{plural(report.judged, 'judgement')}, {money(report.cost)}"
+    )
+    if report.failed:
+        done += f", {plural(report.failed, 'failure')}"
+    if report.stopped == "interrupted":
+        done += "; interrupted"
+    elif report.stopped:
+        done += f"; the limit of the run ('{report.stopped}') is reached"
+    if report.run is None:
+        rest = "finish it" if report.stopped in ("max-cost", "max-time") else "continue the run"
+        return f"{done}; other runners {rest}"
+    return f"{done}; run {report.run[:8]} {report.status}"
+
+
+def print_report(report: RunReport, threshold: float | None, *, extent: Extent = "news") -> None:
+    """Print what a run changed, its verdicts, its summary and the gate."""
+    summary = summarise_report(report)
+    for warning in report.warnings:
+        output.warn(warning)
+    print_changes(report)
+    _print_results(report, extent)
+    _print_models(report)
+    print_lines([verdict_line(summary, {})], output.table_width())
+    by_count = sorted(report.failures.items(), key=lambda failure: -failure[1])
+    failed = (failure_line(message, count, {}) for message, count in by_count)
+    print_lines(failed, output.table_width())
+    print_untrusted(report.untrusted)
+    if report.failures:
+        output.talk('(use "evalstore log --failures" to see where, and how to fix them)')
+    if report.skipped:
+        output.sentence(f'{skipped_text(report.skipped)} ("evalstore status" lists them)')
+    output.left_out(report.left_out)
+    _print_spending(report)
+    output.sentence(summary_text(summary))
+    if is_simulated(report.spending):
+        output.talk("(simulated: scripted models call nobody, so nothing is paid)")
+    if report.stopped_at_failure:
+        output.sentence("stopped at the first failure (-x); the next run continues from there")
+    _print_thresholds(report)
+    _print_end(report, summary, threshold)
+    if report.is_refresh and report.asked and report.changes is not None:
+        output.sentence(
+            "the next plain run counts the older answers again; --max-age leaves them out"
+        )
+
+
+def _print_thresholds(report: RunReport) -> None:
+    """Print a line for each threshold of the settings, those that are missed first."""
+    gates = sorted(report.thresholds or (), key=lambda gate: gate.reached)
+    shown = gates if output.verbose else gates[:_MOST_GATES]
+    for gate in shown:
+        rate = output.percent(gate.passed / gate.judged if gate.judged else None)
+        count = f"{gate.passed:,} of {gate.judged:,} pass ({rate})"
+        word = ("reached" if gate.reached else "missed") if gate.judged else "not judged"
+        colour = {"reached": "pass", "missed": "fail"}.get(word, "pending")
+        text = f"threshold {output.percent(gate.pass_rate)} of {output.safe(gate.name)}: {count}, "
+        output.line(text + output.paint(word, colour))
+    if len(gates) > len(shown):
+        output.line(f"… {len(gates) - len(shown):,} more thresholds (-v lists all)")
+
+
+def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
+    """Print why the run was stopped, or whether the gate passed."""
+    if stopped := list(stop_lines(summary)):
+        print_lines(stopped, output.table_width())
+        if summary.is_refresh:
+            output.talk("(use --max-age instead of --refresh to keep it)")
+    elif report.gate == "failed":
+        why = ""
+        if threshold is not None:
+            rate = output.percent(report.totals.rate.rate)
+            why = f": {rate} is less than {output.percent(threshold)}"
+        elif report.regressions:
+            is_one = len(report.regressions) == 1
+            fail = "fails" if is_one else "fail"
+            if any(each.result.verdict == "undecided" for each in report.regressions):
+                fail = f"{'does' if is_one else 'do'} not pass"
+            passed = regressions_text(report.regressions, is_rest=False)
+            why = f": {passed}, {fail} in run {output.short(report.run)}"
+        elif missed := report.missed:
+            more = f", and {len(missed) - 1:,} more" if len(missed) > 1 else ""
+            why = f": the threshold of {output.safe(missed[0].name)} is missed{more}"
+        output.line(output.paint(f"gate failed{why}", "fail"))
+    elif report.left_out:
+        output.line(output.paint("files with errors are left out, see above", "fail"))
+    elif report.exit_code:
+        output.line(output.paint(f"incomplete; {for_here(_how_to_complete(report))}", "pending"))
+    elif report.gate_off:
+        output.line("gate disabled (--fail-on none)")
+    else:
+        output.line(output.paint(f"gate passed{_new_failures(report)}", "pass"))
+
+
+def _new_failures(report: RunReport) -> str:
+    """Return, in words, how many failing results are not regressions, as they were never judged."""
+    if report.regressions is None:
+        return ""
+    words = report.totals.verdicts
+    failing = words["fail"] + words["error"]
+    count = failing if report.changes is None else len(report.changes.new)
+    verb = "is" if count == 1 else "are"
+    return f": {output.plural(count, 'failing result')} {verb} new (no earlier verdict)" * bool(
+        count
+    )
+
+
+def print_changes(report: RunReport, *, is_data: bool = True) -> None:
+    """Print how many verdicts changed since the last run, if any did; to stderr as a message."""
+    changes = report.changes
+    if changes is None or not changes.is_any:
+        return
+    if is_data:
+        print_lines([changes_line(changes)], output.table_width())
+    else:
+        output.talk(changes_line(changes).text)
+    run = output.short(report.run)
+    if changes.is_of_several:  # no comparison of two runs has them all
+        output.talk(f'  (use "evalstore show {run}" to list them)')
+    else:
+        output.talk(f'  (use "evalstore diff {output.short(changes.since)} {run}" to see how)')
+    if changes.older:
+        output.talk(f"  ({OLDER_HINT})")
+
+
+def _print_results(report: RunReport, extent: Extent) -> None:
+    """Print the results that did not pass, each with its feedback; with `-v` all results."""
+    from evalstore.runs.run_results import list_results
+
+    listed = list_results(report, "results" if output.verbose else extent)
+    prompts = report.totals.prompts
+    places, widest, of_models = TemporaryList(), 0, dict[str, None]()
+    for result in listed.results:
+        place = case_place(result.file, result.row, result.prompt, prompts)
+        places.append(place)
+        widest = max(widest, output.columns_of(place))
+        of_models[result.model] = None
+    names = shorten_models(of_models, widest, BESIDE_PLACE)
+    models = max(map(output.columns_of, names.values()), default=0)
+    left = shorten_places(places, models + BESIDE_PLACE)
+    wide = max(map(output.columns_of, left), default=0)
+    for entry, label in zip(listed.entries, left, strict=False):
+        cell, feedback, change, attempts = (
+            entry.result,
+            entry.feedback,
+            entry.change,
+            entry.attempts,
+        )
+        word = cell.word or "answered"
+        session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
+        colour = _MARKS.get(change, "broke") if not entry.regression else "broke"
+        mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
+        mark += f"  {attempts}" if attempts else ""
+        line = (
+            f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
+            f"{output.pad(names[cell.model], models)}  {session}"
+        )
+        columns = output.table_width()
+        if mark and columns is not None and output.shown_columns(line + mark) > columns:
+            line, mark = f"{line}\n{'':9}{mark}", ""
+        output.line(f"{line}{mark}".rstrip())
+        for text in feedback.splitlines():
+            for part in output.wrap(text, output.width() - 11):
+                output.line(f"           {part}")
+    if listed.rest:
+        output.line(listed.rest)
+    for cell, label in zip(listed.before, left, strict=False):
+        output.line(f"    {output.pad(label, wide)}  {names[cell.model]}")
+    if listed.failed_before > len(listed.before) > 0:
+        output.line(f"    … {listed.failed_before - len(listed.before):,} more")
+    if listed.entries or listed.rest:
+        output.line()
+    first = next(
+        (cell for cell in listed.results if cell.sessions and cell.verdict not in (None, "pass")),
+        None,
+    )
+    if first is not None:
+        prompt = prompts.get(first.file, {}).get(first.prompt, "")
+        several = len(report.totals.models) > 1
+        command = show_command(first, prompt, names_model=several)
+        output.talk(f'(use "{output.safe(command)}" to see why)')
+
+
+_BAR = 20
+_MOST_GATES = 20
+"""Thresholds that are listed without `-v`."""
+"""The columns of the bar of a candidate's pass rate."""
+_LEAST_MODEL = 16
+"""The columns to which the name of a candidate is cut before its bar is left out."""
+_COMMANDS = 3
+"""The most commands that trust what waits."""
+_MARKS = {"broke": "broke", "fixed": "fixed", "new": "broke", "changed": None}
+"""The changes of listed results, and their colours."""
+
+
+def _what_to_trust(untrusted: Sequence[Untrusted]) -> str:
+    """Return the commands that allow all that waits."""
+    commands = " and ".join(f"'{output.safe(each.command)}'" for each in untrusted[:_COMMANDS])
+    more = f" and {len(untrusted) - _COMMANDS} more" if len(untrusted) > _COMMANDS else ""
+    models = sum(bool(each.runs) for each in untrusted)
+    waiting = ["the waiting model" + "s" * (models > 1)] if models else []
+    waiting += ["the waiting checks"] if models < len(untrusted) else []
+    verb = "allows" if len(untrusted) == 1 else "allow"
+    return f"{commands}{more} {verb} {' and '.join(waiting)}"
+
+
+def _how_to_complete(report: RunReport) -> str:
+    """Explain how to complete an incomplete run."""
+    verdicts = report.totals.verdicts
+    if report.untrusted and not report.failed:
+        return _what_to_trust(report.untrusted)
+    if not any(verdicts.values()) and not report.failed:
+        return "no result has a verdict, so the gate is undetermined"
+    if verdicts["pending"] and report.judge_only and not report.failed:
+        return "'evalstore run' asks for the answers that are missing"
+    if verdicts["undecided"] and not verdicts["pending"] and not report.failed:
+        return "'evalstore run --retry-errors' has the undecided judged again"
+    if report.failed and report.hopeless == report.failed:
+        return "'evalstore log --failures' shows what to fix before running again"
+    if report.hopeless:
+        others = output.plural(report.failed - report.hopeless, "failed call")
+        return f"running again may help with {others}, 'evalstore log --failures' has the rest"
+    if not (report.failed or report.time_is_up or report.stopped_at_failure):
+        return "a run asks for nothing more: 'evalstore status' says what is missing"
+    return "running again may help"
+
+
+def _print_spending(report: RunReport) -> None:
+    """Print the calls, tokens and cost of each model, as candidate and as evaluator."""
+    if not report.spending:
+        return
+    rows = []
+    for spending in report.spending:
+        cached = (
+            f" ({output.count(spending['cachedTokens'])} cached)"
+            if spending["cachedTokens"]
+            else ""
+        )
+        part = " (judging)" if spending["part"] == "evaluator" else ""
+        rows.append(
+            (
+                spending["model"] + part,
+                output.plural(spending["calls"], "call"),
+                f"{output.count(spending['inputTokens'])} tokens in{cached}",
+                f"{output.count(spending['outputTokens'])} out",
+                spending_text({**spending, "simulated": False}),
+                "simulated"
+                if is_simulated([spending])
+                else "local"
+                if spending.get("local")
+                else "",
+            )
+        )
+    header = ("model", "calls", "input", "output", "cost", "kind")
+    numbers = frozenset(header[1:5])
+    print_table(Table(header, rows, numbers, ("input", "output"), has_header=False))
+
+
+def _print_models(report: RunReport) -> None:
+    """Print the pass rate of each candidate, when there are several."""
+    by_model = report.totals.models
+    if len(by_model) < 2:
+        return
+    rows = []
+    for model, words in by_model.items():
+        judged = words.total() - words[None] - words["pending"]
+        passed = words["pass"]
+        filled = round(_BAR * passed / judged) if judged else 0
+        share = output.percent(passed / judged if judged else None)
+        rows.append((output.safe(model), "█" * filled, f"{passed}/{judged} pass", share))
+    table = Table(
+        ("model", "bar", "passed", "rate"),
+        [(model, "█" * _BAR, *others) for model, _, *others in rows],
+        numbers=frozenset(("bar", "passed", "rate")),
+        optional=("bar",),
+        shortened={"model": _LEAST_MODEL},
+        has_header=False,
+    )
+    layout = fit(table, None if output.wide else output.table_width())
+    models = shorten_labels([model for model, *_ in rows], layout.widths[0])
+    for model, (_, bar, passed_text, share) in zip(models, rows, strict=True):
+        drawn = output.paint(bar, "pass") + output.faint("░" * (_BAR - len(bar)))
+        parts = [output.pad(model, layout.widths[0]), *([] if layout.left_out else [drawn])]
+        for text, width in zip((passed_text, share), layout.widths[-2:], strict=True):
+            parts.append(text.rjust(width))
+        output.line("  ".join(parts))

@@ -1,0 +1,341 @@
+"""Prints the items of `show`: runs with their results, versions and test files."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from evalstore.core import deserialize
+from evalstore.core.clock import iso
+from evalstore.core.display import simulated
+from evalstore.core.runs import restore_run
+from evalstore.core.styled_text import TextBlock
+from evalstore.core.values import VERDICTS, Case, Json, Message, Usage, order_counts
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.render.history import print_log
+from evalstore.interfaces.cli.render.lines import print_block
+from evalstore.interfaces.cli.render.result_rows import SHOWN, place_of, print_results
+from evalstore.interfaces.cli.render.urgent_results import UrgentFirst
+from evalstore.planning.first_pushes import push_text
+from evalstore.planning.options import selection_text
+from evalstore.results.answer.judgements import name_results
+from evalstore.results.log.log import Log, LogEntry
+from evalstore.results.log.runs_in_progress import in_progress_text
+from evalstore.results.rendering import check_yaml, text_of
+from evalstore.results.show.show import IN_PROGRESS, ShownItem
+from evalstore.results.show.shown_cases import CaseBatch
+
+if TYPE_CHECKING:
+    from evalstore.results.answer.answer import AnswerView
+    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.show.shown_item import ExplainedJudgement
+
+_INNER = ("kind", "scheme", "nonce", "key")
+"""Fields that only matter to the store."""
+_TIMES = ("started", "ended", "at")
+
+
+def print_shown(
+    item: ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement,
+) -> None:
+    """Print a stored object in the layout of its kind."""
+    if isinstance(item, ShownItem):
+        _PRINTERS.get(item.kind, _print_anything)(item)
+        return
+    from evalstore.interfaces.cli.render import answer  # only for sessions, cases and judgements
+    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+
+    if isinstance(item, VerdictExplanation):
+        answer.print_answer(item.answer, item)
+    elif isinstance(item, tuple):
+        _print_judgement(item.item)
+        if item.explanation:
+            answer.print_verdict_explanation(item.explanation)
+            answer.print_other_results(item.explanation)
+    else:
+        answer.print_answer(item)
+
+
+def _print_run(item: ShownItem) -> None:
+    run = restore_run(item.id, item.content)
+    entry = LogEntry(run, order_counts(run.verdicts), outcome=item.outcome, push=item.push)
+    print_log(Log([entry], 1), oneline=False)
+    print_results(item)
+
+
+def _print_in_progress(item: ShownItem) -> None:
+    assert item.in_progress is not None
+    output.sentence(in_progress_text(item.in_progress))
+    if message := item.content["message"]:
+        _block("message", message)
+    if options := selection_text(item.content["selection"] or {}):
+        output.line(f"options: {output.safe(options)}")
+    output.talk('(use "evalstore log" to see it when it is over, "evalstore status" for all such)')
+
+
+def _print_workspace(item: ShownItem) -> None:
+    _heading("workspace", "all cases as they are now")
+    verdicts = item.content["verdicts"].items()
+    counts = [output.paint(f"{count} {word}", word) for word, count in verdicts if count]
+    if counts:
+        output.line(f"    {', '.join(counts)}")
+    print_results(item)
+
+
+def _suggest_failure(item: ShownItem) -> None:
+    """Name the command that explains the most urgent result of a file, if it failed."""
+    first = next((result for result, _ in UrgentFirst(item)), None)
+    if first is None or first["verdict"] not in VERDICTS or first["verdict"] == "pass":
+        return
+    if not first["sessions"]:
+        return
+    run = first.get("run", item.related.get("run"))
+    place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"
+    words = ["evalstore", "show", place, "-m", first["model"]]
+    if name := item.prompts.get(first["prompt"]):
+        words += ["--prompt", name]
+    output.talk(f'(use "{output.safe(shlex.join(words))}" to see why)')
+
+
+def _print_judgement(item: ShownItem) -> None:
+    made, related = deserialize.restore_evaluation_result(item.content), item.related
+    _heading("judgement", output.short(item.id), _ago(made.started))
+    score = _if("score {:g}", made.score)
+    label = output.safe(made.label or "")
+    _columns(output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label)
+    _block("feedback", made.feedback)
+    _block("reasoning", made.reasoning)
+    instructions = related["instructions"] or {}
+    names = name_results(made.checks, instructions.get("checks", ()))
+    for name, check in zip(names, made.checks, strict=True):
+        facts = (check.get("verdict"), name, check.get("feedback"))
+        _block("check", "  ".join(str(fact) for fact in facts if fact))
+    if item.push:
+        output.line(push_text(item.push))
+    output.line("session: " + ", ".join(map(output.short, made.sessions)))
+    _print_criteria(instructions, item)
+    cost = output.money(made.cost.usd) if made.cost else ""
+    cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
+    taken = f"taken from judgement {output.short(made.taken_from)}" if made.taken_from else ""
+    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin, taken)
+
+
+def _print_failure(item: ShownItem) -> None:
+    failure, related = deserialize.restore_failure(item.content), item.related
+    _heading("failure", output.short(item.id), output.safe(failure.model or ""))
+    if "file" in related:
+        output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
+    output.line(f"at: {iso(failure.at)} ({_ago(failure.at)})")
+    output.line(f"class: {output.paint(output.safe(failure.kind), 'error')}")
+    _block("status", str(failure.status or ""))
+    _block("tries", str(failure.attempts))
+    _block("message", failure.message)
+    _block("hint", related["hint"] or "")
+    ids = ("question", related["question"]), ("session", failure.subject)
+    _print_ids([*ids, ("evaluator", failure.evaluator)])
+
+
+def _print_question(item: ShownItem) -> None:
+    """Print a question with its answers and its failed calls."""
+    content, related = item.content, item.related
+    _heading("question", output.short(item.id))
+    if "file" in related:
+        output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
+    for name in ("temperature", "seed"):
+        _block(name, _if("{}", content.get(name)))
+    _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
+    if related["failures"]:
+        output.line(output.paint("failures:", bold=True))
+    shown = related["failures"] if output.verbose else related["failures"][:SHOWN]
+    for failure in shown:
+        role = "as evaluator" if failure["evaluator"] else ""
+        status = f"{failure['class']} {failure['status'] or ''}".rstrip()
+        parts = (failure["at"], failure["model"] or "", role, status, failure["message"])
+        listed = (output.safe(part) for part in parts if part)
+        output.line(f"    {output.short(failure['failure'])}  {'  '.join(listed)}")
+    if len(shown) < len(related["failures"]):
+        output.line(f"    … {len(related['failures']) - len(shown)} more (-v lists all)")
+    if content:
+        _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))
+
+
+def _print_cases(item: ShownItem) -> None:
+    """Print the cases of a test file: their results, then messages, instructions and checks."""
+    related = item.related
+    _heading("cases", item.id)
+    if "file" in related:
+        where = f"run {output.short(related['run'])}" if "run" in related else "the workspace"
+        edit = f", {item.edit}" if item.edit else ""
+        output.line(f"{output.safe(related['file'])} in {where}{edit}")
+    print_results(item)
+    _suggest_failure(item)
+    batches: Iterable[CaseBatch] = item.cases or ()
+    if not item.cases:
+        cases = deserialize.restore_case_file(item.content).cases
+        batches = [CaseBatch(cases, related["tests"], related["evaluations"])]
+    for batch in batches:
+        for case in batch.cases:
+            _print_case(case, batch, item)
+
+
+def _print_case(case: Case, batch: CaseBatch, item: ShownItem) -> None:
+    output.line()
+    if case.row:
+        output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
+    number = 1
+    for id, same in groupby(case.tests):
+        last = number + len(list(same)) - 1
+        if len(case.tests) > 1:
+            which = f" {number}" if last == number else f"s {number} to {last}"
+            output.line(output.paint(f"    conversation{which}", bold=True))
+        number = last + 1
+        test = batch.tests.get(id, {})
+        _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
+    _print_criteria(batch.evaluations.get(case.evaluation or "", {}), item, "    ")
+    ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
+    _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
+
+
+def _print_version(item: ShownItem) -> None:
+    content = item.content
+    _heading(item.kind, item.id)
+    _print_messages(deserialize.restore_messages(content.get("messages", ())))
+    if item.kind == "evaluation":
+        _print_criteria(content, item)
+    for name, value in content.items():
+        if name in ("parameters", "schema") and not isinstance(value, str):
+            _block(name, json.dumps(value, ensure_ascii=False, indent=2))
+        elif name == "description":
+            _block(name, str(value))
+        elif name not in ("messages", "instructions", "checks"):
+            _print_fields({name: value}, "")
+
+
+def _print_file(item: ShownItem) -> None:
+    size = output.plural(item.related["size"], "byte")
+    _heading("file", item.id, output.safe(item.content["mediaType"]), size)
+    if text := item.related.get("text"):
+        output.line(output.safe(text, lines=True).removesuffix("\n"))
+
+
+def _print_anything(item: ShownItem) -> None:
+    """Print the fields of an object, long texts as blocks."""
+    _heading(item.kind, item.id)
+    _print_fields(item.content, "  ")
+    _print_fields(item.related, "")
+
+
+_PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
+    "run": _print_run,
+    IN_PROGRESS: _print_in_progress,
+    "workspace": _print_workspace,
+    "judgement": _print_judgement,
+    "failure": _print_failure,
+    "question": _print_question,
+    "cases": _print_cases,
+    "file": _print_file,
+    **dict.fromkeys(("test", "prompt", "evaluation", "tool", "schema", "model"), _print_version),
+}
+
+
+# --- parts of a page -----------------------------------------------------------------------
+
+
+def _heading(kind: str, *facts: str) -> None:
+    output.line(f"{output.paint(kind, 'pending')} {'  '.join(facts)}")
+
+
+def _columns(*parts: str) -> None:
+    output.line("  ".join(part for part in parts if part).rstrip())
+
+
+def _facts(*facts: str | None) -> None:
+    output.line(", ".join(output.safe(fact) for fact in facts if fact))
+
+
+def _if(form: str, value: Any) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _ago(microseconds: int) -> str:
+    return output.ago(microseconds, time.time_ns() // 1000)
+
+
+def _tokens(usage: Usage) -> str:
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return ""
+    return f"{usage.input_tokens or 0:,} in + {usage.output_tokens or 0:,} out tokens"
+
+
+def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
+    listed = (f"{name} {output.short(id)}" for name, id in ids if id)
+    output.line(f"{indent}ids: {', '.join(listed)}")
+
+
+def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
+    """Print a conversation without the candidate's answers."""
+    for message in messages:
+        text = "(filled by the candidate)" if message.filled else text_of(message.parts)
+        _block(message.role, text, indent)
+
+
+def _print_criteria(evaluation: Json, item: ShownItem, indent: str = "") -> None:
+    """Print the instructions and the checks."""
+    _block(
+        "instructions",
+        text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
+        indent,
+    )
+    for check in evaluation.get("checks", ()):
+        _block("check", check_yaml(check, item.references), indent)
+
+
+def _block(name: str, text: str, indent: str = "") -> None:
+    print_block(TextBlock(name, text), indent, output.table_width())
+
+
+# --- any fields ----------------------------------------------------------------------------
+
+
+def _print_fields(value: dict[str, Any] | list[Any], indent: str) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            start = f"{indent}{output.safe(str(name))}: "
+            if name in _INNER:
+                continue
+            if name in _TIMES and isinstance(inner, int):
+                output.line(f"{start}{iso(inner)}")
+            elif isinstance(inner, list) and not any(
+                isinstance(element, dict | list) for element in inner
+            ):
+                _print_scalar(start, ", ".join(map(_scalar, inner)), indent + "  ")
+            elif isinstance(inner, dict | list) and inner:
+                output.line(start.rstrip())
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(start, inner, indent + "  ")
+    else:
+        for inner in value:
+            if isinstance(inner, dict | list) and inner:
+                output.line(f"{indent}-")
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(f"{indent}- ", inner, indent + "  ")
+
+
+def _scalar(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _print_scalar(start: str, value: Any, indent: str) -> None:
+    text = _scalar(value)
+    if "\n" not in text:
+        output.line(start + output.safe(text))
+        return
+    output.line(start.rstrip())
+    for part in text.split("\n"):
+        output.line(f"{indent}| {output.safe(part)}".rstrip())

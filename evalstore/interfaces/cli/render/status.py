@@ -1,0 +1,259 @@
+"""Prints what a run would do: the command `status`, and a dry run."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from evalstore.core.case_name import case_name
+from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.render.lines import print_lines
+from evalstore.interfaces.cli.render.table import (
+    BESIDE_PLACE,
+    shorten_models,
+    shorten_places,
+    shortens_places,
+)
+from evalstore.planning.status.summed_items import SummedItems
+from evalstore.results.edits.change_text import (
+    change_text,
+    edit_lines,
+    reason_text,
+    reason_value_lines,
+    shared_edits,
+    shared_text,
+)
+from evalstore.results.log.runs_in_progress import in_progress_text
+from evalstore.runs.status.status_text import (
+    KIND_TITLES,
+    kind_count_text,
+    labels_text,
+    left_text,
+    lost_labels_text,
+    nothing_text,
+    outcome_text,
+    plan_text,
+    reason_count_text,
+    remote_texts,
+    row_id_hint,
+    short_limit_text,
+    trust_hint,
+    used_again_texts,
+    waiting_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from evalstore.planning.code_trust import Untrusted
+    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.status.status_report import FileChange, OtherReason, Status
+
+T = TypeVar("T")
+_SHOWN = 20
+"""Lines of a list before it is cut; `-v` shows all."""
+_REASONS = 5
+"""Reasons for work in unchanged files before the list is cut."""
+
+
+def print_status(
+    status: Status,
+    *,
+    explain: bool,
+    dry_run: bool = False,
+    options: str = "",
+) -> None:
+    """Print what `status` and `run -n` report; `options` are those that select the cases."""
+    for warning in (*status.refused, *status.warnings):
+        output.warn(warning)
+    output.left_out(status.left_out)
+    if status.last_run is None:
+        output.line("No run yet.")
+    elif status.changes or status.edits:
+        _print_changes(status)
+    if status.other_reasons and not explain:
+        _print_other_reasons(status)
+    if status.skipped:
+        _print_skipped(status)
+    is_explained = bool(status.items) and explain
+    if is_explained:
+        _print_items(status)
+    is_listed = is_explained or status.other_reasons
+    if status.changes or status.edits or status.skipped or is_listed or status.last_run is None:
+        output.line()
+    for each in status.in_progress:
+        output.sentence(in_progress_text(each))
+    if outcome := outcome_text(status):
+        output.sentence(f'{outcome} (use "evalstore diff" to list them)')
+    if lost := lost_labels_text(status):
+        output.sentence(lost)
+    if labels := labels_text(status):
+        output.sentence(
+            f'{labels} (use "evalstore run" to record {"it" if status.labels == 1 else "them"})'
+        )
+    for text in _cut(used_again_texts(status), _REASONS):
+        output.sentence(text)
+    if left := left_text(status):
+        output.sentence(left)
+    if status.untrusted:
+        output.sentence(waiting_text(status))
+        print_untrusted(status.untrusted)
+    if not status.is_any:
+        output.sentence(nothing_text(status))
+        _print_remotes(status)
+        return
+    output.sentence(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
+    if short_limit := short_limit_text(status):
+        output.sentence(short_limit)
+    if not explain:
+        run, explained = (
+            f"evalstore {command} {options}".rstrip() for command in ("run", "status --explain")
+        )
+        hint = f'"{explained}" to list it with reasons)'
+        if options:  # the line gets long
+            output.sentence(f'  (use "{run}" to do it)')
+            output.sentence(f"  (use {hint}")
+        else:
+            output.sentence(f'  (use "{run}" to do it, {hint}')
+    _print_remotes(status)
+
+
+def _print_remotes(status: Status) -> None:
+    for text in remote_texts(status):
+        output.sentence(text)
+
+
+def _print_changes(status: Status) -> None:
+    when = output.ago(status.last_started or 0, time.time_ns() // 1000)
+    output.sentence(f"Changed since run {output.short(status.last_run or '')} ({when}):")
+    file = " -- FILE" if status.changes else ""
+    output.sentence(f'  (use "evalstore diff{file}" to see how)')
+    width = max((output.columns_of(change.file) for change in status.changes), default=0)
+    shared = shared_edits(status.changes)
+    for change in status.changes:
+        _print_wrapped(
+            f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
+            f"{output.safe(change_text(change, shared))}"
+        )
+        _print_values(change, 12)
+    if shared:
+        _print_wrapped(shared_text(shared))
+    for edit in status.edits:
+        columns = None if output.verbose else output.width()
+        print_lines(edit_lines(edit, width=columns, indent=4), output.table_width())
+    if hint := row_id_hint(status):
+        output.talk(f"({hint})")
+
+
+def _print_other_reasons(status: Status) -> None:
+    """Print why something is pending in test files that have not changed since the last run."""
+    reasons = status.other_reasons
+    output.sentence(f"In test files unchanged since run {output.short(status.last_run or '')}:")
+    shown = _cut(reasons, _REASONS)
+    for each in shown:
+        place = each.file if each.files == 1 else f"{each.files:,} files"
+        _print_wrapped(
+            f"{reason_count_text(status, each)} in {output.safe(place)}: "
+            f"{output.safe(reason_text(each))}"
+        )
+        _print_values(each, 8)
+    if len(reasons) > len(shown):
+        output.line(f"    … {len(reasons) - len(shown)} more (-v lists all)")
+
+
+def _print_skipped(status: Status) -> None:
+    output.line()
+    output.sentence(f"Skipped, because the model lacks a capability ({len(status.skipped)}):")
+    shown = _cut(status.skipped, _SHOWN)
+    lacks = [f"{output.safe(model)} has no {capability}" for _, _, model, capability in shown]
+    places = [output.safe(case_name(file, row)) for file, row, *_ in shown]
+    for name, lack in zip(
+        shorten_places(places, max(map(output.columns_of, lacks)) + 6), lacks, strict=True
+    ):
+        output.line(f"    {name}  {lack}")
+    _print_cut(len(status.skipped))
+
+
+def print_untrusted(files: list[Untrusted]) -> None:
+    """Print the Python files that are not trusted, each with the command that allows it."""
+    for file in files:
+        output.line(f"    {output.paint(output.safe(file.words), 'pending')}")
+        output.talk(f"    {output.safe(trust_hint(file))}")
+
+
+def _print_wrapped(text: str) -> None:
+    """Print an entry of a list, wrapped between words in a terminal."""
+    print_lines([StyledLine((StyledSpan(text),), 4)], output.table_width())
+
+
+def _print_values(item: FileChange | OtherReason | PlanItem, indent: int) -> None:
+    width = None if output.verbose else output.width()
+    print_lines(reason_value_lines(item, width=width, indent=indent), output.table_width())
+
+
+def _print_items(status: Status) -> None:
+    for kind, title in KIND_TITLES.items():
+        items = SummedItems(status.items, kind)
+        if items:
+            output.line()
+            counted = kind_count_text(status, kind, items.total, items.by_checks)
+            output.line(f"{title} ({counted}):")
+            is_cut = not output.verbose and len(items) > _SHOWN + 1
+            shown = list(islice(items, _SHOWN)) if is_cut else items
+            _print_items_of_kind(shown, items.shared, status.prompts)
+            _print_cut(len(items))
+
+
+def _print_items_of_kind(
+    items: Iterable[PlanItem],
+    shared: tuple[str, ...],
+    prompts: dict[str, dict[str | None, str]],
+) -> None:
+    """Print items, which are read several times; `shared` is what was edited in all of them."""
+
+    def name(item: PlanItem) -> str:
+        return " by ".join(filter(None, (item.model, item.evaluator)))
+
+    def full_places() -> Iterator[str]:
+        return (case_place(item.file, item.row, item.prompt, prompts) for item in items)
+
+    place_width = max(map(output.columns_of, full_places()))
+    names = shorten_models((name(item) for item in items), place_width, BESIDE_PLACE)
+    model_width = max(map(output.columns_of, names.values()))
+    places: Iterable[str] = full_places()
+    if shortens_places():
+        places = shorten_places(places, model_width + BESIDE_PLACE)
+        place_width = max(map(output.columns_of, places))
+    last_reason = None
+    for item, place in zip(items, places, strict=True):
+        count = f" ({item.count}x)" if item.count > 1 else ""
+        _print_wrapped(
+            f"{output.pad(place, place_width)}  "
+            f"{output.pad(names[name(item)], model_width)}  "
+            f"{output.safe(reason_text(item, shared))}{count}"
+        )
+        reason = (reason_text(item), item.was, item.now)
+        if reason != last_reason:
+            _print_values(item, 8)
+        last_reason = reason
+    if shared:
+        _print_wrapped(shared_text(shared))
+
+
+def _cut(items: list[T], most: int) -> list[T]:
+    """Return the first items, or all with `-v` and where a line would stand for a single one."""
+    return items if output.verbose or len(items) <= most + 1 else items[:most]
+
+
+def _print_cut(count: int) -> None:
+    if count > _SHOWN + 1 and not output.verbose:
+        output.line(f"    … {count - _SHOWN} more (-v lists all)")
+
+
+def case_place(
+    file: str, row: str, prompt: str | None, prompts: dict[str, dict[str | None, str]]
+) -> str:
+    """Return the place of a case, with its system prompt when its file has several."""
+    return output.safe(case_name(file, row, prompts.get(file, {}).get(prompt)))

@@ -1,0 +1,204 @@
+"""Tables that fit the terminal: less important columns are left out, then long cells are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from evalstore.core.display import Widest
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.interfaces.cli import output
+from evalstore.results.edits.filed_labels import shorten_labels
+
+_GAP = 2
+"""Blanks between two columns."""
+_NARROWEST = 10
+"""Columns of the terminal that a cell keeps when it is cut."""
+
+
+_LEAST_PLACE = 20
+"""The fewest columns to which the name of a case is cut."""
+_LEAST_NAMES = 36
+"""The fewest columns for the names of a case and a model; what follows gets a line of its own."""
+_OF_MODEL = 0.4
+"""The share of these columns that the name of a model keeps when both are cut."""
+BESIDE_PLACE = 23
+"""Columns of a line that has a verdict and an id beside a case and a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under a header, and how they are shown."""
+
+    header: Sequence[str]
+    rows: Iterable[Sequence[str]]
+    """Those of an iterator are in a temporary file while they are printed."""
+    numbers: frozenset[str] = frozenset()
+    """The columns whose cells are aligned at their end; they are never cut."""
+    optional: Sequence[str] = ()
+    """The columns that a narrow terminal leaves out, in this order."""
+    shortened: Mapping[str, int] = field(default_factory=dict)
+    """Columns that are cut to so many columns of the terminal before one is left out."""
+    has_header: bool = True
+    prose: str | None = None
+    """The column with sentences, which are cut at their end and need not be distinct."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns of a table are shown, and how wide each is."""
+
+    shown: list[int]
+    widths: list[int]
+    left_out: list[str]
+    is_cut: bool
+
+
+def fit(table: Table, width: int | None) -> Layout:
+    """Lay out a table in so many columns of the terminal; None: as wide as it needs."""
+    widths = [Widest() for _ in table.header]
+    for row in chain([table.header] if table.has_header else [], table.rows):
+        for column, cell in zip(widths, row, strict=True):
+            column.add(cell)
+    sizes = [column.columns for column in widths]
+    least = [
+        min(size, table.shortened.get(name, size))
+        for name, size in zip(table.header, sizes, strict=True)
+    ]
+    shown = list(range(len(sizes)))
+
+    def missing(sizes: Sequence[int]) -> int:
+        needed = sum(sizes[number] for number in shown) + _GAP * (len(shown) - 1)
+        return 0 if width is None else max(0, needed - width)
+
+    left_out: list[str] = []
+    for name in table.optional:
+        if not missing(least):
+            break
+        if name in table.header:
+            shown.remove(table.header.index(name))
+            left_out.append(name)
+    texts = [number for number in shown if table.header[number] not in table.numbers]
+    is_cut = False
+    for _ in range(missing(sizes)):
+        longest = max(texts, key=lambda number: sizes[number], default=None)
+        if longest is None or sizes[longest] <= _NARROWEST:
+            break
+        sizes[longest] -= 1
+        is_cut = True
+    return Layout(shown, [sizes[number] for number in shown], left_out, is_cut)
+
+
+def print_table(table: Table) -> None:
+    """Print a table in the columns of the terminal, and say what that leaves out."""
+    safe_rows = (list(map(output.safe, row)) for row in table.rows)
+    rows = TemporaryList(safe_rows) if isinstance(table.rows, Iterator) else list(safe_rows)
+    if not rows:
+        return
+    safe = replace(table, rows=rows)
+    layout = fit(safe, None if output.wide else output.table_width())
+    if table.has_header:
+        titles = [name.upper() for name in table.header]
+        output.line(output.faint(_line(safe, layout, titles)))
+    for row in _cut(safe, layout):
+        output.line(_line(safe, layout, row))
+    notes = [f"left out: {', '.join(filter(None, layout.left_out))}"] if layout.left_out else []
+    notes += ["long cells are cut"] if layout.is_cut else []
+    if notes:
+        for text in output.wrap(f"({'; '.join(notes)}; --wide shows all)", output.width()):
+            output.talk(output.faint(text))
+
+
+def align_points(numbers: Sequence[str]) -> list[str]:
+    """Return numbers that have their decimal points below each other when they end alike."""
+    places = [len(number) - len(number.partition(".")[0]) for number in numbers]
+    most = max(places, default=0)
+    return [
+        number and number + " " * (most - count)
+        for number, count in zip(numbers, places, strict=True)
+    ]
+
+
+def shortens_places() -> bool:
+    """Return whether `shorten_places` may change a place."""
+    return not output.wide and output.table_width() is not None
+
+
+def shorten_places(places: Iterable[str], others: int) -> Collection[str]:
+    """Return the names of cases, as long as the terminal allows beside the `others` columns.
+
+    Those of a long list are in a temporary file.
+    """
+    columns = None if output.wide else output.table_width()
+    if columns is None:
+        return places if isinstance(places, TemporaryList) else list(places)
+    return shorten_labels(places, max(_LEAST_PLACE, columns - others))
+
+
+def shorten_models(models: Iterable[str], places: int, others: int) -> dict[str, str]:
+    """Return the names of models, as long as the terminal allows, by their full names.
+
+    Beside them are names of cases of up to `places` columns, which keep more than half of the
+    room if both are cut, and `others` columns.
+    """
+    names = [*dict.fromkeys(models)]
+    columns = None if output.wide else output.table_width()
+    if columns is None:
+        return {name: output.safe(name) for name in names}
+    room = columns - others
+    least = int(max(room, _LEAST_NAMES) * _OF_MODEL)
+    return dict(zip(names, shorten_labels(names, max(least, room - places)), strict=True))
+
+
+def leaves_room(others: int) -> bool:
+    """Return whether the names of a case and a model have room in the terminal beside others."""
+    columns = None if output.wide else output.table_width()
+    return columns is None or columns - others >= _LEAST_NAMES
+
+
+def ids_that_fit(ids: Sequence[str], others: int) -> str:
+    """Return short ids, as many as the terminal allows beside `others` columns, at least one.
+
+    Behind them is the number of those that are left out, such as `+3`.
+    """
+    columns = None if output.wide else output.table_width()
+    listed = [output.short(id) for id in ids]
+    for shown in range(len(listed), 0, -1):
+        more = [f"+{len(listed) - shown}"] if shown < len(listed) else []
+        text = " ".join([*listed[:shown], *more])
+        if columns is None or shown == 1 or len(text) + others <= columns:
+            return text
+    return ""
+
+
+def _cut(table: Table, layout: Layout) -> Iterable[Sequence[str]]:
+    """Return the rows with shorter cells; cells of a column that begin alike remain distinct."""
+    if not layout.is_cut:
+        return table.rows
+    texts = {
+        number: _short_cells(table, number, size)
+        for number, size in zip(layout.shown, layout.widths, strict=True)
+        if table.header[number] not in table.numbers
+    }
+    return (
+        [next(texts[number]) if number in texts else cell for number, cell in enumerate(row)]
+        for row in table.rows
+    )
+
+
+def _short_cells(table: Table, number: int, size: int) -> Iterator[str]:
+    cells = (row[number] for row in table.rows)
+    if table.header[number] == table.prose:
+        return (output.clip(cell, size) for cell in cells)
+    return iter(shorten_labels(cells, size))
+
+
+def _line(table: Table, layout: Layout, row: Sequence[str]) -> str:
+    cells = []
+    for number, size in zip(layout.shown, layout.widths, strict=True):
+        text = row[number]
+        blanks = " " * (size - output.columns_of(text))
+        is_number = table.header[number] in table.numbers
+        cells.append(blanks + text if is_number else text + blanks)
+    return (" " * _GAP).join(cells).rstrip()

@@ -1,0 +1,295 @@
+"""Turns the results of a run into the data of the page: a table of cases, and their details.
+
+The details are written in blocks of some cases, which the page reads when a case is opened. Only
+the table stays in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.word_diff import diff_lines
+from evalstore.core.display import clip, safe, short
+from evalstore.core.side_names import side_name
+from evalstore.core.values import SPECIAL_TAGS, Json
+from evalstore.interfaces.html.case_rows import TableRow
+from evalstore.interfaces.html.case_table import CaseTable
+from evalstore.interfaces.html.changed_pairs import ChangedPairs
+from evalstore.interfaces.html.texts import TextTable
+from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
+from evalstore.results.answer.explanation_text import OTHERS, explanation_sections
+from evalstore.results.attempts import attempts_text
+from evalstore.results.growing_results import cell_of
+from evalstore.results.verdict_order import FAILING, SIGNS
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.values import Case, FileRef
+    from evalstore.interfaces.html.case_history import CaseHistory
+    from evalstore.results.answer.case_answers import AnswerReader, ResultView
+    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.compare.diff_result import Diff
+
+CASES_IN_A_BLOCK = 50
+"""Cases whose details are read together when one of them is opened."""
+_SNIPPET = 120
+"""The most columns of a feedback in the table."""
+_MOST_DIFFS = 5_000
+"""The most answers that are compared with their previous version."""
+MOST_EXPLAINED = 100
+"""The most results whose verdict is explained by its history."""
+
+
+class CaseData:
+    """Makes the table of cases and the blocks of their details."""
+
+    def __init__(
+        self,
+        reader: AnswerReader,
+        diff: Diff | None,
+        history: CaseHistory,
+        name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
+        explain: Callable[[Result, Sequence[Result]], VerdictExplanation],
+    ) -> None:
+        """`name_prompts` names the system prompts of a case that has several.
+
+        `explain` gets a result and all those of its case.
+        """
+        self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
+        self.images: dict[str, FileRef] = {}
+        """The pictures in the conversations by id."""
+        self._reader, self._history = reader, history
+        self._name_prompts, self._explain = cache(name_prompts), explain
+        self._explained = 0
+        self._pairs = ChangedPairs(diff)
+        self._diff = diff
+        self._undiffed = 0
+        self._before: Mapping[str, str] = {}
+        """The earlier answers of the cases of a block, by the id of the session."""
+        self._numbers: dict[str, dict[str, int]] = {"files": {}, "models": {}, "tags": {}}
+
+    def blocks(self, batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator[Json]:
+        """Yield the details of the cases in blocks; the table is complete afterwards."""
+        for batch in _whole_cases(batches):
+            self._history.read_batch(batch)
+            self._reader.load(batch)
+            cases: dict[tuple[str, str, int], list[ResultView]] = {}
+            for view in self._reader.read(batch):
+                cases.setdefault(_case_place(view.result), []).append(view)
+            listed = list(cases.values())
+            for first in range(0, len(listed), CASES_IN_A_BLOCK):
+                self.table.blocks.append(len(self.table.rows))
+                yield self._block(listed[first : first + CASES_IN_A_BLOCK])
+
+    def _block(self, cases: Sequence[Sequence[ResultView]]) -> Json:
+        texts = TextTable()
+        self._read_previous(cases)
+        return {
+            "texts": texts.entries,
+            "cases": [self._case(views, texts) for views in cases],
+        }
+
+    def _read_previous(self, cases: Sequence[Sequence[ResultView]]) -> None:
+        """Read the earlier answers of the cases of a block together, as far as they are shown."""
+        pairs = self._pairs.read(view.result for views in cases for view in views)
+        has_room = self._undiffed < _MOST_DIFFS
+        shown = [self._diff.shown_sessions(pair)[0] for pair in pairs if has_room and self._diff]
+        self._before = self._reader.answers([id for id in shown if id])
+
+    def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
+        result, case = views[0].result, views[0].case
+        self.table.rows.append(self._row(views))
+        tests = list(dict.fromkeys(case.tests))
+        criteria = self._reader.criteria(case.evaluation)
+        return {
+            "turns": [self._conversation(test, result.prompt, texts) for test in tests],
+            "request": list(map(safe, self._reader.request(tests[0]))),
+            **(
+                {
+                    "told": texts.add(criteria.instructions) if criteria.instructions else -1,
+                    "checks": [safe(check.text, lines=True) for check in criteria.checks],
+                }
+                if criteria
+                else {}
+            ),
+            "cells": [self._cell(view, views, tests, texts) for view in views],
+        }
+
+    def _row(self, views: Sequence[ResultView]) -> TableRow:
+        result, case = views[0].result, views[0].case
+        return TableRow(
+            self._number("files", result.file),
+            result.row,
+            result.prompt_number,
+            self._name_prompts(case.prompts)[result.prompt] if len(case.prompts) > 1 else "",
+            tuple(self._number("tags", tag) for tag in case.tags if tag not in SPECIAL_TAGS),
+            {
+                self._number("models", view.result.model): (
+                    view.result.word or "answered",
+                    self._pairs.change(view.result),
+                    "" if view.result.verdict == "pass" else _snippet(view),
+                )
+                for view in views
+            },
+        )
+
+    def _number(self, kind: str, name: str) -> int:
+        numbers = self._numbers[kind]
+        if name not in numbers:
+            numbers[name] = len(numbers)
+            getattr(self.table, kind).append(name)
+        return numbers[name]
+
+    def _conversation(self, test: str, prompt: str | None, texts: TextTable) -> Json:
+        turns = []
+        for turn in self._reader.conversation(test, prompt):
+            if turn.answer is not None:
+                turns.append([turn.role, "", -1])
+                continue
+            self.images |= {image.id: image for image in turn.images}
+            turns.append(
+                [
+                    turn.role,
+                    safe(turn.name),
+                    texts.add(turn.text),
+                    *(
+                        [[[image.id, safe(image.path)] for image in turn.images]]
+                        if turn.images
+                        else []
+                    ),
+                ]
+            )
+        return turns
+
+    def _cell(
+        self,
+        view: ResultView,
+        views: Sequence[ResultView],
+        tests: Sequence[str],
+        texts: TextTable,
+    ) -> Json:
+        result = view.result
+        attempts = attempts_text(attempt.verdict for attempt in view.attempts)
+        if attempts and self._pairs.change(result):
+            self.table.attempts[cell_of(result)] = attempts
+        verdicts = {id: attempt.verdict for attempt in view.attempts for id in attempt.sessions}
+        document = {
+            "model": self._number("models", result.model),
+            "attempts": attempts or None,
+            "sessions": [
+                [
+                    session.id,
+                    tests.index(session.test) if session.test in tests else 0,
+                    [texts.add(answer) for answer in session.answers],
+                    f"{short(session.id)}, {facts_text(session.facts, None)}",
+                    *([verdicts[session.id]] if session.id in verdicts else []),
+                ]
+                for session in view.sessions
+            ],
+            "votes": [_vote(vote, texts) for vote in view.judgements],
+            "failures": list(map(safe, view.failures)),
+            "history": self._history.of(result, view.case),
+            "was": self._previous(view, texts),
+            "why": self._reasons(view.result, [other.result for other in views]),
+            "score": None if result.score is None else f"{result.score:.2g}",
+        }
+        return {name: value for name, value in document.items() if value not in ([], None)}
+
+    def _reasons(self, result: Result, cells: Sequence[Result]) -> Json:
+        """Return why a result has its verdict, if it does not pass or was fixed: titles and lines.
+
+        A line is its indent and pairs of a text and the name of its colour.
+        """
+        is_due = result.word in FAILING or self._pairs.change(result) in ("broke", "fixed")
+        if not is_due:
+            return None
+        if self._explained >= MOST_EXPLAINED:
+            self.table.unexplained += 1
+            return None
+        self._explained += 1
+        sections = explanation_sections(self._explain(result, cells), None, signs=SIGNS)
+        return [
+            [title, [[line.indent, *line.spans] for line in lines]]
+            for title, lines in sections
+            if title != OTHERS
+        ]
+
+    def _previous(self, view: ResultView, texts: TextTable) -> Json:
+        """Return the reason for a change, the previous feedback and the difference of the answers.
+
+        None without a change.
+        """
+        pair = self._pairs.pair(view.result)
+        if pair is None or self._diff is None or pair.was is None:
+            return None
+        was = pair.was
+        document: dict[str, Json] = {
+            "word": was.word or "answered",
+            **({"run": short(self._diff.earlier[was])} if was in self._diff.earlier else {}),
+            "reason": safe(self._diff.reason(pair)),
+            "feedback": texts.add(self._diff.feedback_on(pair)[0], markdown=False),
+        }
+        before_id, now_id = self._diff.shown_sessions(pair)
+        answers = {session.id: session.answers for session in view.sessions}
+        if before_id and now_id in answers and before_id != now_id:
+            if self._undiffed >= _MOST_DIFFS:
+                self.table.undiffed += 1
+            else:
+                self._undiffed += 1
+                before = self._before.get(before_id, "")
+                now = answers[now_id][-1] if answers[now_id] else ""
+                document["diff"] = [
+                    [
+                        [line.sign, *([safe(text), int(new)] for text, new in line.pieces)]
+                        for line in hunk
+                    ]
+                    for hunk in diff_lines(before, now)
+                ]
+        return document
+
+
+def _case_place(result: Result) -> tuple[str, str, int]:
+    return result.file, result.row, result.prompt_number
+
+
+def _whole_cases(
+    batches: Iterable[Sequence[tuple[Result, Case]]],
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the batches so that the results of a case are in the same one."""
+    waiting: list[tuple[Result, Case]] = []
+    for batch in batches:
+        whole = [*waiting, *batch]
+        if not whole:
+            continue
+        place = _case_place(whole[-1][0])
+        end = next(
+            (n for n in range(len(whole), 0, -1) if _case_place(whole[n - 1][0]) != place), 0
+        )
+        if end:
+            yield whole[:end]
+        waiting = whole[end:]
+    if waiting:
+        yield waiting
+
+
+def _snippet(view: ResultView) -> str:
+    text = next((vote.feedback for vote in view.judgements if vote.feedback), "")
+    text = text or next(iter(view.failures), "")
+    return clip(text[: 10 * _SNIPPET], _SNIPPET)
+
+
+def _vote(vote: JudgementView, texts: TextTable) -> Json:
+    document = {
+        "word": vote.verdict,
+        "by": judgement_title(vote),
+        "feedback": texts.add(vote.feedback, markdown=False) if vote.feedback else None,
+        "reasoning": texts.add(vote.reasoning, markdown=False) if vote.reasoning else None,
+        "checks": [
+            [check.verdict, texts.add(check_text(check), markdown=False)] for check in vote.checks
+        ]
+        or None,
+    }
+    return {name: value for name, value in document.items() if value is not None}

@@ -1,0 +1,287 @@
+"""The command `report`: writes a run as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO
+
+from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
+from evalstore.core.side_names import WORKSPACE
+from evalstore.files.atomic_write import temporary_file
+from evalstore.interfaces.html.case_data import CaseData
+from evalstore.interfaces.html.case_history import CaseHistory
+from evalstore.interfaces.html.embedding import data_block, write_list_block
+from evalstore.interfaces.html.page import ServedPage, write_page
+from evalstore.interfaces.html.summary import MOST_RUNS, summarise_results
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.options import is_partial
+from evalstore.results.answer.case_answers import AnswerReader
+from evalstore.results.answer.verdict_explanation import (
+    VerdictExplanation,
+    explain_stored_result,
+    explain_workspace_result,
+)
+from evalstore.results.compare.diff import diff
+from evalstore.results.flips.open_regressions import find_open_regressions
+from evalstore.results.prompt_names import label_prompts
+from evalstore.results.show.revision_results import find_marked_results, open_revision
+from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
+from evalstore.results.table.garbage_collection import without_garbage_collection
+from evalstore.store.revisions import WORK
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.session_results import SessionResults
+from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.wanted import note_reached
+from evalstore.workspace.output_paths import require_writable
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case, FileRef, Json
+    from evalstore.exchange.exports.writers import ByteWriter
+    from evalstore.interfaces.html.case_table import CaseTable
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.flips.regressions import Regression
+    from evalstore.store import Store
+
+MARK = b"<!doctype html>\n<!-- A report of evalstore."
+"""How a report begins; only a file that begins so is replaced."""
+
+STDOUT = "-"
+_AT_ONCE = 500
+"""Results whose answers are in memory together."""
+_SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
+_LARGEST_IMAGE, _MOST_IMAGES = 2_000_000, 15_000_000
+"""The most bytes of a picture, and of all pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """A report that was written."""
+
+    report: str
+    """The path as it was given; `-` for stdout."""
+    run: str
+    """The id of the run, or `workspace`."""
+    cases: int
+    bytes: int
+
+
+def write_report(
+    location: Location, revision: str, path: str, *, compare: str | None = None
+) -> WrittenReport:
+    """Write the report of a run into a file, whole or not at all.
+
+    `path` is relative to the current folder, and a link is followed. A file that exists is
+    replaced only if it is a report. Raises `EvalstoreError`.
+    """
+    target = location.directory / path
+    _require_replaceable(target, path)
+    try:
+        with temporary_file(target.resolve()) as out:
+            table = build_report(location, revision, out, compare=compare)
+            return WrittenReport(path, table.run, table.case_count, out.tell())
+    except OSError as error:
+        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
+
+
+def stream_report(
+    location: Location, revision: str, out: ByteWriter, *, compare: str | None = None
+) -> WrittenReport:
+    """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
+    with TemporaryFile() as spool:
+        table = build_report(location, revision, spool, compare=compare)
+        size = spool.tell()
+        spool.seek(0)
+        copyfileobj(spool, out)
+    return WrittenReport(STDOUT, table.run, table.case_count, size)
+
+
+def _require_replaceable(target: Path, path: str) -> None:
+    """Raise `EvalstoreError` if no report can be written at a place, or something else is there."""
+    suffix = target.suffix.lower()
+    if suffix not in ("", ".html", ".htm"):
+        from evalstore.exchange.export import format_of
+
+        hint = "end the name with .html; 'evalstore report' also writes Markdown, to names with .md"
+        if format_of(target):
+            hint += f"; 'evalstore export -o {path}' writes the results for other programs"
+        raise EvalstoreError(f"'{path}' is not the name of an HTML file", hint=hint)
+    require_writable(target, Path(path))
+    try:
+        with target.open("rb") as file:
+            start = file.read(len(MARK))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
+    if start != MARK:
+        raise EvalstoreError(
+            f"'{path}' exists and is not a report",
+            hint="name another file; only a report is replaced by a report",
+        )
+
+
+def build_report(
+    location: Location,
+    revision: str,
+    out: BinaryIO,
+    *,
+    compare: str | None = None,
+    served: ServedPage | None = None,
+) -> CaseTable:
+    """Write the page of a run to an open file, and return the table of its cases.
+
+    Raises `EvalstoreError`.
+    """
+    with without_garbage_collection(), open_revision(location, revision) as project:
+        run, batches = find_marked_results(project, revision)
+        collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
+        compared = _compare(location, project, run, compare)
+        regressions = _find_regressions(project, run, compared, compare)
+        stored = None if run.id == WORKSPACE else run
+        rows, sessions = RowResults(project.store), SessionResults(project.store)
+        data = CaseData(
+            AnswerReader(project, run),
+            compared,
+            history := CaseHistory(project.store, project.settings.paths["tests"], stored, rows),
+            lambda prompts: label_prompts(
+                project, {id: number for number, id in enumerate(prompts)}
+            ),
+            lambda result, cells: _explain(project, run, result, cells, rows, sessions),
+        )
+        with TemporaryFile() as spool:
+            results = chain.from_iterable(collector.pass_on(batches))
+            total = sum(run.verdicts.values()) if stored else 0
+            for number, block in enumerate(data.blocks(_parts(results, total))):
+                spool.write(data_block(f"block-{number}", block))
+            order = candidate_order(project.settings)
+            data.table.sort_candidates(order)
+            for id, content in _read_images(project.store, data.images):
+                spool.write(data_block(f"image-{id}", content))
+            runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
+            spool.write(data_block("data-runs", runs))
+            table = data.table
+            write_list_block(spool, "data-cases", table.content(), "rows", table.rows_as_json())
+            summary = summarise_results(
+                project.workspace.root.name,
+                run,
+                _finish(collector),
+                compared,
+                _find_trend(project.store, stored),
+                data.table,
+                collector.saved(),
+                regressions,
+            )
+            spool.seek(0)
+            write_page(out, summary, data.table, spool, MARK, served)
+    return data.table
+
+
+def _parts(
+    results: Iterator[tuple[Result, Case]], total: int
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results that are in memory together, and tell how many of all were read."""
+    read = 0
+    while part := list(islice(results, _AT_ONCE)):
+        read += len(part)
+        note_reached("results", read, total)
+        yield part
+
+
+def _explain(
+    project: Project,
+    run: Run,
+    result: Result,
+    cells: Sequence[Result],
+    rows: RowResults,
+    sessions: SessionResults,
+) -> VerdictExplanation:
+    if run.id == WORKSPACE:
+        return explain_workspace_result(project, result, cells, rows=rows, sessions=sessions)
+    folder = project.settings.paths["tests"]
+    return explain_stored_result(
+        project.location, project.store, result, run, folder=folder, rows=rows, sessions=sessions
+    )
+
+
+def _finish(collector: StatsCollector) -> list[Stats]:
+    """Return the statistics by each dimension; empty if the run has no results."""
+    try:
+        return collector.finish(rerolls=False)
+    except NothingSelectedError:
+        return []
+
+
+def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:
+    """Compare the run with another one, by default the previous one; None if there is none."""
+    store = project.store
+    is_stored = run.id != WORKSPACE
+    if revision is None:
+        runs = [*store.find_recent_runs(before=run if is_stored else None, limit=RUNS_SEARCHED)]
+        if not is_stored:
+            runs = _runs_before_workspace(project, runs)
+        if not runs:
+            return None
+        revision = runs[0].id
+    # The files of the workspace are not read where the report is of a run.
+    opened = None if is_stored and revision == WORK else project
+    return diff(location, revision, run.id if is_stored else None, opened=opened)
+
+
+def _runs_before_workspace(project: Project, runs: list[Run]) -> list[Run]:
+    """Return the runs before the workspace: without the newest one if it has just recorded it."""
+    whole = [run for run in runs if not is_partial(run)] or runs
+    if whole and whole[0] is runs[0] and runs[1:]:
+        now = read_tree(runs[0].snapshot, project.store.load_nodes)
+        if now == project.reading.nodes:
+            return runs[1:]
+    return whole
+
+
+def _find_regressions(
+    project: Project, run: Run, compared: Diff | None, baseline: str | None
+) -> Sequence[Regression]:
+    """Return the regressions of a stored run that broke in an earlier one."""
+    if baseline or compared is None or WORKSPACE in (compared.was, compared.now):
+        return []
+    return find_open_regressions(project, run, compared.broke)
+
+
+def _find_trend(store: Store, run: Run | None) -> list[Run]:
+    """Return the newest runs of all cases up to a run, newest first."""
+    runs = [run] if run and not is_partial(run) else []
+    earlier = store.find_recent_runs(before=run)
+    return [
+        *runs,
+        *islice((other for other in earlier if not is_partial(other)), MOST_RUNS),
+    ]
+
+
+def _read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:
+    """Yield the pictures by id as addresses of their data, or the reason why one is left out."""
+    total = 0
+    for id, file in images.items():
+        if file.media_type not in _SHOWN_TYPES:
+            yield id, {"note": f"a picture of the type {file.media_type} is not shown"}
+            continue
+        try:
+            data = store.load_files([id])[id].data
+        except StoreError:
+            yield id, {"note": "the picture is not in the store"}
+            continue
+        total += len(data)
+        if len(data) > _LARGEST_IMAGE or total > _MOST_IMAGES:
+            yield id, {"note": f"the picture is too large for this report ({len(data):,} bytes)"}
+            total -= len(data)
+            continue
+        yield id, {"source": f"data:{file.media_type};base64,{b64encode(data).decode()}"}

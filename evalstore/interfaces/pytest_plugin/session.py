@@ -1,0 +1,251 @@
+"""The cases of a workspace in a pytest session: collected, run once, and reported.
+
+One process makes one run for all cases that are selected, before the first item: pytest itself, or
+the controller of pytest-xdist, which knows the selection when a worker has collected it, and hands
+out no item before. Workers only read the store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalstore.core.display import plural
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.progress import ProgressListener
+from evalstore.interfaces.pytest_plugin.current_cases import (
+    CurrentCase,
+    CurrentCases,
+    read_current,
+    run_current,
+)
+from evalstore.interfaces.pytest_plugin.nodes import CaseItem, TestFileNode, name_cases
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
+from evalstore.workspace.settings.settings import find_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.results.growing_results import CellKey
+
+_INPUT = "evalstore"
+"""The name under which the controller of pytest-xdist passes a worker its input."""
+
+
+class CaseSession:
+    """The hooks of a session with cases."""
+
+    def __init__(self, config: pytest.Config, folder: Path | None) -> None:
+        """`folder` is that of the workspace; None: the current folder, or one above it."""
+        self._config = config
+        self.is_offline: bool = config.getoption("evalstore_offline")
+        self.refused = ""
+        self._warnings: list[str] = []
+        self._summary = ""
+        """What the run did, or that nothing was missing; empty if no run could be made."""
+        self._collected: set[str] = set()
+        self._current: CurrentCases | None = None
+        self._by_place: dict[CellKey, CurrentCase] = {}
+        self._may_run = not config.option.collectonly
+        self._is_settled = False
+        self._input: dict[str, Any] | None = getattr(config, "workerinput", {}).get(_INPUT)
+        """What a worker of pytest-xdist is told; None in every other process."""
+        try:
+            root = find_root((folder or config.invocation_params.dir).absolute())
+        except EvalstoreError as error:
+            hint = "name the workspace with --evalstore-workspace or 'evalstore_workspace'"
+            raise pytest.UsageError(f"--evalstore: {error} ({hint})") from error
+        self.root = root
+        self._location = Location(root, warn=self._warnings.append)
+        self._selection = SelectionOptions(offline=self.is_offline)
+
+    # --- collecting
+
+    @property
+    def current(self) -> CurrentCases:
+        """Return the cases with their verdicts, as they were read last."""
+        if self._current is None:
+            self._read()
+        assert self._current is not None
+        return self._current
+
+    def _read(self) -> None:
+        """Read the cases and their verdicts; raises `EvalstoreError` or `OSError`."""
+        self._current = read_current(self._location, self._selection)
+        self._by_place = {case.place: case for case in self._current}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Read the workspace, so that its errors end the session before anything is started."""
+        if self._input is not None:
+            return
+        try:
+            self._read()
+        except (EvalstoreError, OSError) as error:
+            raise pytest.UsageError(f"--evalstore: {_with_hint(error)}") from error
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> TestFileNode | None:
+        """Collect a test file of the workspace that pytest has found, or that is named."""
+        if file_path.suffix != ".md":
+            return None
+        file = self._find_file(file_path)
+        if file is None:
+            return None
+        self._collected.add(file)
+        return self._make_node(parent, file)
+
+    def _find_file(self, path: Path) -> str | None:
+        """Return the path of a test file relative to the workspace; None if it is not one."""
+        root, current = self._location.directory, self.current
+        for base, inside in ((root, path), (root.resolve(), path.resolve())):
+            if inside.is_relative_to(base):
+                file = inside.relative_to(base).as_posix()
+                if file in current.cases or file in current.problems:
+                    return file
+        return None
+
+    def _make_node(self, parent: pytest.Collector, file: str) -> TestFileNode:
+        path = self._location.directory / file
+        return TestFileNode.from_parent(
+            parent, path=path, nodeid=self._node_id(file), cases=self, file=file
+        )
+
+    def _node_id(self, file: str) -> str:
+        path = os.path.relpath(self._location.directory / file, self._config.rootpath)
+        return path.replace(os.sep, "/")
+
+    @pytest.hookimpl(tryfirst=True)  # before cases are deselected
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
+        """Add the other test files of the workspace, unless the command line names paths.
+
+        pytest does not look into their folders, so that no `conftest.py` of them is imported.
+        """
+        if not self._is_whole():
+            return
+        current = self.current
+        for file in sorted({*current.cases, *current.problems} - self._collected):
+            node = self._make_node(session, file)
+            report = node.ihook.pytest_make_collect_report(collector=node)
+            node.ihook.pytest_collectreport(report=report)
+            items += report.result or ()
+
+    def _is_whole(self) -> bool:
+        """Return whether the session is about all cases of the workspace."""
+        if self._input is not None:
+            return bool(self._input["whole"])
+        return self._config.args_source is not pytest.Config.ArgsSource.ARGS
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Run nothing after an error of collection, as pytest."""
+        if report.failed and not self._config.option.continue_on_collection_errors:
+            self._may_run = False
+
+    # --- running
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Run the selected cases, in a session without workers."""
+        if self._input is not None or not self._may_run:
+            return
+        places = [item.case.place for item in session.items if isinstance(item, CaseItem)]
+        if places:  # the controller of pytest-xdist has no items
+            self._settle(places)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of pytest-xdist which cases to collect."""
+        node.workerinput[_INPUT] = {"whole": self._is_whole()}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Run the cases that the first worker has selected; all workers select the same."""
+        if self._is_settled or not self._may_run:
+            return
+        known = {
+            f"{self._node_id(file)}::{name}": case.place
+            for file, cases in self.current.cases.items()
+            for name, case in name_cases(cases)
+        }
+        self._settle([known[id] for id in ids if id in known])
+
+    def _settle(self, places: Collection[CellKey]) -> None:
+        """Ask and judge what the cases at these places lack."""
+        self._is_settled = True
+        if not any(self._by_place[place].can_run for place in places):
+            if places:
+                self._summary = f"{plural(len(places), 'case')}, nothing to ask or judge, $0"
+            return
+        from evalstore.interfaces.api.calls import outside_of_a_loop
+        from evalstore.runs.run_preview import TooExpensiveError
+        from evalstore.runs.run_text import summarise_report, summary_text
+
+        bound = self._config.getoption("evalstore_max_cost")
+        options = RunOptions(max_cost=bound, yes=bound is not None, fail_on="none")
+        listener = _Listener(self._config)
+        try:
+            report = outside_of_a_loop(
+                lambda: run_current(self._location, self._selection, places, options, listener)
+            )
+            self._warnings += listener.notes
+            self._summary = summary_text(summarise_report(report))
+            self._read()
+        except TooExpensiveError as error:
+            self.refused = f"{error} (add --evalstore-max-cost USD to stop at a price)"
+        except (EvalstoreError, OSError) as error:
+            self.refused = _with_hint(error)
+        else:
+            if report.status == "interrupted":
+                raise KeyboardInterrupt
+
+    def settled(self, case: CurrentCase) -> CurrentCase:
+        """Return a case with its verdict after the run; `case` is as it was collected."""
+        if case.can_run and self._input is not None and not self._is_settled:
+            self._is_settled = True
+            try:
+                self._read()
+            except (EvalstoreError, OSError) as error:
+                self.refused = _with_hint(error)
+        now = self._by_place.get(case.place)
+        if now is None:
+            pytest.fail("the case is no longer in the workspace", pytrace=False)
+        return now
+
+    # --- reporting
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print what the run did and cost."""
+        warnings = [*(self._current.warnings if self._current else ()), *self._warnings]
+        for message in filter(None, [*dict.fromkeys(warnings), self._summary, self.refused]):
+            terminalreporter.write_line(f"evalstore: {message}")
+
+
+class _Listener(ProgressListener):
+    """Prints the numbers of the plan before the first call, and keeps notes for the summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.notes: list[str] = []
+        self._reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
+            "terminalreporter"
+        )
+
+    def start(self, asks: int, judgements: int) -> None:
+        """Print the numbers of the plan."""
+        if self._reporter is not None:
+            self._reporter.ensure_newline()
+            todo = f"{plural(asks, 'answer')} to ask, {plural(judgements, 'judgement')} to make"
+            self._reporter.write_line(f"evalstore: {todo}")
+
+    def note(self, message: str) -> None:
+        """Keep a message for the summary."""
+        self.notes.append(message)
+
+
+def _with_hint(error: EvalstoreError | OSError) -> str:
+    """Return the message of an error with its hint."""
+    hint = getattr(error, "hint", None)
+    return f"{error} ({hint})" if hint else str(error)

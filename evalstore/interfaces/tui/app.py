@@ -1,0 +1,395 @@
+"""The browser: all its screens, and the way from one to another."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.widgets import Input, TextArea
+
+from evalstore.core.errors import EvalstoreError, hide_passwords
+from evalstore.interfaces.tui.contrast import readable_variables
+from evalstore.interfaces.tui.heap import LargePages, collect_little_at_once, share_heap
+from evalstore.interfaces.tui.keys.key_validation import Appearance
+from evalstore.interfaces.tui.keys.registry import KeyRegistry
+from evalstore.interfaces.tui.messages import MessageApp
+from evalstore.interfaces.tui.run_control import BrowserRuns
+from evalstore.interfaces.tui.screens.actions import CaseActionsPage
+from evalstore.interfaces.tui.screens.answer import AnswerPage
+from evalstore.interfaces.tui.screens.base import STORE_CHECKS, Page
+from evalstore.interfaces.tui.screens.cases import CasesPage
+from evalstore.interfaces.tui.screens.compare import ComparePage
+from evalstore.interfaces.tui.screens.dialogs.choice import Choice
+from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog, PromptDialog
+from evalstore.interfaces.tui.screens.dialogs.help import HelpPage
+from evalstore.interfaces.tui.screens.dialogs.quit_confirmation import QuitConfirmation
+from evalstore.interfaces.tui.screens.other_runs import show_other_runs
+from evalstore.interfaces.tui.screens.plan import PlanPage
+from evalstore.interfaces.tui.screens.run import RunPage
+from evalstore.interfaces.tui.screens.runs import RunsPage
+from evalstore.interfaces.tui.screens.search import SearchPage
+from evalstore.interfaces.tui.screens.stats import StatsPage
+from evalstore.interfaces.tui.screens.status import StatusPage
+from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
+from evalstore.interfaces.tui.signals import DisplayConnection, end_at_signals
+from evalstore.interfaces.tui.state.case_listing import CasePlace
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.key_names import key_name
+from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.store.revisions import WORK
+
+if TYPE_CHECKING:
+    from rich.traceback import Traceback
+    from textual import events
+    from textual.command import Provider
+
+    from evalstore.interfaces.tui.state.compared_cases import Among, Models
+    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.state.navigation import CaseNavigator
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.runs.interactive_run import RunRequest
+
+_CHECK_SECONDS = 1.0
+"""How often the browser checks whether somebody has written to the store or edited files."""
+
+_AGE_SECONDS = 60.0
+"""How often ages such as `2 minutes ago` are drawn again."""
+
+_CSS = """
+    * {
+        scrollbar-size-vertical: 1;
+        scrollbar-color: $scroll-thumb;
+        scrollbar-color-hover: $scroll-thumb;
+        scrollbar-color-active: $faint;
+        scrollbar-background: $surface;
+        scrollbar-background-hover: $surface;
+        scrollbar-background-active: $surface;
+    }
+    ToastRack { layer: default; visibility: visible; max-height: 50%; scrollbar-size-vertical: 0; }
+    Dialog > ToastRack, ModalScreen > ToastRack { dock: top; margin: 0; }
+    Toast { width: 1fr; max-width: 100%; margin: 0; padding: 0 1; color: $message-foreground; }
+    Toast.-information { border-left: outer $message-information; }
+    Toast.-warning { border-left: outer $message-warning; }
+    Toast.-error { border-left: outer $message-error; }
+    Toast .toast--title { color: $message-foreground; }
+    Input:focus { background-tint: $surface 0%; }
+    Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
+    Page:nocolor > .title { text-style: bold reverse; }
+    Grid:nocolor > .grid--header { text-style: bold underline; }
+    Grid:nocolor > .grid--cursor { text-style: bold; }
+    Grid:nocolor:focus > .grid--cursor { text-style: reverse; }
+"""
+
+
+def _action_commands() -> type[Provider]:
+    from evalstore.interfaces.tui.screens.dialogs.palette import ActionCommands
+
+    return ActionCommands
+
+
+def _place_commands() -> type[Provider]:
+    from evalstore.interfaces.tui.screens.dialogs.palette import PlaceCommands
+
+    return PlaceCommands
+
+
+class WholeCells(ScrollBarRender):
+    """Draws scrollbars in whole cells: parts of one look odd in many fonts, and without colours."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+
+
+ScrollBar.renderer = WholeCells
+
+
+def _describe_error() -> Traceback:
+    """Return the exception that is handled, without the values of variables and passwords."""
+    from rich.traceback import Traceback
+
+    error = sys.exception()
+    assert error is not None
+    trace = Traceback.extract(type(error), error, error.__traceback__)
+    for stack in trace.stacks:
+        stack.exc_value = hide_passwords(stack.exc_value)
+    return Traceback(trace, width=None)
+
+
+class Browser(MessageApp):
+    """Browses what a store holds, and follows it and the files of the workspace."""
+
+    TITLE = "evalstore"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
+        _action_commands,
+        _place_commands,
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit", id="quit"),
+        Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
+    ]
+    CSS = _CSS
+
+    def __init__(
+        self,
+        source: WorkspaceSource,
+        revision: str | None = None,
+        appearance: Appearance | None = None,
+    ):
+        """Show the cases of the revision first, if there is one."""
+        # Without colours the terminal's own are used, and nothing is painted grey instead.
+        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
+        # A picture that moves is seen torn where the terminal is slow, and keys wait for it.
+        self.animation_level = "none"
+        self.source = source
+        self.appearance = appearance or Appearance()
+        self._revision = revision
+        self.runs = BrowserRuns(self, source, self.key_of)
+        self.problem: EvalstoreError | None = None
+        """Why the store cannot be read at the moment."""
+        self._is_behind = False
+        self.unsaved_labels: list[str] = []
+        """Labels that could not be stored, until the user was told."""
+        self._connection = DisplayConnection()
+        self.large_pages = LargePages(self.set_timer, self.workers)
+
+    def on_mount(self) -> None:
+        """Show the runs, and begin to check the store."""
+        share_heap()
+        collect_little_at_once()
+        self.set_keymap(dict(self.appearance.keys))
+        if self.appearance.theme:
+            self.theme = self.appearance.theme
+        self.push_screen(RunsPage())
+        if self._revision is not None:
+            self.show_cases(None if self._revision == WORK else self._revision)
+        end_at_signals(self.runs.leave)
+        self.set_interval(_CHECK_SECONDS, self.check_store)
+        self.set_interval(_AGE_SECONDS, lambda: refresh_ages(self))
+        self.check_store()
+
+    def check_store(self) -> None:
+        """Read again when somebody has written to the store, or edited files of the workspace."""
+        self.run_worker(
+            self._check_store, thread=True, exclusive=True, group=STORE_CHECKS, exit_on_error=False
+        )
+
+    def _check_store(self) -> None:
+        if self._connection.is_closed:
+            if not self.runs.is_leaving:
+                self.call_from_thread(self.runs.leave)
+            return
+        try:
+            is_recorded = self.source.store.has_changed()
+            has_changed = self.source.have_files_changed()
+        except EvalstoreError as problem:
+            if str(problem) != str(self.problem):
+                self.call_from_thread(self.show_store_problem, problem)
+            return
+        was_unreadable = self.problem is not None
+        if was_unreadable:
+            self.call_from_thread(self.show_store_problem, None)
+        others = self.source.store.other_runs
+        self.call_later(show_other_runs, self, others)
+        if was_unreadable or is_recorded or has_changed or self._is_behind:
+            self.call_from_thread(self.show_changes)
+
+    def show_store_problem(self, problem: EvalstoreError | None) -> None:
+        """Show why the store cannot be read; None: it can be read again."""
+        self.problem = problem
+        for page in self.screen_stack:
+            if isinstance(page, Page) and problem is None:
+                page.clear_problem(STORE_CHECKS)
+            elif page is self.screen and isinstance(page, Page) and problem:
+                page.report_problem(STORE_CHECKS, problem)
+
+    @property
+    def shown_page(self) -> Page | None:
+        """Return the page that is shown, also below a dialog."""
+        pages = [screen for screen in self.screen_stack if isinstance(screen, Page)]
+        return next((page for page in reversed(pages) if not isinstance(page, Dialog)), None)
+
+    def show_changes(self) -> None:
+        """Read the shown page and plan again, also below a dialog, after a reading in progress."""
+        page = self.shown_page
+        plan = self.screen if isinstance(self.screen, PlanPage) else None
+        shown = [screen for screen in (page, plan) if screen is not None]
+        self._is_behind = any(screen.is_reading for screen in shown)
+        if page is not None:
+            self.mark_stale(page)
+        if page is not None and not self._is_behind:
+            for screen in shown:
+                screen.reload()
+
+    def mark_stale(self, page: Page) -> None:
+        """Let all other pages read again when they are shown again."""
+        for screen in self.screen_stack:
+            if isinstance(screen, Page) and screen is not page:
+                screen.is_stale = True
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the colours of the theme, with texts that can be read."""
+        self.theme_variables = readable_variables(super().get_css_variables())
+        return self.theme_variables
+
+    async def action_quit(self) -> None:
+        """Leave; during a run the user is asked first."""
+        if self.runs.may_leave():
+            await super().action_quit()
+
+    def _fatal_error(self) -> None:
+        """Show where a bug is, without the values of variables, which may hold keys and answers."""
+        from rich.console import Group
+
+        self.panic(Group(_describe_error(), "this is a bug in evalstore"))
+
+    def on_unmount(self) -> None:
+        """Stop what is still under way."""
+        self.runs.stop()
+
+    # --- keys and commands
+
+    def key_of(self, id: str) -> str:
+        """Return the first key of an action, as people read it."""
+        keys = self.appearance.keys.get(id)
+        return key_name(keys.split(",")[0] if keys else REGISTRY.actions[id].keys[0])
+
+    def on_key(self, event: events.Key) -> None:
+        """Give what was typed quickly to the line that a key before it has opened.
+
+        Such keys were sent to where the focus was then, and nobody there wanted them.
+        """
+        if event.character and event.is_printable:
+            if isinstance(self.focused, Input):
+                self.focused.insert_text_at_cursor(event.character)
+                event.prevent_default()
+            elif isinstance(self.focused, TextArea):
+                self.focused.insert(event.character)
+                event.prevent_default()
+
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        from evalstore.interfaces.tui.screens.dialogs.palette import open_palette
+
+        open_palette(self)
+
+    def action_help(self) -> None:
+        """Open the help on this screen; in the help, close it."""
+        if isinstance(self.screen, HelpPage):
+            self.go_back()
+            return
+        self.push_screen(HelpPage(self.screen))
+
+    def action_help_quit(self) -> None:
+        """Show the key that quits, as Ctrl-C does not."""
+        self.notify(f"{self.key_of('quit')} quits", markup=False)
+
+    # --- from screen to screen
+
+    @property
+    def pages(self) -> Sequence[type[Page]]:
+        """Return all screens that help tells about, the first one first."""
+        return PAGES
+
+    @property
+    def registry(self) -> KeyRegistry:
+        """Return the actions of all screens and widgets."""
+        return REGISTRY
+
+    def show_cases(
+        self, revision: str | None, typed: str = "", place: CasePlace | None = None
+    ) -> None:
+        """Open the cases of a run, or of the workspace; with a filter, at a row of a file."""
+        self.push_screen(CasesPage(revision, typed, place))
+
+    def is_above_run(self, page: Page) -> bool:
+        """Return whether the screen below a page has the cases of a run."""
+        below = self.screen_stack[self.screen_stack.index(page) - 1]
+        return isinstance(below, CasesPage) and below.revision is not None
+
+    def show_new_run(self, run: str) -> None:
+        """Open the cases of a run that has ended, in place of an older run, at what is selected."""
+        page, place = self.screen, None
+        if isinstance(page, CaseActionsPage) and (result := next(iter(page.selected), None)):
+            place = CasePlace(result.file, result.row, result.model, page.prompt_name(result))
+        if isinstance(self.screen, CasesPage) and self.screen.revision is not None:
+            self.pop_screen()
+        self.show_cases(run, place=place)
+
+    def show_status(self) -> None:
+        """Open the pending work, unless it is shown."""
+        if not isinstance(self.screen, StatusPage):
+            self.push_screen(StatusPage())
+
+    def show_search(self, typed: str = "") -> None:
+        """Open the search in all stored texts."""
+        self.push_screen(SearchPage(typed))
+
+    def show_answer(self, navigator: CaseNavigator) -> None:
+        """Open an answer, at a place among cases."""
+        self.push_screen(AnswerPage(navigator))
+
+    def show_test_history(self, file: str, row: str, model: str = "") -> None:
+        """Open the runs at which a test changed, from a candidate's answer."""
+        self.push_screen(TestHistoryPage(file, row, model))
+
+    def show_comparison(
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
+    ) -> None:
+        """Open a run beside a run or the workspace (None), or two candidates of one of them."""
+        self.push_screen(ComparePage(was, now, models, among))
+
+    def show_stats(self, run: str | None) -> None:
+        """Open the statistics of a run, or of the workspace."""
+        self.push_screen(StatsPage(run))
+
+    def show_plan(
+        self, read: Callable[[], RunRequest], edit: Callable[[int | None], None] | None = None
+    ) -> None:
+        """Open the plan of a run; `edit` opens the file that was edited, at a line."""
+        self.push_screen(PlanPage(read, edit=edit))
+
+    def can_leave(self, page: Page) -> bool:
+        """Return whether there is a screen below."""
+        return page not in self.screen_stack[:2]
+
+    def go_back(self) -> None:
+        """Leave the screen; the first one stays."""
+        if len(self.screen_stack) > 2:
+            self.pop_screen()
+
+    def go_back_to_case(self, case: CaseRow, model: str) -> None:
+        """Leave the screen; a list of cases below it moves its cursor to this case."""
+        below = self.screen_stack[-2]
+        if isinstance(below, CasesPage):
+            below.highlight(case, model)
+        self.go_back()
+
+
+def refresh_ages(browser: Browser) -> None:
+    """Draw the ages on the shown page again, and those of a dialog above it."""
+    for screen in {browser.shown_page, browser.screen}:
+        if isinstance(screen, Page):
+            screen.refresh_ages()
+
+
+PAGES: Sequence[type[Page]] = (
+    RunsPage,
+    AnswerPage,
+    CasesPage,
+    ComparePage,
+    HelpPage,
+    StatusPage,
+    PlanPage,
+    QuitConfirmation,
+    RunPage,
+    SearchPage,
+    StatsPage,
+    TestHistoryPage,
+)
+"""All screens: the first one, then by their titles."""
+REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView))
+"""The actions of all screens and widgets."""

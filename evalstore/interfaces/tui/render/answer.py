@@ -1,0 +1,229 @@
+"""An answer as lines: its verdicts, the conversation, the criteria and its facts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.word_diff import compare_side_by_side
+from evalstore.core.case_name import case_name
+from evalstore.core.display import safe
+from evalstore.core.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    TextBlock,
+    heading,
+    marked_spans,
+    text_lines,
+)
+from evalstore.interfaces.tui.render.documents.markdown_text import render_text
+from evalstore.interfaces.tui.render.pair import MIN_SHARED, question_lines
+from evalstore.interfaces.tui.render.verdicts import result_cell
+from evalstore.results.answer.answer_text import (
+    conversation,
+    criteria,
+    footer_lines,
+    judgement_lines,
+    missing_lines,
+    note_lines,
+    other_judgements,
+    own_judgements,
+    reasoning,
+    together_lines,
+)
+from evalstore.results.attempts import failed_text
+from evalstore.results.verdict_order import SIGNS
+
+if TYPE_CHECKING:
+    from evalstore.comparison.word_diff import Pieces
+    from evalstore.core.results import Result
+    from evalstore.results.answer.answer import AnswerView
+    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.attempts import MixedAttempts
+    from evalstore.results.labels.labels import LabelIndex
+    from evalstore.results.table.case_rows import CaseRow
+
+_INDENT = 2
+
+
+def place_lines(
+    case: CaseRow,
+    result: Result,
+    attempt: int,
+    labels: LabelIndex,
+    mixed: MixedAttempts | None = None,
+    gone: str = "",
+) -> Iterator[StyledLine]:
+    """Yield the case, and the verdict on a candidate; `attempt` is the answer's number, from 0.
+
+    `mixed` are the attempts if they differ, and `gone` says that the files lack the case.
+    """
+    yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
+    cell = result_cell(result, labels)
+    facts = result_facts(result, attempt, mixed)
+    yield StyledLine(
+        (
+            StyledSpan(f"{cell.text}  ", cell.colour),
+            StyledSpan(safe(result.model)),
+            StyledSpan(safe("".join(f"  {fact}" for fact in facts)), "faint"),
+        )
+    )
+    if gone:
+        yield from text_lines(gone, "pending")
+
+
+def attempt_of(view: AnswerView, result: Result) -> int:
+    """Return the number of an answer among those of its result, from 0."""
+    return result.sessions.index(view.id) if view.id in result.sessions else 0
+
+
+def result_facts(result: Result, attempt: int, mixed: MixedAttempts | None = None) -> list[str]:
+    """Return the score, how many attempts fail, and which of several answers this is."""
+    facts = [] if result.score is None else [f"score {result.score:g}"]
+    facts += [failed_text(mixed.total - mixed.passed, mixed.total)] if mixed else []
+    if result.required_answers > 1 or len(result.sessions) > 1:
+        have = len(result.sessions)
+        facts.append(f"answer {attempt + 1} of {have}" if have else "no answer")
+        facts += [f"{result.required_answers} wanted"] if have < result.required_answers else []
+    return facts
+
+
+def answer_lines(
+    view: AnswerView, files: Mapping[str, Sequence[StyledLine]], *, rendered: bool = False
+) -> Iterator[StyledLine]:
+    """Yield the conversation and how it is judged.
+
+    Answers that are Markdown are `rendered` as such. Below messages are their `files`, images and
+    texts: lines by id.
+    """
+    if not view.conversation:
+        yield BLANK
+        yield from text_lines("What was asked is not in the store.", "faint")
+    current, _ = criteria(view, SIGNS)
+    for block in (*conversation(view), *current, *reasoning(own_judgements(view))):
+        yield BLANK
+        yield from block_lines(block, files, rendered=rendered)
+    if view.together:
+        yield BLANK
+        yield heading("judged together")
+        yield from together_lines(view)
+
+
+def closing_lines(view: AnswerView) -> Iterator[StyledLine]:
+    """Yield what stands last on the page: the other verdicts on the answer, and the facts."""
+    _, blocks = criteria(view, SIGNS)
+    for title, others in other_judgements(view):
+        yield BLANK
+        yield heading(title)
+        for judgement in others:
+            yield from judgement_lines(judgement, _now(), signs=SIGNS)
+        blocks += reasoning(others)
+    for block in blocks:
+        yield BLANK
+        yield from block_lines(block, {}, rendered=False)
+    yield BLANK
+    yield from footer_lines(view, _now())
+
+
+def block_lines(
+    block: TextBlock, files: Mapping[str, Sequence[StyledLine]], *, rendered: bool
+) -> Iterator[StyledLine]:
+    """Yield a title and the text below it.
+
+    With `rendered` an answer that is Markdown or JSON is laid out, and files are shown.
+    """
+    title = heading(f"▌ {block.title}" if block.by_candidate else block.title)
+    lines: Iterable[StyledLine] = block.lines or text_lines(block.text, block.colour)
+    if block.by_candidate and rendered and (text := render_text(block.text)):
+        lines = text.lines
+        if text.is_markdown:
+            title = title._replace(spans=(*title.spans, StyledSpan("  as Markdown", "faint")))
+    yield title
+    for line in lines:
+        yield line._replace(indent=line.indent + _INDENT)
+    for id in block.files if rendered else ():
+        for line in files.get(id, ()):
+            yield line._replace(indent=_INDENT)
+
+
+def verdict_lines(
+    view: AnswerView, result: Result, hint: str, most: int | None = None
+) -> Iterator[StyledLine]:
+    """Yield the judgements on the case; a `hint` when the answer or a judgement is missing.
+
+    With `most`, each check has one line of at most so many columns.
+    """
+    if missing := list(missing_lines(view, is_judged=bool(result.evaluation))):
+        yield BLANK
+        yield from missing
+        yield from text_lines(hint, "faint")
+    elif not result.evaluation:
+        yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
+    for judgement in own_judgements(view):
+        yield from _judgement(judgement, most)
+    yield from note_lines(view)
+
+
+def _judgement(judgement: JudgementView, most: int | None = None) -> Iterator[StyledLine]:
+    yield BLANK
+    yield from judgement_lines(judgement, _now(), signs=SIGNS, most=most)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+# --- two answers side by side
+
+
+def compared_lines(
+    one: tuple[Result, AnswerView], other: tuple[Result, AnswerView]
+) -> tuple[list[StyledLine], list[StyledLine]]:
+    """Show two answers below the question, with the words marked that differ."""
+    (_, first), (_, second) = one, other
+    differences = compare_side_by_side(first.answer, second.answer)
+    is_marked = None not in (first.id, second.id)
+    if first.answer and second.answer:
+        same = sum(
+            len(piece.text) for line in differences[0] for piece in line if not piece.differs
+        )
+        if same < MIN_SHARED * max(len(first.answer), len(second.answer)):
+            is_marked = False
+    differ = any(piece.differs for lines in differences for line in lines for piece in line)
+    sides: list[list[StyledLine]] = []
+    for number, (result, view) in enumerate((one, other)):
+        users = [
+            turn.text for turn in view.conversation if turn.role == "user" and turn.answer is None
+        ]
+        lines = [*question_lines(users[-1] if users else ""), BLANK]
+        if view.id is None:
+            lines += text_lines("There is no answer yet.", "pending")
+        elif is_marked:
+            colour = ("old", "new")[number]
+            if differ:
+                lines.append(_legend(colour, result.model))
+            lines += [_piece_line(pieces, colour) for pieces in differences[number]]
+        else:
+            lines += text_lines(view.answer)
+        for judgement in view.judgements:
+            if not judgement.why_not:
+                lines += _judgement(judgement)
+        lines += note_lines(view)
+        sides.append(lines)
+    return sides[0], sides[1]
+
+
+def _legend(colour: str, model: str) -> StyledLine:
+    """Return the meaning of the signs around words that differ."""
+    meaning = StyledSpan(f" only in the answer of {safe(model)}", "faint")
+    return StyledLine((*marked_spans("words", colour), meaning))
+
+
+def _piece_line(pieces: Pieces, colour: str) -> StyledLine:
+    spans: list[StyledSpan] = []
+    for piece in pieces:
+        text = safe(piece.text, lines=True).expandtabs(4)
+        spans += marked_spans(text, colour) if piece.differs else [StyledSpan(text)]
+    return StyledLine(tuple(spans))

@@ -1,0 +1,280 @@
+"""The table of cases: its columns, and the cells of a line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.core.display import columns_of, plural
+from evalstore.core.styled_text import StyledSpan
+from evalstore.interfaces.tui.render.documents.reading import READING
+from evalstore.interfaces.tui.render.plot import spark_spans, spark_words
+from evalstore.interfaces.tui.render.verdicts import result_cell, short_names, verdict_cell
+from evalstore.interfaces.tui.state.case_groups import CaseGroup
+from evalstore.interfaces.tui.state.case_names import row_label, stem
+from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
+from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.results.attempts import failed_text
+from evalstore.results.edits.distinct_labels import one_line
+from evalstore.results.verdict_order import verdict_counts
+
+if TYPE_CHECKING:
+    from evalstore.comparison.statistics import Rate
+    from evalstore.core.results import Result
+    from evalstore.interfaces.tui.state.case_filter import FilteredCases
+    from evalstore.interfaces.tui.state.case_listing import CaseListing
+    from evalstore.interfaces.tui.state.case_query import Query
+    from evalstore.interfaces.tui.widgets.title_line import TitlePart
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.results.table.cases import Cases
+
+_LONGEST = 14
+"""Characters of a candidate's name that is shown whole beside its pass rate."""
+_FILE, _ROW = 17, 15
+"""Columns of a file and of a row that there must be room for beside the last verdicts."""
+_LAST_VERDICTS = 9
+"""The width of the last verdicts."""
+_VERDICT, _MARKED = 6, 11
+"""The least width of the column of a candidate, and that of one with signs behind verdicts."""
+_NAMED = 18
+"""The width up to which the column of a candidate grows for its name."""
+
+
+def case_title(
+    revision: str | None, listing: CaseListing, query: Query, progress: str
+) -> Iterator[TitlePart]:
+    """Yield the parts of the title: the run, how many cases are listed, and how.
+
+    In a narrow terminal, verdicts are signs alone, and a run has no id beside its name.
+    """
+    yield _run_title(revision, listing.cases.run if listing.cases else None)
+    yield "" if listing.grouping == "file" else listing.only_file
+    if listing.cases is None or listing.filtered is None:
+        yield READING
+        return
+    is_filtered = len(listing.matching) < len(listing.cases.rows) or listing.is_limited
+    part = f"{listing.case_count:,} of " if is_filtered else ""
+    if listing.cases.is_cut:
+        part = "the first " + (part if query.is_empty else part.replace("of", "that match, of"))
+    count = f"{part}{plural(listing.total, 'case')}"
+    lines = len(listing.matching)
+    yield (f"{count} in {plural(lines, 'line')}" if lines != listing.case_count else count), count
+    yield progress
+    yield from (message for message, _ in listing.filtered.complaints(query))
+    of = _of_candidates(listing, listing.cases.models, query)
+    yield verdict_counts(listing.verdicts) + of, verdict_counts(listing.verdicts, words=False) + of
+    yield "" if listing.order == "file" else f"by {listing.order}"
+
+
+def _run_title(revision: str | None, run: str | None) -> TitlePart:
+    """Return the run with its id, and how it was named; in a narrow terminal its name alone."""
+    name = f"run {revision[:8]}" if revision else "workspace"
+    if not revision or not run or run.startswith(revision):
+        return name
+    return f"run {run[:8]} ({revision})", name
+
+
+def _of_candidates(listing: CaseListing, models: Sequence[str], query: Query) -> str:
+    """Return whose verdicts are counted, when the filter is not about all that have a column."""
+    meant = listing.candidates(query)
+    shown = range(len(models)) if listing.answered is None else listing.answered
+    if not listing.verdicts or not set(shown) - set(meant):
+        return ""
+    names = short_names(models)
+    return f" of {names[meant[0]]}" if len(meant) == 1 else f" of {len(meant)} candidates"
+
+
+def case_columns(
+    cases: Cases,
+    filtered: FilteredCases,
+    rates: Sequence[Rate] = (),
+    whole: Sequence[Rate] = (),
+    *,
+    by_file: bool = False,
+    only_file: str = "",
+    with_history: bool = False,
+    picked: int = 0,
+    answered: Collection[int] | None = None,
+) -> list[Column]:
+    """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
+
+    `rates` are the pass rates of the candidates, for the line at the top; if verdicts have chosen
+    the cases, `whole` are those in all cases. With `by_file` the name
+    of the file stands above the cases, or in the title when all are of the `only_file`. The last
+    verdicts are those on the `picked` candidate. `answered` are the candidates with results in the
+    listed cases, by number; None: all.
+    """
+    short = [one_line(name) for name in short_names(cases.models)]
+    levels = _heads(cases.models, short, rates, whole)
+    names = ShortenedNames(lambda _group: short)
+    models = [
+        replace(
+            _model_column(cases, filtered, number, heads),
+            head_names=names,
+            is_empty=answered is not None and number not in answered,
+        )
+        for number, heads in enumerate(levels)
+    ]
+    row_width = max(filtered.names.row_width, filtered.names.stem_width * by_file)
+    unnamed = filtered.names.unnamed_files
+    if only_file:
+        unnamed &= {only_file}
+    beside = [min(_ROW, row_width), *(model.least for model in models if not model.is_empty)]
+    beside += [] if by_file else [min(_FILE, filtered.names.file_width)]
+    history = sum(width + GAP for width in (*beside, _LAST_VERDICTS)) if with_history else NEVER
+    return [
+        Column(
+            "file",
+            9,
+            grows=True,
+            most=filtered.names.file_width,
+            since=NEVER if by_file else 24,
+            names=filtered.names.of_files,
+        ),
+        Column(
+            "row",
+            8,
+            grows=True,
+            most=row_width,
+            since=0 if by_file else 35,
+            names=filtered.names.of_rows,
+            heads=("case",) if by_file and unnamed else (),
+        ),
+        *models,
+        Column(
+            "last runs",
+            _LAST_VERDICTS,
+            since=history,
+            is_saved=False,
+            heads=_history_heads(short, picked, levels),
+            head_names=names,
+        ),
+    ]
+
+
+def _history_heads(
+    short: Sequence[str], picked: int, levels: Sequence[Sequence[str]]
+) -> tuple[str, ...]:
+    """Return the texts above the last verdicts, which name the candidate if there are several."""
+    if len(short) < 2 or picked >= len(short):
+        return ()
+    *some, _ = zip(*levels, strict=True)
+    gaps = ["\n" if any("\n" in head for head in level) else ": " for level in some]
+    return tuple(f"last runs{gap}{short[picked]}" for gap in (*gaps, "\n"))
+
+
+def _model_column(
+    cases: Cases, filtered: FilteredCases, number: int, heads: Sequence[str]
+) -> Column:
+    """Return the column of a candidate; narrow, it has room for its verdicts and its pass rate."""
+    model = cases.models[number]
+    verdict = max([_VERDICT, *(columns_of(verdict_cell(it).text) for it in filtered.words[number])])
+    # With room for the sign of a person, and for a number of attempts:
+    marked = verdict + 3 * (model in cases.labelled) + 4 * (model in cases.mixed_models)
+    _, *figures = heads[-1].split("\n")
+    least = max([verdict, min(marked, _MARKED), *map(columns_of, figures)])
+    width = max(least, marked, min(_NAMED, len(model)))
+    return Column(model, width, picks=True, least=least, heads=tuple(heads))
+
+
+def _heads(
+    models: Sequence[str], short: Sequence[str], rates: Sequence[Rate], every: Sequence[Rate]
+) -> list[list[str]]:
+    """Return the texts above each candidate, its name with its rate and interval.
+
+    Both are in one line where there is room for it, else in two. All candidates have as many texts,
+    those with the whole names before those with the `short` ones.
+    """
+    known = rates if len(rates) == len(models) else ()
+    most = max((rate.judged for rate in known), default=0)
+    figures = [_figures(rate, is_partial=rate.judged < most) for rate in known]
+    if len(every) == len(known):
+        figures = [_counts(rate, of_all) for rate, of_all in zip(known, every, strict=True)]
+    whole = [one_line(model) for model in models]
+    if not any(map(any, figures)):
+        return [[*texts] for texts in zip(whole, short, short, strict=True)]
+    full, brief = zip(*figures, strict=True)
+    listed = [whole, short] if all(len(model) <= _LONGEST for model in models) else [short]
+    forms = [(gap, names, full) for gap in (" ", "\n") for names in listed]
+    levels = [
+        [f"{name}{gap}{text}".rstrip() for name, text in zip(names, texts, strict=True)]
+        for gap, names, texts in [*forms, ("\n", short, brief)]
+    ]
+    return [[*texts] for texts in zip(*levels, strict=True)]
+
+
+def _counts(rate: Rate, of_all: Rate) -> tuple[str, str]:
+    """Return how many of the cases that were chosen by their verdicts pass, and the rate of all."""
+    counts = f"{rate.passed:,}/{rate.judged:,}" if rate.judged else ""
+    share = "" if of_all.rate is None else f" (all {100 * of_all.rate:.0f}%)"
+    return f"{counts}{share}".strip(), counts
+
+
+def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str]:
+    """Return a pass rate with its interval in percent, and the same in short.
+
+    That of a candidate with fewer verdicts than another has their number, in short a `~`. Both are
+    empty without a verdict.
+    """
+    if rate.rate is None:
+        return "", ""
+    if rate.interval is None:
+        return (f"{rate.passed:,}/{rate.judged:,}",) * 2
+    low, high = rate.interval
+    share, interval = f"{100 * rate.rate:.0f}%", f"{100 * low:.0f}-{100 * high:.0f}"
+    if is_partial:
+        return f"{share} of {rate.judged:,} {interval}", f"~{share} {interval}"
+    return (f"{share} {interval}",) * 2
+
+
+def case_cells(
+    cases: Cases,
+    line: CaseRow | CaseGroup,
+    width: int,
+    history: Sequence[str] = (),
+    *,
+    by_file: bool = False,
+) -> Sequence[StyledCell]:
+    """Return a cell for each column; of a group, one cell as wide as the table.
+
+    `history` are the last verdicts of the case. Below the name of its file (`by_file`), a case
+    without a name has that of the file.
+    """
+    if isinstance(line, CaseGroup):
+        return (StyledCell(line.text(width - 1), "group"),)
+    label = row_label(line)
+    if by_file and not label:
+        name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))
+    else:
+        name = StyledCell(label, group=line.file)
+    return (
+        StyledCell(line.file),
+        name,
+        *(
+            StyledCell("") if result is None else _result_cell(cases, result)
+            for result in line.results
+        ),
+        spark_cell(history),
+    )
+
+
+def spark_cell(words: Sequence[str]) -> StyledCell:
+    """Return the last verdicts as a cell of signs."""
+    return StyledCell(spark_words(words), parts=spark_spans(words))
+
+
+def _result_cell(cases: Cases, result: Result) -> StyledCell:
+    """Return the verdict, with the sign of a person who decided it or labelled it after the run.
+
+    Of attempts that differ, the number of those that have this verdict is behind it.
+    """
+    mixed = cases.mixed.get(result.evaluations)
+    if not mixed:
+        return result_cell(result, cases.labels)
+    alike = mixed.passed if result.verdict == "pass" else mixed.total - mixed.passed
+    failing = failed_text(mixed.total - mixed.passed, mixed.total)
+    cell = result_cell(result, cases.labels, f" {alike}/{mixed.total}")
+    word = result.word or "answered"
+    return cell._replace(plain=f"{word}, {failing}{(cell.plain or word).removeprefix(word)}")

@@ -1,0 +1,1 @@
+"""Formats prompts, answers and files for the browser."""

@@ -1,0 +1,293 @@
+"""Markdown as lines with colours, in which every word of the source can be read.
+
+Links are not opened, images are not loaded, HTML and entities are shown as they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from evalstore.core.display import safe
+from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan
+from evalstore.files.json_document import parse_json
+from evalstore.results.markdown_tokens import (
+    LONGEST,
+    link_target,
+    parse_markdown,
+    shows_all,
+)
+
+if TYPE_CHECKING:
+    from pygments.token import _TokenType
+
+    from evalstore.results.markdown_tokens import Token
+
+
+_MOST_CODE = 10_000
+"""The most characters of code in a text that are coloured."""
+_WIDEST = 60
+"""Columns of a table; the rows of a wider one are shown cell by cell."""
+_STYLES = {"strong": "strong", "em": "emphasis", "s": "faint", "link": "link"}
+_BULLET = "•"
+
+
+class RenderedText(NamedTuple):
+    """A text that is not shown as it is written."""
+
+    lines: list[StyledLine]
+    is_markdown: bool
+    """Else it is JSON."""
+
+
+def render_text(text: str) -> RenderedText | None:
+    """Render a text that is Markdown or JSON; None: it is shown as it is written."""
+    if len(text) > LONGEST:
+        return None
+    if text[:1] in ("{", "["):
+        try:
+            parse_json(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return RenderedText(code_lines(text, "json"), is_markdown=False)
+    tokens = parse_markdown(text)
+    if tokens is None:
+        return None
+    lines = _Renderer().render(tokens)
+    is_whole = shows_all(text, (line.text for line in lines))
+    return RenderedText(lines, is_markdown=True) if is_whole else None
+
+
+class _Renderer:
+    """Makes lines of the tokens of one text."""
+
+    def __init__(self) -> None:
+        self._lines: list[StyledLine] = []
+        self._indent = 0
+        self._quotes = 0
+        self._uncoloured = _MOST_CODE
+        """How many more characters of code may be coloured."""
+        self._items: list[str] = []
+        """What stands in front of the next line of each open list item."""
+
+    def render(self, tokens: Sequence[Token]) -> list[StyledLine]:
+        """Render the document to lines, without blank ones at the ends."""
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            if token.type == "table_open":
+                end = _closing(tokens, position)
+                self._add_table(tokens[position:end])
+                position = end
+            else:
+                heading = position and tokens[position - 1].type == "heading_open"
+                self._add(token, "heading" if heading else "")
+            position += 1
+        while self._lines and self._lines[-1] == BLANK:
+            self._lines.pop()
+        return self._lines
+
+    def _add(self, token: Token, colour: str) -> None:
+        match token.type:
+            case "inline":
+                for spans in _inline_lines(token.children or (), colour):
+                    self._put(spans)
+            case "fence" | "code_block":
+                info = token.info.strip()
+                if info:
+                    self._put([StyledSpan(safe(info), "faint")])
+                self._uncoloured -= len(token.content)
+                language = info.split(maxsplit=1)[0] if info and self._uncoloured >= 0 else ""
+                for line in code_lines(token.content.removesuffix("\n"), language):
+                    self._put([StyledSpan("  "), *line.spans])
+                self._end_block()
+            case "hr":
+                self._put([StyledSpan("─" * 20, "faint")])
+                self._end_block()
+            case "blockquote_open":
+                self._quotes += 1
+            case "blockquote_close":
+                self._quotes -= 1
+            case "list_item_open":
+                sign = f"{token.info}{token.markup}" if token.info else _BULLET
+                self._items.append(f"{sign} ")
+                self._indent += cell_len(self._items[-1])
+            case "list_item_close":
+                self._indent -= cell_len(self._items.pop())
+            case "heading_close" | "bullet_list_close" | "ordered_list_close":
+                self._end_block()
+            case "paragraph_close":
+                if not token.hidden:
+                    self._end_block()
+
+    def _put(self, spans: Sequence[StyledSpan]) -> None:
+        """Add a line; the first one of a list item begins with its bullet or number."""
+        marks: list[StyledSpan] = []
+        indent = self._indent
+        for number, sign in enumerate(self._items):
+            if not sign.isspace():
+                indent -= sum(map(cell_len, self._items[number:]))
+                marks += (StyledSpan(each, "faint") for each in self._items[number:])
+                self._items = [
+                    *self._items[:number],
+                    *(" " * cell_len(each) for each in self._items[number:]),
+                ]
+                break
+        marks += [StyledSpan("│ " * self._quotes, "faint")] if self._quotes else ()
+        hang = sum(cell_len(mark.text) for mark in marks)
+        self._lines.append(StyledLine((*marks, *spans), indent, hang))
+
+    def _end_block(self) -> None:
+        if self._lines and self._lines[-1] != BLANK:
+            self._lines.append(BLANK)
+
+    # --- tables
+
+    def _add_table(self, tokens: Sequence[Token]) -> None:
+        rows: list[list[list[StyledSpan]]] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                colour = "" if len(rows) > 1 else "strong"
+                lines = _inline_lines(token.children or (), colour)
+                rows[-1].append([span for line in lines for span in line])
+        widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+        if sum(widths) + 3 * len(widths) > _WIDEST:
+            self._add_records(rows)
+        else:
+            for number, row in enumerate(rows):
+                cells = zip(row, widths, strict=True)
+                self._put(_joined([*cell, _blanks(width - _width(cell))] for cell, width in cells))
+                if not number:
+                    rule = "─┼─".join("─" * width for width in widths)
+                    self._put([StyledSpan(rule, "faint")])
+        self._end_block()
+
+    def _add_records(self, rows: Sequence[Sequence[Sequence[StyledSpan]]]) -> None:
+        """Add the rows of a wide table as lists of their cells."""
+        head, *body = rows
+        if not body:
+            self._put(_joined(head))
+        for number, row in enumerate(body):
+            if number:
+                self._end_block()
+            for title, cell in zip(head, row, strict=True):
+                self._put([*title, StyledSpan(": ", "faint"), *cell])
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int:
+    level = tokens[opening].level
+    return next(
+        number
+        for number in range(opening + 1, len(tokens))
+        if tokens[number].level == level and tokens[number].nesting < 0
+    )
+
+
+def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledSpan]]:
+    """Yield the lines of a paragraph: line breaks stay as they are written."""
+    line: list[StyledSpan] = []
+    colours = [colour]
+    links: list[str] = []
+    for token in tokens:
+        name, _, end = token.type.rpartition("_")
+        if token.type in ("softbreak", "hardbreak"):
+            yield line
+            line = []
+        elif token.type == "image":
+            alt = f"{token.content}: " if token.content else ""
+            line.append(StyledSpan(f"[image {safe(alt)}{safe(link_target(token, 'src'))}]", "link"))
+        elif end == "open" and name in _STYLES:
+            colours.append(_STYLES[name])
+            if name == "link":
+                links.append(link_target(token, "href"))
+        elif end == "close" and name in _STYLES:
+            colours.pop()
+            if name == "link" and (target := links.pop()) != (line[-1].text if line else ""):
+                line.append(StyledSpan(f" ({safe(target)})", "faint"))
+        elif token.content:
+            style = "code" if token.type == "code_inline" else colours[-1]
+            line.append(StyledSpan(safe(token.content, lines=True).expandtabs(4), style))
+    yield line
+
+
+def _width(spans: Iterable[StyledSpan]) -> int:
+    return sum(cell_len(span.text) for span in spans)
+
+
+def _blanks(count: int) -> StyledSpan:
+    return StyledSpan(" " * count)
+
+
+def _joined(cells: Iterable[Sequence[StyledSpan]]) -> list[StyledSpan]:
+    """Join the cells of a row with lines between them."""
+    spans: list[StyledSpan] = []
+    for number, cell in enumerate(cells):
+        spans += [StyledSpan(" │ ", "faint")] if number else ()
+        spans += cell
+    return spans
+
+
+# --- colours of code and JSON in answers
+
+
+_LONGEST = 4_000
+"""The most characters of a piece of code that are coloured: some lexers take the square of it."""
+_LANGUAGES = frozenset(
+    (
+        *("bash", "c", "c++", "cpp", "css", "diff", "go", "html", "javascript", "js", "json"),
+        *("php", "py", "python", "rb", "ruby", "rust", "sh", "sql", "swift"),
+        *("toml", "ts", "typescript", "xml", "yaml", "yml"),
+    )
+)
+"""Languages that are coloured: a model's word loads no other lexer, and these take no long time."""
+_JSON = "json"
+_GAP = re.compile(r"\n(?:[ \t\f\v\r]*\n){30}")
+"""Empty lines of which no code has so many; the lexers of C look at all of them at each of them."""
+_COLOURS = (
+    ("Token.Comment", "faint"),
+    ("Token.Keyword", "code-keyword"),
+    ("Token.Name.Tag", "code-keyword"),
+    ("Token.Literal.String", "code-string"),
+    ("Token.Literal.Number", "code-number"),
+    ("Token.Name.Function", "code-name"),
+    ("Token.Name.Class", "code-name"),
+    ("Token.Name.Attribute", "code-name"),
+    ("Token.Generic.Deleted", "old"),
+    ("Token.Generic.Inserted", "new"),
+)
+
+
+def code_lines(code: str, language: str) -> list[StyledLine]:
+    """Return code as lines, with colours when its language is known and it is not very long."""
+    lines: list[list[StyledSpan]] = [[]]
+    for colour, text in _pieces(code, language.lower()):
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                lines.append([])
+            if part:
+                lines[-1].append(StyledSpan(safe(part, lines=True).expandtabs(4), colour))
+    return [StyledLine(tuple(spans)) for spans in lines]
+
+
+def _pieces(code: str, language: str) -> Sequence[tuple[str, str]]:
+    """Split a text into parts with the names of their colours."""
+    is_long = language != _JSON and (len(code) > _LONGEST or _GAP.search(code))
+    if language not in _LANGUAGES or is_long:
+        return [("code", code)]
+    from pygments.lexers import get_lexer_by_name  # few need it
+
+    lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    pieces = [(_colour(token), text) for token, text in lexer.get_tokens(code)]
+    is_whole = "".join(text for _, text in pieces) == code
+    return pieces if is_whole else [("code", code)]
+
+
+def _colour(token: _TokenType) -> str:
+    name = str(token)
+    return next((colour for start, colour in _COLOURS if name.startswith(start)), "")

@@ -1,0 +1,204 @@
+"""The lines of the pending work: changed files, and each thing that a run would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias, overload
+
+from evalstore.core.display import planned_judgements, plural
+from evalstore.interfaces.tui.render.run import left_lines
+from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.runs.status.status_text import labels_text, left_text, outcome_text
+
+if TYPE_CHECKING:
+    from evalstore.core.errors import Problem
+    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.status.status_report import FileChange, Status
+    from evalstore.planning.status.summed_items import SummedItems
+
+LEFT, WARNINGS = "left", "warnings"
+"""The first words of titles above what a run does not do."""
+_SAMPLE = 1_500
+"""Of more than twice as many items, so many at each end decide how wide the columns are."""
+_KINDS = ("ask", "ask"), ("record", "take"), ("judge", "judge")
+"""The kinds of items in their order, with the first word of their titles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A line above those that belong together."""
+
+    name: str
+    rest: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return both on one line."""
+        return f"{self.name} {self.rest}".strip()
+
+
+PendingLine: TypeAlias = "Title | FileChange | PlanItem | Problem"
+_Part: TypeAlias = "list[PendingLine] | SummedItems"
+
+
+class PendingLines(Sequence[PendingLine]):
+    """Lines one below the other; those of many items are read when they are needed."""
+
+    def __init__(self, *parts: _Part) -> None:
+        self._parts = [part for part in parts if part]
+        self._count = sum(map(len, self._parts))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[PendingLine]:
+        return chain.from_iterable(self._parts)
+
+    @overload
+    def __getitem__(self, number: int) -> PendingLine: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[PendingLine]: ...
+
+    def __getitem__(self, number: int | slice) -> PendingLine | list[PendingLine]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(self._count))]
+        number += self._count if number < 0 else 0
+        for part in self._parts if number >= 0 else ():
+            if number < len(part):
+                return part[number]
+            number -= len(part)
+        raise IndexError(number)
+
+    def place_of(self, line: PendingLine | None) -> int | None:
+        """Return the number of a line; None if it is not there, or None is looked for."""
+        if line is None:  # else all items would be read
+            return None
+        return next((number for number, each in enumerate(self) if each == line), None)
+
+    def section_of(self, number: int) -> str:
+        """Return the name of the title that a line is or stands below."""
+        name = ""
+        for part in self._parts:
+            if isinstance(part, list):
+                names = [line.name for line in part[: number + 1] if isinstance(line, Title)]
+                name = next((each for each in reversed(names) if each), name)
+            number -= len(part)
+            if number < 0:
+                break
+        return name
+
+    def same_place(self, before: PendingLines, number: int) -> int | None:
+        """Return where the line with this number in an earlier state of these lines is now.
+
+        New items are added at the end of their part, so lines move down. Returns None for a line
+        that is not an item.
+        """
+        for part in before._parts:
+            if number < len(part):
+                return None if isinstance(part, list) else self._place_in(part.kind, number)
+            number -= len(part)
+        return None
+
+    def _place_in(self, kind: str, number: int) -> int | None:
+        start = 0
+        for part in self._parts:
+            if not isinstance(part, list) and part.kind == kind:
+                return start + number
+            start += len(part)
+        return None
+
+    @property
+    def files(self) -> Iterator[str]:
+        """Return the files that lines are of."""
+        for part in self._parts:
+            if isinstance(part, list):
+                yield from (line.file for line in part if not isinstance(line, Title))
+            else:
+                yield from part.files
+
+    @property
+    def models(self) -> list[str]:
+        """Return the names of the candidates and the evaluators."""
+        parts = (part.models for part in self._parts if not isinstance(part, list))
+        return list(dict.fromkeys(chain.from_iterable(parts)))
+
+    def samples(self, at_each_end: int | None = None) -> Iterator[FileChange | PlanItem | Problem]:
+        """Yield the lines that decide how wide the columns are, without titles."""
+        at_each_end = at_each_end or _SAMPLE
+        for part in self._parts:
+            is_long = len(part) > 2 * at_each_end
+            for line in chain(part[:at_each_end], part[-at_each_end:]) if is_long else part:
+                if not isinstance(line, Title):
+                    yield line
+
+    def renewed(self, status: Status) -> PendingLines:
+        """Return the lines as they are now, after time has passed: items are not read again."""
+        items = {part.kind: part for part in self._parts if not isinstance(part, list)}
+        return PendingLines(*_parts(status, items))
+
+
+def pending_lines(status: Status, so_far: ItemLines | None = None) -> PendingLines:
+    """Return the lines of a status; takes seconds for a million items, except for those so far."""
+    items = (so_far or ItemLines()).sum_up(status.items) if status.items else {}
+    return PendingLines(*_parts(status, items))
+
+
+class ItemLines:
+    """The lines of the items of a plan that is still being made."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, SummedItems] = {}
+
+    def sum_up(self, items: Sequence[PlanItem]) -> dict[str, SummedItems]:
+        """Return the items by kind; those that were there before are not read again."""
+        from evalstore.planning.status.summed_items import SummedItems
+
+        known = self._items
+        self._items = {kind: SummedItems(items, kind, known.get(kind)) for kind, _ in _KINDS}
+        return self._items
+
+    def lines(self, items: Sequence[PlanItem]) -> PendingLines:
+        """Return the lines of the items that there are by now."""
+        parts: list[_Part] = []
+        by_kind = self.sum_up(items)
+        for kind, name in _KINDS:
+            if of_kind := by_kind[kind]:
+                parts += [[Title(name, f"{_count_text(of_kind)} so far")], of_kind]
+        return PendingLines(*parts)
+
+
+def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
+    if (status.changes or status.edits) and status.last_run:
+        last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
+        edits = (Title("", str(edit)) for edit in status.edits)
+        yield [Title("changed", f"since {last}"), *status.changes, *edits]
+    for kind, name in _KINDS:
+        if of_kind := items.get(kind):
+            yield [Title(name, _count_text(of_kind, may_judge_less=status.may_judge_less))]
+            yield of_kind
+    yield list(_other_lines(status))
+
+
+def _count_text(items: SummedItems, *, may_judge_less: bool = False) -> str:
+    """Return how many answers or judgements items of a kind are."""
+    if items.kind == "judge":
+        by_checks = items.by_checks if may_judge_less else 0
+        return planned_judgements(items.total, by_checks, may_be_less=may_judge_less)
+    return plural(items.total, "recorded answer" if items.kind == "record" else "answer")
+
+
+def _other_lines(status: Status) -> Iterator[Title]:
+    """Yield what a run would record, what it leaves undone, and warnings."""
+    if outcome := outcome_text(status):
+        yield Title("record", outcome)
+    if status.labels:
+        yield Title("record", labels_text(status))
+    rest = [line.spans[0].text for line in left_lines(status) if line.spans]
+    if rest:
+        is_left = left_text(status) or status.untrusted or status.skipped
+        yield Title(LEFT, "undone") if is_left else Title(WARNINGS)
+        for text in rest:
+            yield Title("", text)

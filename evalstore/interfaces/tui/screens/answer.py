@@ -1,0 +1,403 @@
+"""One answer: the conversation, every verdict on it, and what it was judged by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+
+from evalstore.core.results import Result
+from evalstore.core.styled_text import BLANK, StyledLine, heading
+from evalstore.interfaces.tui.render.answer import attempt_of
+from evalstore.interfaces.tui.render.answer_title import answer_title
+from evalstore.interfaces.tui.render.documents.answer_texts import (
+    AnswerTexts,
+    answer_texts,
+    compared_texts,
+    head_lines,
+)
+from evalstore.interfaces.tui.render.documents.image import IMAGE_WIDTH, render_images
+from evalstore.interfaces.tui.render.documents.markdown import as_markdown
+from evalstore.interfaces.tui.render.documents.text_file import render_text_files
+from evalstore.interfaces.tui.render.export import ExportedAnswer
+from evalstore.interfaces.tui.screens.answer_sides import AnswerSides
+from evalstore.interfaces.tui.screens.newer import DatedPage
+from evalstore.interfaces.tui.state.shown_answer import read_shown_answer
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.text_view import TextView, indented_text
+from evalstore.results.answer.explanation_text import OTHERS, explanation_sections, other_lines
+from evalstore.results.verdict_order import SIGNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from textual.app import ComposeResult
+
+    from evalstore.core.errors import EvalstoreError
+    from evalstore.interfaces.tui.render.export import Exported
+    from evalstore.interfaces.tui.screens.base import Page
+    from evalstore.interfaces.tui.state.navigation import CaseNavigator, Position
+    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.labels.labels import LabelIndex
+    from evalstore.results.log.newer_results import NewerRun
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.results.table.cases import Cases
+
+
+_MISSING_NOW = "{page.run} gets it, and shows the price first."
+_MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
+_FOOTER = (
+    FooterHint("Label", "case.pass", "case.fail"),
+    FooterHint("Edit", "case.edit"),
+    FooterHint("Judge", "case.judge"),
+    FooterHint("Failure", "session.next_failure", "session.last_failure"),
+    FooterHint("Case", "session.last", "session.next"),
+    FooterHint("Candidate", "session.last_candidate", "session.candidate"),
+    FooterHint("", "session.beside"),
+    FooterHint("", "session.markdown"),
+    FooterHint("Answer", "session.attempt", "session.last_attempt"),
+    FooterHint("", "session.versions"),
+    FooterHint("Run", "page.run"),
+    FooterHint("", "case.copy_answer"),
+    FooterHint("", "page.save"),
+)
+_BINDINGS: list[BindingType] = [
+    Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
+    Binding(
+        "left,h", "candidate(-1)", "Previous candidate", show=False, id="session.last_candidate"
+    ),
+    Binding("right_square_bracket", "case(1)", "Next case", show=False, id="session.next"),
+    Binding("left_square_bracket", "case(-1)", "Previous case", show=False, id="session.last"),
+    Binding("n", "failure(1)", "Next failure", id="session.next_failure"),
+    Binding("N", "failure(-1)", "Previous failure", show=False, id="session.last_failure"),
+    Binding("a", "attempt(1)", "Next answer", show=False, id="session.attempt"),
+    Binding("A", "attempt(-1)", "Previous answer", show=False, id="session.last_attempt"),
+    Binding("b", "beside", "Side by side", id="session.beside"),
+    Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
+    Binding("v", "versions", "Versions", id="session.versions"),
+]
+_HELP = """\
+What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
+with what it said; then tokens, price and time. In a wide terminal the conversation is at the left
+and the verdicts are at the right. A case can have several answers and candidates. {session.attempt}
+and {session.last_attempt} show the next and the previous answer of the candidate,
+{session.candidate} the next candidate, {session.next} the next of the cases that were listed.
+{session.beside} puts another candidate's answer beside this one, with the words marked that differ,
+and {page.back} removes it. An answer that is Markdown is rendered, and the beginnings of text files
+stand below the message; {session.markdown} shows all as it is written, and so does what you copy
+and save. When one of the newest 20 runs has a newer result, a line below the title says so, and
+{case.newest} shows it."""
+
+
+class AnswerPage(DatedPage):
+    """An answer of one candidate to one of the cases that are listed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _BINDINGS
+    FOOTER = _FOOTER
+    TITLE = "Answer"
+    WAY = "{list.open} on a case"
+    HELP = _HELP
+    NEWER = "{case.newest} shows it"
+    DEFAULT_CSS = """
+    AnswerPage.-wide > #panels { layout: horizontal; }
+    AnswerPage > #panels > TextView { width: 1fr; }
+    AnswerPage #other { display: none; }
+    AnswerPage.-wide #other, AnswerPage.-broad #other { margin-left: 1; }
+    AnswerPage.-short #other { border-top: solid $faint; }
+    AnswerPage.-short #other:focus { border-top: heavy $text-primary; }
+    """
+
+    export_name = "answer"
+
+    def __init__(self, navigator: CaseNavigator) -> None:
+        super().__init__()
+        self.navigator = navigator
+        self._sides = AnswerSides(self, navigator)
+        self._is_rendered = True
+        self._texts: AnswerTexts | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out two texts, of which mostly one is seen."""
+        yield self.title_line()
+        yield self.newer_line()
+        yield self.problem_line()
+        with Container(id="panels"):
+            yield TextView(id="text")
+            yield TextView(id="other")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Read the answer."""
+        self.query_one("#text", TextView).focus()
+        self.read()
+
+    # --- where the reader is
+
+    @property
+    def case(self) -> CaseRow:
+        """Return the case that is shown."""
+        return self.navigator.case
+
+    @property
+    def model(self) -> str:
+        """Return the candidate that is shown."""
+        return self.navigator.model
+
+    @property
+    def result(self) -> Result:
+        """Return the result of the candidate."""
+        return self.navigator.result
+
+    @property
+    def selected(self) -> list[Result]:
+        """Return the result that actions are about."""
+        return [self.navigator.result]
+
+    def prompt_name(self, _result: Result) -> str:
+        """Return the name of the system prompt, when the case has several."""
+        return self.case.prompt
+
+    @property
+    def session(self) -> str | None:
+        """Return the id of the answer that is shown; None when there is none."""
+        return self.navigator.session
+
+    # --- reading
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read again; the case may have other labels, and in the workspace answers, by now."""
+        cases = self.navigator.cases
+        if cases.run is None:
+            self.fetch(lambda: _read_listed(self, None), self._show_cases, group="cases")
+        else:
+            show = partial(self._show_labels, cases)
+            self.fetch(self.source.labels, show, group="cases")
+
+    def _show_cases(self, cases: Cases) -> None:
+        self.navigator.renew(cases)
+        self.read(stay=True)
+
+    def _show_labels(self, cases: Cases, labels: LabelIndex) -> None:
+        self.navigator.cases = replace(cases, labels=labels)
+        self.read(stay=True)
+
+    def refresh_ages(self) -> None:
+        """Read the shown answer again, which says how long ago it was given and judged."""
+        if self._texts is not None:
+            self.read(stay=True, is_noted=False)
+
+    def read(self, *, stay: bool = False, is_noted: bool = True) -> None:
+        """Read what is to be shown; until it is there only the place is.
+
+        The title says so where it `is_noted`.
+        """
+        position = self.navigator.position
+        self._show_title(reading=is_noted)
+        if not stay:
+            self._texts = None
+            self._sides.show_place([*head_lines(position, self.result)])
+        self.fetch(_reading_of(self), lambda texts: self._show(position, texts, stay=stay))
+
+    def _show(self, position: Position, texts: AnswerTexts, *, stay: bool) -> None:
+        if not self.navigator.note_shown(position, texts.view.id):
+            return
+        self._texts = texts.with_explanation(self._texts) if stay else texts
+        self._show_texts(stay=stay)
+        self._show_title()
+        self.look_for_newer(self.navigator.cases.run, self.result)
+        if self.navigator.other is None:
+            add_explanation(self, self.navigator, texts, self._show_explained)
+
+    def open_newer(self, newer: NewerRun) -> None:
+        """Show the answer in a newer run."""
+        show = partial(_show_newer_cases, self)
+        self.fetch(lambda: _read_listed(self, newer.run), show, group="cases")
+
+    def _show_explained(self, texts: AnswerTexts) -> None:
+        self._texts = texts
+        self._show_texts(stay=True)
+
+    def _show_texts(self, *, stay: bool) -> None:
+        if self._texts:
+            self._sides.show(self._texts, is_rendered=self._is_rendered, stay=stay)
+
+    @on(events.Resize)
+    @on(events.ScreenResume)
+    def fit_texts(self) -> None:
+        """Show the texts in as many columns as there is room for."""
+        if not self._sides.is_fitting:
+            self._show_texts(stay=True)
+
+    @property
+    def panel_titles(self) -> Mapping[str, str]:
+        """Return the names of the texts side by side."""
+        return self._sides.titles
+
+    def _show_title(self, *, reading: bool = False) -> None:
+        self.set_title(*answer_title(self.navigator, "reading …" if reading else ""))
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """Say what went wrong, and that nothing is read any more."""
+        super().show_problem(problem)
+        self._show_title()
+
+    # --- keys
+
+    def _step(self, is_done: bool, otherwise: str) -> None:
+        if is_done:
+            self.read()
+        else:
+            self.notify(otherwise, markup=False)
+
+    def action_candidate(self, by: int) -> None:
+        """Show the next candidate of this case."""
+        self._step(self.navigator.to_candidate(by), "no other candidate has this case")
+
+    def action_case(self, by: int) -> None:
+        """Show the next case, or the one before."""
+        which = "last" if by > 0 else "first"
+        self._step(self.navigator.to_case(by), f"this is the {which} case")
+
+    def action_failure(self, by: int) -> None:
+        """Show the next case that did not pass, or the one before."""
+        self._step(self.navigator.to_failure(by), "no case failed")
+
+    def action_attempt(self, by: int) -> None:
+        """Show the next answer to the same case, or the one before."""
+        self._step(self.navigator.to_attempt(by), "there is no other answer")
+
+    def action_beside(self) -> None:
+        """Show the answer of the next candidate beside this one; after the last, none."""
+        self._step(self.navigator.next_beside(), "no other candidate has this case")
+
+    def action_markdown(self) -> None:
+        """Show the answer as it is written, or rendered again."""
+        texts = self._texts
+        if self.navigator.other:
+            self.notify("answers side by side are shown as they are written", markup=False)
+        elif texts and texts.is_rendered:
+            self._is_rendered = not self._is_rendered
+            self._show_texts(stay=True)
+        elif texts:
+            self.notify(texts.why_not_rendered, markup=False)
+
+    @property
+    def copy_text(self) -> tuple[str, str]:
+        """Return the answer as it is written."""
+        return self._texts.view.answer if self._texts else "", "the answer"
+
+    @property
+    def exported(self) -> Exported:
+        """Return the answer; with another one beside it both texts."""
+        if self.navigator.other or self._texts is None:
+            sides = (self.query_one(id, TextView).indented_text for id in ("#text", "#other"))
+            return "\n\n".join(sides).rstrip()
+        text = indented_text(self._texts.lines)
+        position = self.navigator.position
+        markdown = as_markdown(position.case, self.result, position.attempt, self._texts.view)
+        return ExportedAnswer(text, markdown)
+
+    def action_versions(self) -> None:
+        """Show the versions of this test."""
+        self.browser.show_test_history(self.case.file, self.case.row, self.result.model)
+
+    @property
+    def footer_words(self) -> Mapping[str, str]:
+        """Return that the key that leaves removes the other answer first, if there is one."""
+        return {"page.back": "One answer"} if self.navigator.other else {}
+
+    def action_back(self) -> None:
+        """Leave the other answer first, then the page; the list below follows to the case."""
+        if self.navigator.leave_beside():
+            self.read()
+            return
+        self.browser.go_back_to_case(self.case, self.model)
+
+
+def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
+    """Return what reads the answer that is to be shown, and the one beside it."""
+    navigator, source = page.navigator, page.source
+    position, result, beside = navigator.position, navigator.result, navigator.beside
+    session, run = navigator.session, navigator.cases.run
+    session_beside, is_chosen = navigator.session_beside, navigator.is_chosen
+    shows_images = not page.app.no_color and page.size.width > IMAGE_WIDTH
+    hint = page.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
+
+    def read() -> AnswerTexts:
+        view = read_shown_answer(source, result, session, run, is_chosen=is_chosen)
+        place = position._replace(attempt=attempt_of(view, result))
+        if beside is None:
+            files = render_text_files(view, source.files_of_test)
+            files |= render_images(view, source.files_of_test) if shows_images else {}
+            return answer_texts(place, result, view, files, hint)
+        other = read_shown_answer(source, beside, session_beside, run, is_chosen=True)
+        return compared_texts(place, (result, beside), (view, other))
+
+    return read
+
+
+def _read_listed(page: AnswerPage, run: str | None) -> Cases:
+    """Return the cases of a run; of many only those that the reader can go to."""
+    return page.source.cases_at(run, {(row.file, row.row) for row in page.navigator.listed})
+
+
+def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
+    """Show the answer among the cases of a newer run."""
+    page.navigator.renew(cases)
+    if page.navigator.cases is cases:
+        page.read()
+    elif cases.run:  # the case has another name there
+        page.browser.show_cases(cases.run)
+
+
+# --- reads why a result has its verdict, and adds it to the page of its answer
+
+
+def add_explanation(
+    page: Page,
+    navigator: CaseNavigator,
+    texts: AnswerTexts,
+    show: Callable[[AnswerTexts], None],
+) -> None:
+    """Read the explanation in a worker, then show the texts with it below the verdict.
+
+    Nothing is shown when the reader has moved on, or when the explanation cannot be read.
+    """
+    source, result, run = page.source, navigator.result, navigator.cases.run
+    position, cells, labels = navigator.position, navigator.results_of_case, navigator.cases.labels
+
+    def add(explanation: VerdictExplanation | None) -> None:
+        if explanation and position == navigator.position:
+            explained = list(explained_lines(explanation))
+            others = list(other_result_lines(explanation, labels))
+            show(replace(texts, explained=explained, other_results=others))
+
+    page.fetch(lambda: source.explanation(result, run, texts.view, cells), add, group="explanation")
+
+
+# --- why a result has its verdict: the sections on the page of an answer
+
+
+def explained_lines(explanation: VerdictExplanation) -> Iterator[StyledLine]:
+    """Yield the sections below the verdict in the words of the command line."""
+    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, SIGNS):
+        yield from _section(title, lines)
+
+
+def other_result_lines(explanation: VerdictExplanation, labels: LabelIndex) -> Iterator[StyledLine]:
+    """Yield the results of other candidates and system prompts, if there are any."""
+    lines = list(other_lines(explanation, SIGNS, labels))
+    if lines:
+        yield from _section(OTHERS, lines)
+
+
+def _section(title: str, lines: Iterable[StyledLine]) -> Iterator[StyledLine]:
+    yield BLANK
+    yield heading(title)
+    yield from (StyledLine(line.spans, max(0, line.indent - 2)) for line in lines)

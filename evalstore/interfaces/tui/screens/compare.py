@@ -1,0 +1,389 @@
+"""The screen that compares two runs, or two candidates, case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+
+from evalstore.core.side_names import side_name
+from evalstore.interfaces.tui.render.comparison import (
+    ListedPair,
+    comparison_lines,
+    edited_lines,
+    edited_names,
+    has_unlisted,
+    list_pairs,
+    other_edits,
+    pair_cells,
+    pair_columns,
+    title_of_files,
+    title_of_sides,
+)
+from evalstore.interfaces.tui.render.documents.reading import READING
+from evalstore.interfaces.tui.render.pair import pair_lines
+from evalstore.interfaces.tui.screens.history_reader import HistoryReader
+from evalstore.interfaces.tui.screens.newer import DatedPage
+from evalstore.interfaces.tui.screens.panels import fit_list
+from evalstore.interfaces.tui.state.navigation import CaseNavigator
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.results.labels.labels import LabelIndex
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.comparison.comparison import Pair
+    from evalstore.comparison.version_diff import Difference
+    from evalstore.core.results import Result
+    from evalstore.core.styled_text import StyledLine
+    from evalstore.interfaces.tui.state.compared_cases import Among, Models
+    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.widgets.grid_columns import Column
+    from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+    from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.log.newer_results import NewerRun
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.results.table.cases import Cases
+
+_HELP = """\
+The differences between two runs, between a run and the workspace, or between two candidates or two
+system prompts. Cases that broke come first, then those that were fixed, then the rest; of two
+candidates or prompts, those that are worse or better with the second. 'last runs' has the last
+eight verdicts on the newer side, or on both, the oldest first. A narrow table leaves it out first,
+then 'change'. Below, or at the right in a wide terminal, are both answers to the case under the
+cursor, with the whole names of the candidates. When there is a newer run, a line below the title
+says so, and {case.newest} compares with it. {compare.unchanged} adds the cases that were asked anew
+and have the same answer, and those that are unchanged."""
+
+_FOOTER = (
+    FooterHint("", "list.open"),
+    FooterHint("Label", "case.pass", "case.fail"),
+    FooterHint("Edit", "case.edit"),
+    FooterHint("Judge", "case.judge"),
+    FooterHint("Change", "compare.next_flip", "compare.last_flip"),
+    FooterHint("", "compare.swap"),
+    FooterHint("", "compare.unchanged"),
+    FooterHint("", "page.save"),
+)
+
+
+class ComparePage(DatedPage):
+    """Compares two runs, a run and the workspace, or two candidates of one run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "flip(1)", "Next change", id="compare.next_flip"),
+        Binding("N", "flip(-1)", "Previous change", show=False, id="compare.last_flip"),
+        Binding("i", "swap", "Swap sides", id="compare.swap"),
+        Binding("equals_sign", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
+    ]
+    FOOTER = _FOOTER
+    TITLE = "Comparison"
+    PANELS: ClassVar[Mapping[str, str]] = {"pairs": "Cases", "pair": "Answers"}
+    WAY = "{history.compare} on the runs, {cases.compare_models} on the cases"
+    HELP = _HELP
+    NEWER = "{case.newest} compares with it"
+    DEFAULT_CSS = """
+    ComparePage {
+        & > #rates { height: auto; min-height: 3; max-height: 6; background: $panel; }
+        &.-short > #rates { height: 2; min-height: 2; }
+        & > #panels > .detail.-alone { height: 1fr; margin-left: 0; }
+    }
+    """
+
+    export_name = "comparison"
+
+    def __init__(
+        self, was: str | None, now: str | None, models: Models = None, among: Among = None
+    ) -> None:
+        """Take two runs, None for the workspace; or one and `models` or prompts, `among` cases."""
+        super().__init__()
+        self._among = among
+        self._sides = was, now
+        self._models = models
+        self.history = HistoryReader(self, self._show_history)
+        self._diff: Diff | None = None
+        self._is_swapped = False
+        self._with_unchanged = False
+        self._labels = LabelIndex()
+        self._pairs: list[ListedPair] = []
+        self._cases: dict[str | None, Cases] = {}
+        """The cases of the sides whose answers were opened."""
+
+    @property
+    def is_with_workspace(self) -> bool:
+        """Return whether a run is compared with the workspace, where two runs may be meant."""
+        return self._models is None and None in self._sides
+
+    @property
+    def panel_titles(self) -> Mapping[str, str]:
+        """Return the titles of the panels; without pairs there are edits in place of answers."""
+        return self.PANELS if self._pairs else {**self.PANELS, "pair": "Edits"}
+
+    def compose(self) -> ComposeResult:
+        """Lay out the rates, the pairs, and the highlighted pair in detail."""
+        yield self.title_line()
+        yield self.newer_line()
+        yield self.problem_line()
+        yield TextView(id="rates", is_fixed=True)
+        yield self.empty_state()
+        with Container(id="panels"):
+            yield Grid(id="pairs")
+            yield TextView(id="pair").add_class("detail")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Compare."""
+        self.set_title("compare", READING)
+        self.query_one(Grid).focus()
+        self._read()
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Compare again, and read the labels again; a run does not change."""
+        self._cases.clear()
+        self._read()
+
+    def _read(self) -> None:
+        sides, models, among = self._sides, self._models, self._among
+        diff = None if None in sides else self._diff
+        diff = diff.swapped() if diff and self._is_swapped else diff
+        self.fetch(
+            lambda: (diff or self.source.compare(sides, models, among), self.source.labels()),
+            lambda read: self.show_diff(*read),
+        )
+
+    def show_diff(self, diff: Diff, labels: LabelIndex) -> None:
+        """Show a comparison, with the sides swapped if the user has swapped them."""
+        self._labels = labels
+        self._diff = diff.swapped() if self._is_swapped else diff
+        self.history.renew(self._sides[1])
+        self.show_pairs()
+        self.look_for_newer(self._sides[1])
+
+    def open_newer(self, newer: NewerRun) -> None:
+        """Compare with a newer run; of candidates, compare those in it."""
+        was, _ = self._sides
+        self._sides = (newer.run if self._models else was), newer.run
+        self._diff = None
+        self.reload()
+
+    def _show_history(self) -> None:
+        self.query_one("#pairs", Grid).set_columns(self._columns())
+        self.follow_cursor()
+
+    def _columns(self) -> list[Column]:
+        assert self._diff
+        return pair_columns(
+            self._diff, self._pairs, self._labels, with_history=self.history.has_several
+        )
+
+    # --- what is listed
+
+    def show_pairs(self) -> None:
+        """List flips first; the cursor stays with its pair."""
+        diff = self._diff
+        assert diff
+        before = self.highlighted.place if self.highlighted else None
+        self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
+        cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
+        within = side_name(diff.was).removeprefix("the ") if diff.models else ""
+        filtered, files = (
+            self._among.title if self._among else "",
+            title_of_files(diff, self._pairs),
+        )
+        self.set_title("compare", within, title_of_sides(diff), filtered, files)
+        rates = self.query_one("#rates", TextView)
+        edits = other_edits(diff, self._pairs)
+        edited = edited_names(diff, edits) if self._pairs else ()
+        has_hint = has_unlisted(diff) and not self._with_unchanged
+        hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
+        rates.show(comparison_lines(diff, hint, edited, self.size, is_swapped=self._is_swapped))
+        grid = self.query_one("#pairs", Grid)
+        fit_list(grid, len(self._pairs))
+        grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
+        _show_panels(self, diff, edits)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether the action is available; without a pair, few are."""
+        if self._diff and not self._pairs and action in _NEED_PAIR:
+            return False
+        return super().check_action(action, parameters)
+
+    def _cells(self, row: int) -> Sequence[StyledCell]:
+        assert self._diff
+        listed = self._pairs[row]
+        return pair_cells(self._diff, listed, self._labels, self.history.of)
+
+    # --- the highlighted pair
+
+    @property
+    def highlighted(self) -> ListedPair | None:
+        """Return the highlighted pair."""
+        number = self.query_one("#pairs", Grid).cursor
+        return self._pairs[number] if number < len(self._pairs) else None
+
+    @property
+    def selected(self) -> list[Result]:
+        """Return the newer side of the highlighted pair, when there is one."""
+        pair = self.highlighted.pair if self.highlighted else None
+        return [pair.either] if pair else []
+
+    @property
+    def copy_text(self) -> tuple[str, str]:
+        """Return the highlighted case, as a command line names it."""
+        if self.highlighted is None:
+            return "", ""
+        result = self.highlighted.pair.either
+        return f"{result.file}::{result.row}" if result.row else result.file, "the case"
+
+    def prompt_name(self, result: Result) -> str:
+        """Return the name of the system prompt, when the file has several."""
+        prompts = self._diff.prompts if self._diff else {}
+        return prompts.get(result.file, {}).get(result.prompt, "")
+
+    @on(Grid.Moved, "#pairs")
+    def follow_cursor(self) -> None:
+        """Show the highlighted pair in detail."""
+        listed, diff = self.highlighted, self._diff
+        if listed is None or diff is None:
+            return
+        pair = listed.pair
+        seen = self._pairs[self.query_one("#pairs", Grid).seen_rows]
+        self.history.request(other.place[0] for other in seen)
+        sides = zip(diff.models or ("", ""), (pair.was, pair.now), strict=True)
+        history = {name: self.history.of(side) for name, side in sides if side}
+        view = self.query_one("#pair", TextView)
+        view.show(pair_lines(diff, pair, diff.feedback, history=history))
+
+        def show(lines: list[StyledLine]) -> None:
+            if self.highlighted and self.highlighted.pair is pair:
+                view.show(lines, stay=True)
+
+        source = self.source
+        self.fetch(lambda: _read_pair(source, diff, pair, history), show, group="pair")
+
+    @on(Grid.Chosen, "#pairs")
+    def open_answer(self) -> None:
+        """Show the session of the newer side; of what is gone, that of the older one."""
+        if self.highlighted is None:
+            return
+        was, now = reversed(self._sides) if self._is_swapped else self._sides
+        revision = was if self.highlighted.pair.now is None else now
+        if revision in self._cases:
+            self._show_answer(self._cases[revision])
+        else:
+            self.fetch(lambda: _read_side(self, revision), self._show_answer, group="cases")
+
+    def _show_answer(self, cases: Cases) -> None:
+        self._cases |= {cases.run: cases} if cases.total is None else {}
+        if self.highlighted is None:
+            return
+        rows = _rows_by_place(cases)
+        places = dict.fromkeys(listed.place[:3] for listed in self._pairs)
+        among = [rows[place] for place in places if place in rows]
+        case = rows.get(self.highlighted.place[:3])
+        if case is None:
+            self.notify(self.with_keys(_CHANGED), markup=False)
+            return
+        place = CaseNavigator(cases, among, among.index(case), self.highlighted.place[3])
+        _go_to_shown_answer(place, self._diff, self.highlighted.pair)
+        self.browser.show_answer(place)
+
+    # --- keys
+
+    def action_flip(self, by: int) -> None:
+        """Go to the next case that broke, was fixed or is a new failure, or to the previous one."""
+        grid = self.query_one("#pairs", Grid)
+        flips = [n for n, listed in enumerate(self._pairs) if listed.is_wrong]
+        if not flips:
+            is_single_run = self._diff is not None and self._diff.models is not None
+            text = "no verdict differs" if is_single_run else "no verdict has changed"
+            self.notify(text, markup=False)
+            return
+        ahead = [n for n in flips if (n > grid.cursor if by > 0 else n < grid.cursor)]
+        around = flips[0] if by > 0 else flips[-1]
+        grid.move_to((ahead[0] if by > 0 else ahead[-1]) if ahead else around)
+
+    def action_swap(self) -> None:
+        """Swap the sides."""
+        if self._diff:
+            self._is_swapped = not self._is_swapped
+            self._diff = self._diff.swapped()
+            self.show_pairs()
+
+    def action_unchanged(self) -> None:
+        """Show or hide the unchanged cases."""
+        if self._diff:
+            self._with_unchanged = not self._with_unchanged
+            self.show_pairs()
+
+
+_NEED_PAIR = ("label", "unlabel", "judge_again", "edit", "copy_answer", "flip")
+_CHANGED = "the workspace has changed: {page.reload} reads it again"
+_UNCHANGED_HINT = " ({compare.unchanged} shows them)"
+_LIST_UNCHANGED = "{compare.unchanged} lists the cases that are unchanged."
+_EMPTY = f"""\
+No verdict differs.
+
+{_LIST_UNCHANGED}"""
+_LAST_RUNS = (
+    "To compare the last two runs, {history.compare} on the newest run in the list of runs."
+)
+
+
+def _show_panels(page: ComparePage, diff: Diff, edits: Mapping[str, Sequence[Difference]]) -> None:
+    """Show the pairs with their answers, or the edits alone, or that nothing differs."""
+    page.show_panels()
+    has_pairs = bool(page._pairs)
+    text = f"{_EMPTY}\n{_LAST_RUNS}" if page.is_with_workspace else _EMPTY
+    page.set_empty("" if has_pairs or edits else page.with_keys(text))
+    page.query_one("#panels").display = has_pairs or bool(edits)
+    grid, view = page.query_one("#pairs", Grid), page.query_one("#pair", TextView)
+    grid.display = has_pairs
+    was_alone = view.has_class("-alone")
+    view.set_class(not has_pairs, "-alone")
+    if not has_pairs:
+        view.show(edited_lines(diff, edits, page.with_keys(_LIST_UNCHANGED)) if edits else ())
+        focus = view if edits else None
+        page.call_after_refresh(page.set_focus, focus)  # also when it comes only now
+    elif was_alone or page.focused is None:
+        grid.focus()
+    page.refresh_bindings()
+
+
+def _read_side(page: ComparePage, run: str | None) -> Cases:
+    """Return the cases of a side; of many only those that are compared."""
+    return page.source.cases_at(run, {listed.place[:2] for listed in page._pairs})
+
+
+def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:
+    """Return the rows by file, row, and number of the system prompt."""
+    return {(row.file, row.row, number): row for row in cases.rows for number in row.prompt_numbers}
+
+
+def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> None:
+    """Go to the answer of the newer side that a comparison shows; else to that of the older."""
+    was, now = diff.shown_sessions(pair) if diff else (None, None)
+    shown = now if pair.now else was
+    place.to_answer([shown] if shown else [])
+
+
+def _read_pair(
+    source: WorkspaceSource, diff: Diff, pair: Pair, history: Mapping[str, Sequence[str]]
+) -> list[StyledLine]:
+    """Return a pair in detail, with what is read for it."""
+    tests = [side.test for side in reversed(_sides(pair))]
+    feedback = source.feedback([id for side in _sides(pair) for id in side.evaluations])
+    answers = source.answers([id for id in diff.shown_sessions(pair) if id])
+    messages = source.last_user_messages(tests)
+    question = next((messages[id] for id in tests if id in messages), "")
+    edits = [] if diff.models else source.pair_edits(pair)
+    return list(pair_lines(diff, pair, feedback, answers, question, edits=edits, history=history))
+
+
+def _sides(pair: Pair) -> list[Result]:
+    return [side for side in (pair.was, pair.now) if side]

@@ -1,0 +1,1 @@
+"""Dialogs of the browser, and its command palette."""

@@ -1,0 +1,161 @@
+"""Small windows above a page: a text with keys to answer it, and a prompt for a line of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from evalstore.core.display import safe
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.render.documents.reading import problem_text
+from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
+from evalstore.interfaces.tui.widgets.footer import KeyFooter
+from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.widgets.typed_line import TypedLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import ComposeResult
+
+
+_FRAME_LINES = 4
+"""Lines of a window that are not its text: the border, the title, the keys."""
+
+
+class Dialog(Page, ModalScreen[None]):
+    """A text above the page below, with keys to answer it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "app.quit", "Quit", show=False, id="quit"),
+    ]
+    DEFAULT_CSS = """
+    Dialog {
+        align: center bottom;
+        background: $background 60%;
+        &:ansi, &:nocolor { background: transparent; }
+        & > #box { height: auto; }
+        & > #box { border: round $primary; background: $surface; }
+        & TextView { height: auto; }
+        & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
+        & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
+        & .problem { display: none; }
+        &.-short > #box { height: 100%; border: none; }
+        &.-short TextView { height: 1fr; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Lay out a title, a line for problems, and the text."""
+        with Vertical(id="box"):
+            yield self.title_line()
+            yield self.problem_line()
+            yield TextView(id="body")
+            yield KeyFooter()
+
+    def on_resize(self) -> None:
+        """Make the window as high as its text, but leave some of the page below it."""
+        height = self.size.height
+        is_short = height < self.VERTICAL_BREAKPOINTS[-1][0]
+        self.body.styles.max_height = None if is_short else height * 6 // 10 - _FRAME_LINES
+
+    @property
+    def is_planning(self) -> bool:
+        """Return whether it reads the whole workspace: pages below it wait for that."""
+        return False
+
+    @property
+    def body(self) -> TextView:
+        """Return the text of the window."""
+        return self.query_one("#body", TextView)
+
+
+class PromptDialog(ModalScreen[str | None]):
+    """Asks for a line of text; Escape is not an answer, an empty one is.
+
+    With `do` the text is tried on Enter; a problem with it is shown in the prompt.
+    """
+
+    TITLE = "A question"
+    HELP = "What is typed here is taken as it is."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", id="prompt.leave"),
+        HELP_KEYS,
+    ]
+    DEFAULT_CSS = """
+    PromptDialog {
+        align: center bottom;
+        & > Vertical { height: auto; border: round $primary; background: $surface; }
+        & Static { height: auto; padding: 0 1; }
+        & Input.-textual-compact { padding: 0 1; }
+        & .title { text-style: bold; }
+        & .hint { color: $faint; }
+        & .problem { color: $text-error; display: none; }
+        & > ToastRack { dock: top; }
+    }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        hint: str,
+        *,
+        text: str = "",
+        placeholder: str = "",
+        do: Callable[[str], object] | None = None,
+        waits: bool = False,
+    ) -> None:
+        """`do` may raise `EvalstoreError`, and the prompt stays open.
+
+        `waits`: the text is still being read, and nothing is answered before `fill`.
+        """
+        super().__init__()
+        self._do = do
+        self._title, self._hint = title, hint
+        self._text, self._placeholder = text, placeholder
+        self._waits, self._is_entered = waits, False
+
+    def compose(self) -> ComposeResult:
+        """Lay out the question, the line, and what the keys do."""
+        with Vertical():
+            yield Static(Content(safe(self._title)), classes="title", markup=False)
+            yield TypedLine(
+                self._text, placeholder=self._placeholder, select_on_focus=False, compact=True
+            )
+            yield Static(classes="problem", markup=False)
+            yield Static(Content(safe(self._hint)), classes="hint", markup=False)
+
+    def fill(self, text: str) -> None:
+        """Put a text into the line, unless something was typed by then."""
+        line = self.query_one(Input)
+        if not line.value:
+            line.value = safe(" ".join(text.split()))
+            line.cursor_position = len(line.value)
+        self._waits = False
+        if self._is_entered:
+            self.dismiss(line.value)
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Take what was typed."""
+        if self._waits:
+            self._is_entered = True
+            return
+        text = message.value or message.input.value  # it may have been filled since
+        try:
+            if self._do:
+                self._do(text)
+        except EvalstoreError as problem:
+            line = self.query_one(".problem", Static)
+            line.update(Content(safe(problem_text(problem), lines=True)))
+            line.display = True
+        else:
+            self.dismiss(text)
+
+    def action_leave(self) -> None:
+        """Answer nothing."""
+        self.dismiss(None)

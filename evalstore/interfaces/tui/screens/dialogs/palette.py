@@ -1,0 +1,347 @@
+"""The command palette: actions by name, and runs, files, cases, models and tags to go to.
+
+Textual reads plain texts as markup there, so all that is shown is `Content`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from textual import work
+from textual.command import (
+    CommandInput,
+    CommandList,
+    CommandPalette,
+    DiscoveryHit,
+    Hit,
+    Hits,
+    Provider,
+)
+from textual.content import Content
+from textual.css.query import NoMatches
+from textual.theme import BUILTIN_THEMES
+from textual.worker import get_current_worker
+
+from evalstore.core.case_name import case_name
+from evalstore.core.display import clip, safe
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.keys.registry import own_actions, owners_of
+from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.interfaces.tui.screens.answer import AnswerPage
+from evalstore.interfaces.tui.screens.cases import CasesPage
+from evalstore.interfaces.tui.state.case_listing import CasePlace
+from evalstore.interfaces.tui.state.command_match import match_name
+from evalstore.interfaces.tui.state.wanted_reading import WantedReading
+from evalstore.interfaces.tui.widgets.typed_line import TypedLine
+from evalstore.results.table.case_window import CaseWindow
+
+if TYPE_CHECKING:
+    from textual.app import App, ComposeResult
+    from textual.command import Command as ListedCommand
+    from textual.screen import Screen
+    from textual.worker import Worker
+
+    from evalstore.interfaces.tui.screens.base import BrowserApp
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.results.table.cases import Cases
+
+_WIDTH = 200
+"""Longer names are cut."""
+_LISTED = 50
+"""How many hits are shown at most."""
+_RATED = 500
+"""How many names are compared with what is typed letter by letter."""
+_AT_ONCE = 5_000
+"""Names that are looked at before keys and paints have their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to choose."""
+
+    name: str
+    """May hold anything."""
+    hint: str
+    """A word about it; ours."""
+    run: Callable[[], Awaitable[object] | None]
+    kind: str = ""
+    """The first word of the name, such as `File`, when it is not a part of what is named."""
+
+
+class _ListedCommands(Provider):
+    """Commands that are known before anything is typed."""
+
+    commands: list[Command]
+    shown_first: int = _LISTED
+    """How many are listed before anything is typed."""
+    bonus: float = 0.0
+    """What is added to scores, so that of equal matches these come first; below 0.2."""
+
+    @property
+    def browser(self) -> BrowserApp:
+        """Return the program."""
+        return cast("BrowserApp", self.app)
+
+    async def discover(self) -> Hits:
+        """Yield the commands that are listed before anything is typed."""
+        for command in self.commands[: self.shown_first]:
+            yield DiscoveryHit(Content(_plain(command)), command.run, _plain(command), command.hint)
+
+    async def search(self, query: str) -> Hits:
+        """Yield the commands that match best: names that begin so before names that have it."""
+        matches = []
+        for command in await _with_words(self.commands, query):
+            match = match_name(_plain(command), query, kind_length=_kind_length(command))
+            if match:
+                matches.append((match, command))
+        matches.sort(key=lambda pair: -pair[0].score)
+        style = self.matcher(query).match_style
+        for match, command in matches[:_LISTED]:
+            name = _plain(command)
+            shown = Content(name)
+            for place in match.places:
+                shown = shown.stylize(style, place, place + 1)
+            yield Hit(match.score + self.bonus, shown, command.run, name, command.hint)
+
+
+async def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
+    """Filter many commands by the words in their names: only few can be rated at once.
+
+    Those whose names begin with what is typed come first.
+    """
+    if len(commands) <= _RATED:
+        return commands
+    typed = " ".join(query.casefold().split())
+    words = typed.split()
+    starts: list[Command] = []
+    others: list[Command] = []
+    for first in range(0, len(commands), _AT_ONCE):
+        for command in commands[first : first + _AT_ONCE]:
+            name = command.name.casefold()
+            if all(word in name for word in words):
+                begins = name.startswith(typed) or name.startswith(typed, _kind_length(command))
+                (starts if begins else others).append(command)
+        if len(starts) >= _RATED:
+            break
+        del others[_RATED:]
+        await asyncio.sleep(0)
+    return [*starts, *others][:_RATED]
+
+
+def _kind_length(command: Command) -> int:
+    return len(command.kind) + 1 if command.kind else 0
+
+
+def _plain(command: Command) -> str:
+    return clip(command.name, _WIDTH)
+
+
+class ActionCommands(_ListedCommands):
+    """What the keys of the screen and of the program do."""
+
+    bonus = 0.1
+
+    async def startup(self) -> None:
+        """Find the actions, also those whose keys the focused input takes."""
+        self.commands = []
+        known = {"commands"}
+        for node in (self.screen, self.app):
+            owners = reversed(owners_of(type(node)))
+            for action in (action for owner in owners for action in own_actions(owner)):
+                if action.id in known:
+                    continue
+                if self.app._check_action_state(action.action, node):
+                    known.add(action.id)
+                    run = partial(self.app.run_action, action.action, node)
+                    key = self.browser.key_of(action.id)
+                    self.commands.append(Command(action.description, f"key {key}", run))
+
+
+class PlaceCommands(_ListedCommands):
+    """Runs, test files, cases, models, tags and themes."""
+
+    shown_first = 0
+
+    async def startup(self) -> None:
+        """Begin to read them in the background; what has been read can be found."""
+        self.commands = list(self._themes())
+        self._kinds: list[list[Command]] = [[], [], [], self.commands]
+        self._readings = [
+            self._begin_to_read(number, read)
+            for number, read in enumerate((self._runs, self._files, self._cases))
+        ]
+
+    async def shutdown(self) -> None:
+        """End the readings."""
+        for reading in self._readings:
+            reading.cancel()
+
+    def _begin_to_read(self, number: int, read: Callable[[], list[Command]]) -> Worker[None]:
+        """Read in a thread until the palette is closed; a bug there is reported by the page."""
+        reading = WantedReading(read, is_whole=False)
+
+        def work() -> None:
+            worker = get_current_worker()
+            with suppress(EvalstoreError):  # the page below shows what is wrong
+                found = reading.carry_out(lambda: worker.is_cancelled)
+                self.app.call_later(self._take, number, found)
+
+        return self.screen.run_worker(work, thread=True, group="commands", exit_on_error=False)
+
+    def _take(self, number: int, found: list[Command]) -> None:
+        self._kinds[number] = found
+        self.commands = [command for kind in self._kinds for command in kind]
+        if isinstance(self.app.screen, Palette):
+            self.app.screen.search_again()
+
+    def _runs(self) -> list[Command]:
+        return [
+            Command(
+                f"Run {run.id[:8]} {run.message}".strip(),
+                when(run.started),
+                partial(self.browser.show_cases, run.id),
+                "Run",
+            )
+            for run in self.browser.source.runs()
+        ]
+
+    def _files(self) -> list[Command]:
+        return [
+            Command(
+                f"File {file}", "show cases", partial(self._show_filtered, "file", file), "File"
+            )
+            for file in self.browser.source.files()
+        ]
+
+    def _cases(self) -> list[Command]:
+        """Return the cases of the page, else those of the workspace, with their models and tags."""
+        cases = _cases_of(self.screen) or self.browser.source.cases(None, CaseWindow())
+        tags = dict.fromkeys(tag for case in cases.rows for tag in case.tags)
+        return [
+            *(self._filter("Model", "model", model) for model in cases.models),
+            *(self._filter("Tag", "tag", tag) for tag in tags),
+            *(
+                Command(
+                    f"Case {case_name(case.file, case.row, case.prompt)}",
+                    "go to its line",
+                    partial(self._show_case, cases, case),
+                    "Case",
+                )
+                for case in cases.rows
+            ),
+        ]
+
+    def _filter(self, title: str, field: str, value: str) -> Command:
+        show = partial(self._show_filtered, field, value)
+        return Command(f"{title} {value}", "show cases", show, title)
+
+    def _show_filtered(self, field: str, value: str) -> None:
+        """Filter the cases of the page, else show those of the workspace."""
+        typed = f'{field}:"{safe(value)}"'
+        if isinstance(self.screen, CasesPage):
+            self.screen.filter.set(typed)
+        else:
+            self.browser.show_cases(None, typed)
+
+    def _show_case(self, cases: Cases, case: CaseRow) -> None:
+        """Move the cursor of the page to a case; a filter that hides it is removed."""
+        page = self.screen
+        if not isinstance(page, CasesPage):
+            place = CasePlace(case.file, case.row, prompt=case.prompt)
+            self.browser.show_cases(cases.run, place=place)
+            return
+        if page.listing.line_of(case) is None:
+            page.filter.remove()
+            page.filter.change("")
+        page.highlight(case, "")
+
+    def _themes(self) -> Iterator[Command]:
+        for name in BUILTIN_THEMES:
+            set_theme = partial(self._set_theme, name)
+            yield Command(f"Theme {name}", "until you quit", set_theme, "Theme")
+
+    def _set_theme(self, theme: str) -> None:
+        self.app.theme = theme
+
+
+def _cases_of(page: Screen[object]) -> Cases | None:
+    if isinstance(page, CasesPage):
+        return page.listing.cases
+    return page.navigator.cases if isinstance(page, AnswerPage) else None
+
+
+def open_palette(app: App[None]) -> None:
+    """Open the palette, unless it is open."""
+    if not isinstance(app.screen, CommandPalette):
+        app.push_screen(Palette())
+
+
+class _PaletteLine(CommandInput, TypedLine):
+    """The line of the palette."""
+
+
+class Palette(CommandPalette):
+    """The palette; it searches again what was typed when more commands have been read."""
+
+    DEFAULT_CSS = """
+    Palette {
+        & > Vertical { min-width: 20; background: $surface; &:dark { background: $surface; } }
+        & > .command-palette--help-text { color: transparent; text-style: not bold italic; }
+        & #--input { border: hkey $faint; }
+        & SearchIcon { color: $foreground; }
+        & Input > .input--placeholder { color: $faint; }
+        & CommandList { border-bottom: hkey $faint; color: $foreground; }
+        & CommandList > .option-list--option-highlighted {
+            color: $block-cursor-foreground;
+            background: $block-cursor-background;
+        }
+        &:nocolor CommandList > .option-list--option-highlighted { text-style: reverse; }
+        & CommandList > .option-list--option-disabled { color: $faint; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Lay out the palette, with a line that keeps the order of keys."""
+        for widget in super().compose():
+            if isinstance(widget, CommandInput):
+                yield _PaletteLine(placeholder=widget.placeholder, select_on_focus=False)
+            else:
+                yield widget
+
+    def on_mount(self) -> None:
+        """Search what was typed before the palette was ready."""
+        self.search_again()
+
+    def search_again(self) -> None:
+        """Search what is typed; called when there are more commands to be found.
+
+        A palette that is not laid out yet searches when it is, and one being closed no more.
+        """
+        for typed in self.query(CommandInput):
+            self._gather_commands(typed.value.strip())
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        """Search; a palette that is being closed has lost its list, and stops."""
+        gather = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
+        try:
+            await gather(self, search_value)
+        except NoMatches:
+            if self.query(CommandList):
+                raise
+
+    def _refresh_command_list(
+        self, command_list: CommandList, commands: list[ListedCommand], clear_current: bool
+    ) -> None:
+        """Show the commands; the one that was highlighted stays so."""
+        number = command_list.highlighted
+        prompt = None if number is None else str(command_list.get_option_at_index(number).prompt)
+        super()._refresh_command_list(command_list, commands, clear_current)
+        if number:
+            prompts = [str(option.prompt) for option in command_list.options]
+            command_list.highlighted = prompts.index(prompt) if prompt in prompts else 0

@@ -1,0 +1,305 @@
+"""The filter of a page: the line in which it is typed, and the search for its words in texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.state.case_filter import NO_MATCH, FilteredCases
+from evalstore.interfaces.tui.state.case_query import FIELDS, read_query
+from evalstore.interfaces.tui.state.text_matches import LookedUp, StoreLookup
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.typed_line import TypedLine
+from evalstore.results.table.case_window import CaseWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.timer import Timer
+
+    from evalstore.interfaces.tui.screens.base import Page
+    from evalstore.interfaces.tui.state.case_listing import CaseListing
+    from evalstore.interfaces.tui.state.case_query import Query
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.results.table.cases import Cases
+
+
+LookUp = Callable[["Query", StoreLookup], LookedUp]
+
+_PAUSE_SECONDS = 0.15
+"""A search begins when nothing has been typed for so long."""
+_LONG_PAUSE_SECONDS = 0.4
+"""The same, where many cases are looked at."""
+_LOOKING = "looking at all cases …"
+_INDEXING = "searching … {}% of the index is made"
+_SINCE = "\nA case broke if its last verdict before, also in a partial run, was a pass."
+_ELSEWHERE = "\n{page.search} searches the texts of all runs."
+
+
+class FoundWords(NamedTuple):
+    """The words of a filter, searched in texts."""
+
+    query: Query
+    matches: LookedUp | None
+    """What they match; None when there are none, or when the search failed."""
+
+
+class ReadCases(NamedTuple):
+    """Cases that were read, with what was found for a filter."""
+
+    cases: Cases
+    filtered: FilteredCases
+    words: FoundWords
+
+
+class TextFilter:
+    """The filter that is typed, and its matches.
+
+    Names are filtered at once. Texts are searched in a thread after a pause in typing; until
+    they are found `progress` says so.
+    """
+
+    def __init__(
+        self,
+        page: Page,
+        *,
+        look_up: LookUp | None = None,
+        show_matches: Callable[[], None],
+        show_progress: Callable[[], None],
+    ) -> None:
+        """`show_matches` is called when the filter or what it finds has changed."""
+        self._page = page
+        self.look_up = look_up
+        """Searches the words that names lack, in a thread; None: there is nothing to search yet."""
+        self._show_matches = show_matches
+        self._show_progress = show_progress
+        self.query = read_query("")
+        self.matches = LookedUp()
+        """What was looked up for the filter."""
+        self.run: str | None = None
+        """The run whose cases are filtered; None: the workspace."""
+        self.came_with = ""
+        """The filter that the page was opened with."""
+        self.is_changed = False
+        """Whether it was changed, and no candidate that matches it was selected since."""
+        self.progress = ""
+        """A text while texts are searched."""
+        self._pause: Timer | None = None
+        self.read_wanted: Callable[[], None] | None = None
+        """Reads the cases that match, where only some of many are there."""
+
+    @staticmethod
+    def input_line() -> Input:
+        """Return the line in which the filter is typed."""
+        fields = " ".join(f"{name}:…" for name in FIELDS)
+        hint = f"words {fields} -not (f1 explains all)"
+        return TypedLine(placeholder=hint, id="filter", select_on_focus=False, compact=True)
+
+    @property
+    def _line(self) -> Input:
+        return self._page.query_one("#filter", Input)
+
+    # --- typing
+
+    def open(self) -> None:
+        """Show the line, and give it the focus."""
+        line = self._line
+        line.display = True
+        self._page.set_focus(line)  # at once: what is typed next belongs to it
+
+    @property
+    def typed(self) -> str:
+        """Return the filter as it was typed; empty without one."""
+        return "" if self.query.is_empty else self._line.value.strip()
+
+    def set(self, typed: str) -> None:
+        """Filter as if this had been typed."""
+        line = self._line
+        line.value = typed
+        line.display = bool(typed)
+
+    def change(self, typed: str) -> None:
+        """Filter by this, as it is typed."""
+        self.query, self.is_changed = read_query(typed), True
+        words = (f'"{word}"' if " " in word else word for word in self.query.words)
+        self._page.search_words = " ".join(words)
+        if self.read_wanted:
+            self._stop_search()
+            self._page.workers.cancel_group(self._page, "read")  # for what was typed before
+            self.progress = _LOOKING
+            self._pause = self._page.set_timer(_LONG_PAUSE_SECONDS, self.read_wanted)
+        else:
+            self.search()
+        self._show_matches()
+
+    def leave_line(self) -> None:
+        """Go back to the table, which stays filtered."""
+        self._page.query_one(Grid).focus()
+        self._line.display = not self.query.is_empty
+
+    @property
+    def goes_first(self) -> bool:
+        """Return whether the key that leaves the page removes the filter first.
+
+        A filter that the page was opened with goes with the page, unless it is being typed.
+        """
+        line = self._line
+        is_there = line.display or not self.query.is_empty
+        return line.has_focus or (is_there and line.value != self.came_with)
+
+    def remove(self) -> None:
+        """Remove the filter, and close its line."""
+        line = self._line
+        line.value = ""
+        line.display = False
+        self._page.query_one(Grid).focus()
+
+    def show_table(self, *, is_shown: bool) -> None:
+        """Show the table or hide it; shown again it has the focus, unless the filter is typed."""
+        panels = self._page.query_one("#panels")
+        is_back = is_shown and not panels.display
+        panels.display = is_shown
+        if is_back and not self._line.has_focus:  # hidden, it had lost it to another panel
+            self._page.query_one(Grid).focus()
+
+    def why_empty(self, filtered: FilteredCases) -> str:
+        """Return why no case matches, and where else there may be texts with the words."""
+        is_searching = bool(self.progress)
+        reason = filtered.why_empty(self.query, is_searching=is_searching)
+        if reason == NO_MATCH:
+            reason += _SINCE if self.query.is_about_broken else ""
+            does = "removes the filter" if "page.back" in self._page.footer_words else "leads back"
+            reason += f"\nEscape {does}."
+        if self.query.words and not is_searching:
+            reason += self._page.with_keys(_ELSEWHERE)
+        return reason
+
+    # --- searching
+
+    def read(self, query: Query) -> ReadCases:
+        """Read the cases, of many those that a query wants, in this thread."""
+        store = looked_up_once(self._store(self._reporter(query, _INDEXING)))
+        window = wanted_by(query, store, self._reporter(query, f"{_LOOKING} {{}}%"))
+        cases = self._page.source.cases(self.run, window)
+        filtered = FilteredCases(cases)
+        filtered.names.measure()
+        matches: LookedUp | None = None
+        if query.needs_store:
+            with suppress(EvalstoreError):  # it is searched again, and shown then
+                matches = filtered.look_up(query, store)
+        return ReadCases(cases, filtered, FoundWords(query, matches))
+
+    def _reporter(self, query: Query, words: str) -> Callable[[int, int], bool]:
+        """Return what shows the progress of this thread in percent, until it is cancelled."""
+        page, worker, shown = self._page, get_current_worker(), -1
+
+        def report(done: int, total: int) -> bool:
+            nonlocal shown
+            percent = min(100 * done // total, 99) if total else shown
+            if percent != shown and not worker.is_cancelled:
+                shown = percent
+                update = query, words.format(percent)
+                page.post_message(page.Fetched(self._update_progress, update, "search"))
+            return not worker.is_cancelled
+
+        return report
+
+    def _store(self, report: Callable[[int, int], bool]) -> StoreLookup:
+        """Return what looks things up for the shown cases while `report` returns True."""
+        source, run = self._page.source, self.run
+        return StoreLookup(
+            texts=lambda words: source.search(words, report),
+            answers=lambda word: source.search_answers(word, report),
+            broken=lambda: source.broken(run, lambda: report(0, 0)),
+        )
+
+    def load(
+        self,
+        listing: CaseListing,
+        filtered: FilteredCases,
+        words: FoundWords,
+        read: Callable[[], None],
+    ) -> None:
+        """Take cases that were read; of many, `read` reads those that match."""
+        self.read_wanted = read if listing.is_limited else None
+        self.renew(filtered.look_up, words)
+        if typed := listing.filter_for_start():
+            self.set(typed)
+
+    def renew(self, look_up: LookUp, words: FoundWords) -> None:
+        """Take what was found in cases that were read again, unless something else was typed."""
+        self.look_up = look_up
+        if self.read_wanted and words.query is not self.query:
+            return
+        if words.matches is None or words.query is not self.query:
+            self.search()
+            return
+        self._stop_search()
+        self.progress, self.matches = "", words.matches
+
+    def search(self) -> None:
+        """Search the words in answers, feedback and tests; the last request wins."""
+        if self.look_up is None:
+            return
+        self._stop_search()
+        query = self.query
+        self.progress = "searching …" if query.needs_store else ""
+        if self.progress:
+            self._pause = self._page.set_timer(_PAUSE_SECONDS, lambda: self._search(query))
+
+    def _stop_search(self) -> None:
+        if self._pause:
+            self._pause.stop()
+        self._page.workers.cancel_group(self._page, "search")
+
+    def _search(self, query: Query) -> None:
+        page, look_up = self._page, self.look_up
+        assert look_up is not None
+
+        def read() -> LookedUp:
+            return look_up(query, self._store(self._reporter(query, _INDEXING)))
+
+        page.fetch(read, lambda matches: self._set_matches(query, matches), group="search")
+
+    def _update_progress(self, update: tuple[Query, str]) -> None:
+        query, text = update
+        if self.progress and query is self.query:
+            self.progress = text
+            self._show_progress()
+
+    def _set_matches(self, query: Query, matches: LookedUp) -> None:
+        if query is self.query:
+            self.progress, self.matches = "", matches
+            self._show_matches()
+
+    def stop(self) -> None:
+        """Show that nothing is searched any more, because it failed."""
+        self.progress = ""
+        self._show_progress()
+
+
+# --- says which of many cases a filter wants, so that only these are kept in memory
+
+
+def wanted_by(query: Query, store: StoreLookup, report: Callable[[int, int], bool]) -> CaseWindow:
+    """Return the window that wants what a filter matches; `store` looks up its words."""
+    if query.is_empty:
+        return CaseWindow(report=report)
+
+    def wants(cases: Cases) -> Sequence[CaseRow]:
+        filtered = FilteredCases(cases)
+        found = filtered.look_up(query, store) if query.needs_store else LookedUp()
+        return filtered.rows(filtered.select(query, "file", found))
+
+    return CaseWindow(wants, report)
+
+
+def looked_up_once(store: StoreLookup) -> StoreLookup:
+    """Return what looks each word up once, however often some cases are compared with it."""
+    return StoreLookup(cache(store.texts), cache(store.answers), cache(store.broken))

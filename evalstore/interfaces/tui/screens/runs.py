@@ -1,0 +1,343 @@
+"""The first screen: the state of the workspace, and all runs, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+
+from evalstore.core.display import plural
+from evalstore.interfaces.tui.render.file_strips import file_lines
+from evalstore.interfaces.tui.render.plot import verdict_strip
+from evalstore.interfaces.tui.render.run_columns import (
+    STRIP,
+    change_cell,
+    is_all_simulated,
+    passed_text,
+    run_columns,
+    run_cost,
+    state_cells,
+)
+from evalstore.interfaces.tui.render.run_details import (
+    STOPPED,
+    run_lines,
+    workspace_lines,
+)
+from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.interfaces.tui.screens.actions import ActionsPage
+from evalstore.interfaces.tui.screens.dashboard import DashboardReader
+from evalstore.interfaces.tui.screens.dialogs.choice import NO_EARLIER_RUN
+from evalstore.interfaces.tui.screens.file_reader import FileReader
+from evalstore.interfaces.tui.screens.other_runs import OtherRuns
+from evalstore.interfaces.tui.screens.panels import fit_list
+from evalstore.interfaces.tui.screens.run_differences import DifferenceReader
+from evalstore.interfaces.tui.state.case_query import BROKE
+from evalstore.interfaces.tui.widgets.fitted_view import FittedView
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.text_view import wrap_line
+from evalstore.results.verdict_order import verdict_counts
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.core.styled_text import StyledLine
+    from evalstore.results.table.cases import RunLine
+    from evalstore.results.table.file_verdicts import RunFiles
+
+_FIRST = 20
+"""Runs that are compared with those before them at once, the others when they are drawn."""
+_PARTIAL = "~"
+"""The sign of a run of a selection."""
+_NO_RUNS = "there are no runs yet: {page.run} makes one"
+_ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
+
+_HELP = """\
+The state of the workspace above all runs, the newest first: the pass rate that stored answers give
+it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
+were not fixed since; the pass rates of the runs of all cases, and now, from 0 to 100 %. Partial
+runs are not among these, for they say nothing of all cases, nor is now while results are pending:
+the pass rate is that of some cases then, and has a ~.
+
+A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
+by their signs), the price and the message, or what was edited since the run before. A run that is
+not complete has its state (■ interrupted, $ over budget, ! incomplete): {list.open} shows its
+cases, too, and {page.run} continues it. ~ is a partial run, of some cases. 'change' has, in points,
+by how much results that broke or were fixed have changed the share since the last verdict on each
+case, of whatever run: = if no verdict differs. With * the points do not tell all: some broke and
+others were fixed, some failures are new, or the previous run of all cases had other cases or
+candidates.
+Below, or at the right in a wide terminal, is what the run under the cursor did, what * means there,
+and a strip of its verdicts for each test file: first those with new failures, then those with most
+failures.
+A line below the title (▶) names each run that another program carries out, as far as 'evalstore
+status' knows it: who has begun it, when, and how many answers and judgements are stored so far.
+{history.broken} shows what broke in the run under the cursor; on the line of the workspace, what
+broke in the last ten runs and was not fixed since.
+
+{list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
+under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
+previous run, and the workspace with the newest run."""
+
+
+class RunsPage(ActionsPage):
+    """Shows the state of the workspace, the runs, and what the highlighted one did."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Find", show=False, id="history.search"),
+        Binding("d", "compare", "Compare", id="history.compare"),
+        Binding("S", "stats", "Statistics", id="history.stats"),
+        Binding("B", "broken", "What broke", show=False, id="history.broken"),
+    ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("Run", "page.run"),
+        FooterHint("", "history.status"),
+        FooterHint("", "history.compare"),
+        FooterHint("", "history.stats"),
+        FooterHint("", "history.broken"),
+        FooterHint("", "history.search"),
+        FooterHint("", "list.mark"),
+        FooterHint("", "page.copy"),
+        FooterHint("", "page.save"),
+    )
+    TITLE = "Runs"
+    HELP = _HELP
+    PANELS: ClassVar[Mapping[str, str]] = {"runs": "Runs", "details": "Details"}
+    DEFAULT_CSS = """
+    RunsPage {
+        & > #dashboard { height: 4; }
+        &.-short > #dashboard { height: 1; }
+        &.-tiny > #dashboard { display: none; }
+    }
+    """
+
+    export_name = "runs"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: list[RunLine] = []
+        self._is_simulated = False
+        """Whether all costs of the runs are simulated."""
+        self.dashboard = DashboardReader(self, self.show_state)
+        self._differences = DifferenceReader(self, self._show_differences)
+        self.files = FileReader(self, self._show_files)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the state of the workspace, the list, and what the highlighted run did."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield OtherRuns(self.source.store.other_runs)
+        yield self.dashboard.view()
+        with Container(id="panels"):
+            yield Grid(id="runs", marks=True)
+            yield FittedView(id="details").add_class("detail")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Read the runs."""
+        self.set_title("evalstore", "runs")
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read the runs again."""
+        self.fetch(self.source.runs, partial(self.show_runs, stay=stay))
+
+    @property
+    def highlighted(self) -> str | None:
+        """Return the id of the highlighted run; None for the workspace."""
+        number = self.query_one("#runs", Grid).cursor - 1
+        return self._runs[number].id if 0 <= number < len(self._runs) else None
+
+    def show_runs(self, runs: list[RunLine], *, stay: bool) -> None:
+        """Show runs; the first line is the workspace.
+
+        With `stay`, the cursor stays on its run, also if it was moved while the runs were read.
+        """
+        highlighted = self.highlighted if stay else None
+        grid = self.query_one("#runs", Grid)
+        marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
+        self._runs, self._is_simulated = runs, is_all_simulated(runs)
+        cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
+        fit_list(grid, len(runs) + 1)
+        grid.show(
+            run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
+        )
+        ids = ["", *(run.id for run in runs)]
+        grid.marked = {number for number, id in enumerate(ids) if id in marked}
+        self._show_title()
+        if not grid.has_focus and self.focused is None:
+            grid.focus()
+        self.dashboard.follow(runs)
+        for number in range(min(len(runs), _FIRST)):
+            change_cell(runs, number, self._differences.find)
+
+    @on(Grid.Marked, "#runs")
+    def _show_title(self) -> None:
+        """Show how many runs there are, and how many lines are marked."""
+        marked = len(self.query_one("#runs", Grid).marked)
+        self.set_title(
+            "evalstore", plural(len(self._runs), "run"), f"{marked} marked" if marked else ""
+        )
+
+    def on_screen_suspend(self) -> None:
+        """Stop reading the state of the workspace and of runs while another screen is shown."""
+        self.dashboard.suspend()
+        self.files.suspend()
+
+    def on_screen_resume(self) -> None:
+        """Read the state of the workspace again; Textual calls the base class's method, too."""
+        self.dashboard.resume()
+        self.refresh_ages()
+        self._show_files()
+
+    def go_on_reading(self) -> None:
+        """Read the state of the workspace if that has waited for a plan."""
+        self.dashboard.go_on()
+
+    def show_state(self) -> None:
+        """Show the state of the workspace in its line and in its details, too."""
+        grid = self.query_one("#runs", Grid)
+        grid.set_columns(run_columns(self._runs, self.dashboard.state))
+        if not grid.cursor:
+            self._show_details(stay=True)
+
+    def _show_differences(self) -> None:
+        """Draw what differs from the runs before, in the list and below it."""
+        grid = self.query_one("#runs", Grid)
+        grid.refresh()
+        self._show_files()
+
+    def _show_files(self) -> None:
+        """Draw what was read of the highlighted run."""
+        if self.query_one("#runs", Grid).cursor:
+            self._show_details(stay=True)
+
+    @on(OtherRuns.Changed)
+    def show_other_runs(self) -> None:
+        """Show how far other programs are in the details of the workspace, too."""
+        if not self.query_one("#runs", Grid).cursor:
+            self._show_details(stay=True)
+
+    def refresh_ages(self) -> None:
+        """Draw the list again: how long ago the runs were is worked out as it is drawn."""
+        self.query_one("#runs", Grid).refresh()
+        self.dashboard.refresh_ages()
+
+    def _cells(self, row: int) -> Sequence[StyledCell]:
+        if row == 0:
+            text = "current cases" if self._runs else "no run yet"
+            return state_cells(self.dashboard.state, text, self.dashboard.note)
+        run = self._runs[row - 1]
+        rate = run.rate
+        strip = verdict_strip(run.verdicts, STRIP)
+        return (
+            StyledCell(run.id[:8]),
+            StyledCell(when(run.started)),
+            StyledCell(_sign(run), "pending"),
+            StyledCell("" if run.status == "complete" else run.status, "pending"),
+            StyledCell("-" if rate is None else f"{100 * rate:.1f}%", "faint" * (rate is None)),
+            change_cell(self._runs, row - 1, self._differences.find),
+            StyledCell(passed_text(run)),
+            StyledCell(run_cost(run, is_titled=self._is_simulated)),
+            StyledCell(verdict_counts(run.verdicts, signs=False), parts=strip),
+            StyledCell(f"{run.asked:,}"),
+            StyledCell(f"{run.judged:,}"),
+            StyledCell(f"{run.reused:,}", "faint"),
+            StyledCell(run.push.writer if run.push else "", "faint"),
+            StyledCell(run.note, "faint"),
+        )
+
+    @on(Grid.Moved, "#runs")
+    def follow_cursor(self) -> None:
+        """Show the details of the highlighted run."""
+        self.files.suspend()
+        self._show_details()
+
+    def _show_details(self, *, stay: bool = False) -> None:
+        self.query_one("#details", FittedView).fit(self._describe_highlighted, stay=stay)
+
+    def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
+        number = self.query_one("#runs", Grid).cursor - 1
+        if not 0 <= number < len(self._runs):
+            state, others = self.dashboard.state, self.query_one(OtherRuns).runs
+            lines = [*workspace_lines(state, self._runs, others, self.with_keys)]
+            files = state.files if state else None
+        else:
+            find = self._differences.find
+            lines = [*run_lines(self._runs, number, find, self.with_keys, width)]
+            files = self._find_files(number)
+        left = height - sum(1 for line in lines for _ in wrap_line(line, width))
+        return [*lines, *file_lines(files, width, left)]
+
+    def _find_files(self, number: int) -> RunFiles | None:
+        """Return the verdicts of a run by file, which are read once its differences are known."""
+        run = self._runs[number].id
+        differences = self._differences.find(run)
+        return self.files.find(run, differences) if self._differences.is_known(run) else None
+
+    @property
+    def copy_text(self) -> tuple[str, str]:
+        """Return the id of the highlighted run."""
+        return self.highlighted or "", "the id of the run"
+
+    @on(Grid.Chosen, "#runs")
+    def open_run(self) -> None:
+        """Show the cases of the highlighted run."""
+        self.browser.show_cases(self.highlighted)
+
+    # --- keys
+
+    def action_compare(self) -> None:
+        """Compare two marked runs, or the marked one with the highlighted one.
+
+        Without marks, compare the highlighted one with the previous run.
+        """
+        grid = self.query_one("#runs", Grid)
+        if not self._runs:
+            if grid.row_count:
+                self.notify(self.with_keys(_NO_RUNS), markup=False)
+            return
+        marked = len(grid.marked)
+        sides = sorted(grid.marked if marked == 2 else grid.marked | {grid.cursor})
+        if not marked:
+            sides = [grid.cursor, grid.cursor + 1]
+        if len(sides) != 2:
+            text = _ON_MARK if marked == 1 else f"{marked} are marked, and two can be compared"
+            self.notify(self.with_keys(text), markup=False)
+            return
+        newer, older = sides
+        if older > len(self._runs):
+            self.notify(NO_EARLIER_RUN, markup=False)
+            return
+        now = self._runs[newer - 1].id if newer else None
+        grid.marked = set()
+        grid.refresh()
+        self._show_title()
+        self.browser.show_comparison(self._runs[older - 1].id, now)
+
+    def action_broken(self) -> None:
+        """Show the cases that broke in the last runs, or in the highlighted run."""
+        if self._runs:
+            self.browser.show_cases(self.highlighted, f"verdict:{BROKE}")
+        elif self.query_one("#runs", Grid).row_count:
+            self.notify(self.with_keys(_NO_RUNS), markup=False)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the highlighted run, or of the workspace."""
+        if self._runs:
+            self.browser.show_stats(self.highlighted)
+        elif self.query_one("#runs", Grid).row_count:
+            self.notify(self.with_keys(_NO_RUNS), markup=False)
+
+
+def _sign(run: RunLine) -> str:
+    """Return the sign of a run that is not complete, or partial."""
+    if run.status in STOPPED:
+        return STOPPED[run.status][0]
+    return _PARTIAL if run.is_partial else ""

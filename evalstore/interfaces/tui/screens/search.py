@@ -1,0 +1,322 @@
+"""The search in all stored texts: those of `grep`, while it is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from evalstore.core.display import plural
+from evalstore.interfaces.tui.render.search import (
+    HEAD_LINES,
+    MATCH,
+    hit_cells,
+    hit_columns,
+    hit_lines,
+    list_by_file,
+)
+from evalstore.interfaces.tui.screens.actions import ActionsPage
+from evalstore.interfaces.tui.state.navigation import CaseNavigator
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.widgets.typed_line import TypedLine
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.timer import Timer
+
+    from evalstore.core.errors import EvalstoreError
+    from evalstore.results.search.grep import FoundText, FoundTexts, MarkedText
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.results.table.cases import Cases
+
+_PAUSE_SECONDS = 0.2
+"""A search begins when nothing has been typed for so long."""
+_LIMIT = 200
+"""Texts that are listed."""
+_SEARCHING = "searching …"
+_HINT = """\
+Type words of an answer, feedback, a test or instructions; all must be in the same text.
+The last word may be the beginning of one, and "quoted words" stand as they are written."""
+
+
+class SearchPage(ActionsPage):
+    """The stored texts that contain all words; it opens the answer in its newest run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "type", "Find", id="search.type"),
+    ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("To the texts", "submit"),
+        FooterHint("", "search.type"),
+        FooterHint("", "page.copy"),
+        FooterHint("", "page.save"),
+    )
+    TITLE = "Search"
+    PANELS: ClassVar[Mapping[str, str]] = {"hits": "Texts", "hit": "Text"}
+    WAY = "{page.search} on the runs, the cases, an answer and other screens"
+    HELP = """\
+Lists answers, feedback, tests and instructions that contain all words, as 'evalstore grep' does.
+Old runs and removed cases are searched too. At most 200 texts are listed, answers first, each with
+its system prompt where its case has several.
+{list.open} shows the answer in the newest run that has it.
+
+{search.type} leads back to the words. Leaving the screen ends a search that is under way."""
+    DEFAULT_CSS = """
+    SearchPage > #words { padding: 0 1; }
+    """
+    export_name = "search"
+
+    def __init__(self, typed: str = "") -> None:
+        """Search for the words at once, if there are any."""
+        super().__init__()
+        self._typed = typed
+        self._lines: list[str | FoundText] = []
+        """The texts that were found; above those of a file its name."""
+        self._pattern = ""
+        """The words of the texts that are listed."""
+        self._read: tuple[FoundText | None, str] = None, ""
+        """The text that is shown in full, or is being read, and the words marked in it."""
+        self._pause: Timer | None = None
+        self._goes_to_list = False
+        """Whether the list gets the focus as soon as the words have been found."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the words above the texts that have them, and the highlighted text."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield TypedLine(self._typed, placeholder="words", id="words", compact=True)
+        yield self.empty_state()
+        with Container(id="panels"):
+            yield Grid(id="hits")
+            yield TextView(id="hit").add_class("detail")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Wait for words."""
+        self._grid.opens = lambda row: not isinstance(self._lines[row], str)
+        self._show(self._typed, None)
+        self.action_type()
+        if self._typed:
+            self._search(self._typed)
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether a search begins by itself."""
+        return self._pause is not None
+
+    @property
+    def _line(self) -> Input:
+        return self.query_one("#words", Input)
+
+    @property
+    def _grid(self) -> Grid:
+        return self.query_one("#hits", Grid)
+
+    # --- searching
+
+    @on(Input.Changed, "#words")
+    def change_words(self, message: Input.Changed) -> None:
+        """Search after a pause; the search for earlier words ends."""
+        self._goes_to_list = False
+        self._stop()
+        self.workers.cancel_group(self, "read")
+        if message.value.strip():
+            self.set_title("search", _SEARCHING)
+            self._pause = self.set_timer(_PAUSE_SECONDS, partial(self._search, message.value))
+        else:
+            self._show("", None)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Search again."""
+        if self._line.value.strip():
+            self._search(self._line.value)
+
+    def _stop(self) -> None:
+        if self._pause:
+            self._pause.stop()
+            self._pause = None
+
+    def _search(self, pattern: str) -> None:
+        self._stop()
+        if pattern != self._pattern:
+            self.set_title("search", _SEARCHING)
+
+        def read() -> FoundTexts | None:
+            worker = get_current_worker()
+
+            def report(done: int, total: int) -> bool:
+                if total and not worker.is_cancelled:
+                    text = f"{_SEARCHING} {100 * done // total}% of the index is made"
+                    show = partial(self._show_progress, pattern)
+                    self.post_message(self.Fetched(show, text, "progress"))
+                return not worker.is_cancelled
+
+            return self.source.find_texts(pattern, _LIMIT, report)
+
+        self.fetch(read, partial(self._show, pattern))
+
+    def _show_progress(self, pattern: str, text: str) -> None:
+        if pattern == self._line.value and self.is_reading:
+            self.set_title("search", text)
+
+    def _show(self, pattern: str, found: FoundTexts | None) -> None:
+        if pattern != self._line.value:  # something else was typed by now
+            return
+        before = self.highlighted
+        texts = found.texts if found else ()
+        self._pattern, self._lines = pattern, list(list_by_file(texts))
+        has_words = bool(pattern.strip())
+        self.set_title("search", *(_summary(found) if found and has_words else ()))
+        self.set_empty("" if texts else _explain_nothing(pattern, found))
+        self.query_one("#panels").display = bool(texts)
+        ids = ["" if isinstance(line, str) else line.hit.id for line in self._lines]
+        cursor = ids.index(before.hit.id) if before and before.hit.id in ids else 1
+        self._grid.show(hit_columns(texts), len(self._lines), self._cells, cursor=cursor)
+        if self._goes_to_list:
+            self.show_list()
+
+    def _cells(self, row: int) -> Sequence[StyledCell]:
+        line = self._lines[row]
+        return (StyledCell(line, "group"),) if isinstance(line, str) else hit_cells(line)
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """Show what went wrong; nothing is searched any more."""
+        self._read = None, ""
+        self.set_title("search")
+        super().show_problem(problem)
+
+    # --- the highlighted text
+
+    @property
+    def highlighted(self) -> FoundText | None:
+        """Return the highlighted text."""
+        number = self._grid.cursor
+        line = self._lines[number] if number < len(self._lines) else ""
+        return None if isinstance(line, str) else line
+
+    @on(Grid.Moved, "#hits")
+    def follow_cursor(self) -> None:
+        """Show the whole text, with the words marked."""
+        found, pattern = self.highlighted, self._pattern
+        if (found, pattern) == self._read:
+            return
+        is_same_text = _text_of(found, pattern) == _text_of(*self._read)
+        self._read = found, pattern
+        view = self.query_one("#hit", TextView)
+        if found is None:
+            view.show(())
+            return
+        if not is_same_text:
+            view.show(hit_lines(found, None))
+
+        def show(text: MarkedText) -> None:
+            if (found, pattern) == self._read:
+                view.show(hit_lines(found, text), stay=is_same_text)
+                if not is_same_text:
+                    self.call_after_refresh(view.reveal, MATCH, HEAD_LINES)
+
+        self.fetch(lambda: self.source.read_text(found.hit, pattern), show, group="text")
+
+    @property
+    def copy_text(self) -> tuple[str, str]:
+        """Return the id of the highlighted text."""
+        found = self.highlighted
+        return (found.hit.id, "the id") if found else ("", "")
+
+    @on(Grid.Chosen, "#hits")
+    def open_answer(self) -> None:
+        """Show the answer that the text is, or is about."""
+        found = self.highlighted
+        if found is None:
+            return
+        if found.run is None:
+            self.notify("no recent run has this text", markup=False)
+            return
+        self.fetch(
+            lambda: self.source.cases_at(found.run, {(found.hit.file or "", found.hit.row)}),
+            partial(self._show_answer, found),
+            group="cases",
+        )
+
+    def _show_answer(self, found: FoundText, cases: Cases) -> None:
+        case = next(_rows_of(found, cases), None)
+        if case is None:
+            self.notify("the run no longer has this case", markup=False)
+            return
+        results = zip(cases.models, case.results, strict=True)
+        models = [model for model, result in results if result]
+        model = next((model for model in found.hit.models if model in models), models[0])
+        navigator = CaseNavigator(cases, [case], 0, model)
+        navigator.to_answer(found.hit.sessions)
+        self.browser.show_answer(navigator)
+
+    # --- keys
+
+    def action_search(self) -> None:
+        """Go to the words: this is the search."""
+        self.action_type()
+
+    def on_key(self, event: events.Key) -> None:
+        """Go from the words to the list with the key that moves down in it."""
+        if event.key == "down" and self._line.has_focus:
+            event.stop()
+            self.show_list()
+
+    @on(Input.Submitted, "#words")
+    def show_list(self) -> None:
+        """Go from the words to the list, at once or when they have been found."""
+        self._goes_to_list = self._pattern != self._line.value
+        if self._lines and not self._goes_to_list:
+            self._grid.focus()
+
+    def action_type(self) -> None:
+        """Go to the words."""
+        self.set_focus(self._line)
+
+    def action_back(self) -> None:
+        """Leave; a search that is under way ends."""
+        self._stop()
+        self.workers.cancel_group(self, "read")
+        super().action_back()
+
+
+def _explain_nothing(pattern: str, found: FoundTexts | None) -> str:
+    if found is None:
+        return _HINT
+    if found.problem:
+        return f"{found.problem}:\n{found.problem.hint}."
+    return f"No stored text contains {pattern.strip()}."
+
+
+def _text_of(found: FoundText | None, pattern: str) -> tuple[str, str] | None:
+    """Return what decides the text that is shown in full, wherever it was found."""
+    return (found.hit.id, pattern) if found else None
+
+
+def _summary(found: FoundTexts) -> Iterator[str]:
+    shown = len(found.texts)
+    part = f"{shown:,} of " if shown < found.total else ""
+    yield f"{part}{plural(found.total, 'text')}"
+
+
+def _rows_of(found: FoundText, cases: Cases) -> Iterator[CaseRow]:
+    """Yield the cases that have one of the answers, or else those of the place."""
+    sessions = set(found.hit.sessions)
+    places = [
+        case for case in cases.rows if (case.file, case.row) == (found.hit.file, found.hit.row)
+    ]
+    for case in places:
+        if any(result and sessions & {*result.sessions} for result in case.results):
+            yield case
+    yield from places

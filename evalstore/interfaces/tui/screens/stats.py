@@ -1,0 +1,285 @@
+"""The screen with the statistics of a run by candidate, system prompt, tag and file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+
+from evalstore.core.display import short
+from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.interfaces.tui.render.documents.reading import READING
+from evalstore.interfaces.tui.render.stats import (
+    RunFigures,
+    figures_of,
+    group_cells,
+    group_columns,
+    group_lines,
+)
+from evalstore.interfaces.tui.render.verdicts import rate_text
+from evalstore.interfaces.tui.screens.actions import ActionsPage
+from evalstore.interfaces.tui.screens.panels import fit_list
+from evalstore.interfaces.tui.widgets.fitted_view import FittedView
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.store.revisions import WORK
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.comparison.group_totals import ResultGroup
+    from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+    from evalstore.results.stats.stats import Stats
+    from evalstore.results.table.cases import RunLine
+
+_TREND = 30
+"""Runs that the trend shows at most."""
+_RESULTS = 40_000
+"""Results that are read for it at most; the previous run is read in any case."""
+_SEPARATORS = re.compile(r'["\s,]+')
+_DIMENSIONS = ("model", "prompt", "tag", "file")
+_NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
+_BRIEF = ("candidate", "prompt", "tag", "file")
+"""The names of the tables in a narrow terminal."""
+_TABLE_IDS = tuple(f"stats.{name}" for name in _DIMENSIONS)
+"""The ids of the actions that show each table."""
+
+
+class _PageData(NamedTuple):
+    """The tables of the page, and the runs."""
+
+    stats: Sequence[Stats]
+    runs: Sequence[RunLine]
+    """Newest first."""
+
+
+class StatsPage(ActionsPage):
+    """Shows rates, intervals, costs and latency, and how they changed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right_square_bracket", "turn(1)", "Next table", id="stats.next_table"),
+        Binding(
+            "left_square_bracket", "turn(-1)", "Previous table", show=False, id="stats.last_table"
+        ),
+        *(
+            Binding(str(number), f"table('{name}')", f"By {_NAMES[name]}", show=False, id=id)
+            for number, (name, id) in enumerate(zip(_DIMENSIONS, _TABLE_IDS, strict=True), 1)
+        ),
+    ]
+    FOOTER = (
+        FooterHint("", "list.open"),
+        FooterHint("Table", "stats.last_table", "stats.next_table"),
+        FooterHint("Group by", _TABLE_IDS[0], others=_TABLE_IDS[1:]),
+        FooterHint("Run", "page.run"),
+        FooterHint("", "history.status"),
+        FooterHint("", "page.copy"),
+        FooterHint("", "page.save"),
+    )
+    TITLE = "Statistics"
+    WAY = "{history.stats} on a run, {cases.stats} on the cases"
+    HELP = """\
+Pass rates with their 95 % intervals, costs and times of a run, or of the workspace, by candidate,
+by system prompt, by tag and by file. Below, or at the right in a wide terminal, is the line under
+the cursor in detail, with its pass rate, its cost and its latency in the runs of all cases until
+this one. {list.open} shows the cases of the line.
+
+Costs are those of all answers and judgements of these results when they were made, also in earlier
+runs: what the run itself paid, which is less when it reused some, is in the list of runs."""
+    PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
+    DEFAULT_CSS = "StatsPage > #tables { height: 1; background: $panel; }"
+
+    export_name = "statistics"
+
+    def __init__(self, revision: str | None) -> None:
+        """`revision` is a run; None: the workspace."""
+        super().__init__()
+        self.revision = revision
+        self._subject = f"run {short(revision)}" if revision else "workspace"
+        self._data: _PageData | None = None
+        self._shown = 0
+        self._rows: list[tuple[StyledCell, ...]] = []
+        """The cells of the table."""
+        self._figures: dict[str, RunFigures] = {}
+        """The figures of earlier runs that have been read, by the id of the run."""
+        self._earlier: list[str] = []
+        """The earlier runs of the trend, the newest first."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the names of the tables, a table, and a group in detail."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield FittedView(id="tables", is_fixed=True)
+        yield self.empty_state()
+        with Container(id="panels"):
+            yield Grid(id="groups")
+            yield FittedView(id="facts").add_class("detail")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Read the run."""
+        self.set_title("statistics", self._subject, READING)
+        self.query_one(Grid).focus()
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read the statistics; those of a run do not change, but there may be more runs."""
+        before = self._data.stats if self._data and self.revision else None
+        revision = self.revision or WORK
+
+        def read() -> _PageData:
+            return _PageData(before or self.source.stats(revision, _DIMENSIONS), self.source.runs())
+
+        self.fetch(read, self.show_data)
+
+    def show_data(self, data: _PageData) -> None:
+        """Show what was read, then read the earlier runs for the trend."""
+        self._data = data
+        self._earlier = earlier_runs(data.runs, self.revision)
+        self._read_next()
+        self.show_table(self.query_one("#groups", Grid).cursor)
+
+    def _read_next(self) -> None:
+        """Read the figures of the next earlier run, if there is one, then those of the next."""
+        run = next((run for run in self._earlier if run not in self._figures), None)
+        if run is not None:
+            self.fetch(
+                lambda: figures_of(self.source.stats(run, _DIMENSIONS)), self._add, group="trend"
+            )
+
+    def _add(self, figures: RunFigures) -> None:
+        self._figures[figures.run] = figures
+        self.follow_cursor(stay=True)
+        self._read_next()
+
+    # --- the tables
+
+    @property
+    def stats(self) -> Stats | None:
+        """Return the table that is shown."""
+        return self._data.stats[self._shown] if self._data else None
+
+    @property
+    def _history(self) -> list[RunFigures]:
+        """Return the figures of the earlier runs that were read, the oldest first, and these."""
+        earlier = (self._figures.get(run) for run in reversed(self._earlier))
+        now = [figures_of(self._data.stats)] if self._data else []
+        return [*filter(None, earlier), *now]
+
+    @property
+    def group(self) -> ResultGroup | None:
+        """Return the highlighted group."""
+        number = self.query_one("#groups", Grid).cursor
+        groups = self.stats.groups if self.stats else ()
+        return groups[number] if number < len(groups) else None
+
+    def show_table(self, cursor: int = 0) -> None:
+        """Show the table of the chosen dimension."""
+        stats = self.stats
+        if stats is None:
+            return
+        total = stats.total
+        rate = rate_text(total.rate)
+        self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]))
+        self.query_one("#tables", FittedView).fit(lambda width, _height: [self._tabs(width)])
+        grid = self.query_one("#groups", Grid)
+        grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
+        self._rows = [group_cells(group, stats.currency) for group in stats.groups]
+        columns = group_columns(_NAMES[stats.by[0]], self._rows)
+        fit_list(grid, len(self._rows))
+        grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
+        is_empty = not (total.rate.judged or total.sessions)
+        self.set_empty(self.with_keys(_NOTHING) if is_empty else "")
+        self.query_one("#panels").display = not is_empty
+
+    def _tabs(self, width: int) -> StyledLine:
+        """Return the names of the tables, brief ones where there is no room for all of them."""
+        texts = [f"{number} {_NAMES[name]}" for number, name in enumerate(_DIMENSIONS, 1)]
+        gap = "   "
+        if len(gap.join(texts)) > width:
+            texts = [f"{number} {name}" for number, name in enumerate(_BRIEF, 1)]
+            gap = "  "
+        return StyledLine(
+            tuple(
+                StyledSpan(
+                    f"{text}{gap}",
+                    "heading" if number == self._shown else "faint",
+                )
+                for number, text in enumerate(texts)
+            )
+        )
+
+    @on(Grid.Moved, "#groups")
+    def move_cursor(self) -> None:
+        """Show the details of the highlighted group."""
+        self.follow_cursor()
+
+    def follow_cursor(self, *, stay: bool = False) -> None:
+        """Show the highlighted group; with `stay`, scrolled as it is."""
+        group, stats, history = self.group, self.stats, tuple(self._history)
+        if group and stats:
+            self.query_one("#facts", FittedView).fit(
+                lambda width, height: group_lines(stats, group, history, width, height), stay=stay
+            )
+
+    # --- keys
+
+    @on(Grid.Chosen, "#groups")
+    def open_group(self) -> None:
+        """Show the cases of the run that belong to the group."""
+        if self.group:
+            self.browser.show_cases(self.revision, _filter_of(_DIMENSIONS[self._shown], self.group))
+
+    @property
+    def copy_text(self) -> tuple[str, str]:
+        """Return the name of the highlighted group."""
+        return (self.group.name, "the name") if self.group else ("", "")
+
+    def action_table(self, name: str) -> None:
+        """Show the table of a dimension."""
+        self._shown = _DIMENSIONS.index(name)
+        self.show_table()
+
+    def action_turn(self, by: int) -> None:
+        """Show the next table."""
+        self._shown = (self._shown + by) % len(_DIMENSIONS)
+        self.show_table()
+
+
+_NOTHING = """\
+There are no answers yet.
+
+{page.run} asks and judges what is missing."""
+
+
+def earlier_runs(runs: Sequence[RunLine], revision: str | None) -> list[str]:
+    """Find the runs of all cases before a run that its trend shows, the newest first.
+
+    Before the workspace (None) are all runs.
+    """
+    numbers = (n for n, run in enumerate(runs) if run.id == revision)
+    number = next(numbers, len(runs)) if revision else -1
+    chosen: list[str] = []
+    results = 0
+    for run in runs[number + 1 :]:
+        if run.is_partial or run.rate is None:
+            continue
+        results += sum(run.verdicts.values())
+        if len(chosen) == _TREND - 1 or (chosen and results > _RESULTS):
+            break
+        chosen.append(run.id)
+    return chosen
+
+
+def _filter_of(dimension: str, group: ResultGroup) -> str:
+    """Return the filter that lists the cases of a group; empty when there is none."""
+    if dimension == "prompt":
+        return f"prompt:{short(group.key[0])}" if group.key[0] else 'prompt:"no prompt"'
+    if None in group.key:
+        return ""
+    if '"' in group.name:  # which cannot be typed within quotes: a part of it
+        return f"{dimension}:{max(_SEPARATORS.split(group.name), key=len)}"
+    return f'{dimension}:"{group.name}"' if group.name else ""

@@ -1,0 +1,399 @@
+"""The screen with the versions of a test: its edits, and the verdicts on each version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+
+from evalstore.core.display import plural, safe, short, widest
+from evalstore.core.styled_text import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    heading,
+    text_lines,
+)
+from evalstore.core.values import URGENCY
+from evalstore.interfaces.tui.render.case_table import spark_cell
+from evalstore.interfaces.tui.render.documents.reading import READING
+from evalstore.interfaces.tui.render.pair import history_lines
+from evalstore.interfaces.tui.render.verdicts import short_names, verdict_cell, when
+from evalstore.interfaces.tui.screens.actions import ActionsPage
+from evalstore.interfaces.tui.screens.panels import fit_list
+from evalstore.interfaces.tui.state.case_listing import CasePlace
+from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
+from evalstore.interfaces.tui.widgets.footer import KeyFooter
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
+from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.text_view import TextView
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.comparison.word_diff import ChangedLine
+    from evalstore.results.flips.verdict_history import RecentVerdicts
+    from evalstore.results.log.test_history import Edit, Version
+
+_SPARK = 9
+"""The width of the last verdicts."""
+_WITH_AGE = 60
+"""The width of the list from which on it says how long ago a run was."""
+_MOST_CELLS = 3_000
+"""Results of a file of which the last verdicts are read for all versions that can be seen."""
+_MOST_HANG = 16
+"""Blanks at most in front of the further rows of a line."""
+_COLOURS = {"-": "old", "+": "new"}
+_LIST_AGAIN = "List again"
+_EMPTY = """\
+No run knows this test.
+
+{page.run} makes the first that does."""
+
+
+class TestHistoryPage(ActionsPage):
+    """Shows the runs at which a test changed, above its edits."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("z", "widen", "Full-width difference", id="versions.widen"),
+    ]
+    TITLE = "Versions"
+    PANELS: ClassVar[Mapping[str, str]] = {"versions": "Versions", "edits": "Edits"}
+    WAY = "{cases.versions} on a case, {session.versions} on an answer"
+    HELP = """\
+The runs at which a test changed, the newest first, each with the newest verdicts on that version;
+below, or at the right in a wide terminal, are the edits, the run of each verdict if it is a later
+one, and the verdicts of the last eight runs, the oldest first. These are in the column 'last runs',
+too, for the candidate in the selected column, where there is room. With several system prompts,
+`fail 1/3` says that it failed with one of three, which are named in the edits. {list.open} shows
+the case in that run, with the candidate in the selected column; {list.left} and {list.right} select
+another."""
+    DEFAULT_CSS = """
+    TestHistoryPage {
+        & > #panels > #edits { height: 2fr; }
+        &.-broad > #panels > #edits { height: 1fr; }
+        &.-wide-text #versions, &.-none > #panels { display: none; }
+        &.-short.-wide-text #edits { display: block; }
+    }
+    """
+
+    def __init__(self, file: str, row: str, model: str = "") -> None:
+        """`model` is the candidate whose column is chosen when a run is opened."""
+        super().__init__()
+        self.file = file
+        self.row = row
+        self._model = model
+        self._versions: list[Version] = []
+        self._candidates: list[str] = []
+        self._history: dict[str | None, RecentVerdicts] = {}
+        """The last verdicts up to a version, by its last run, once they have been read."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the list above the difference."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield self.empty_state()
+        with Container(id="panels"):
+            yield Grid(id="versions")
+            yield TextView(id="edits").add_class("detail")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        """Read the versions."""
+        self.set_title("versions", READING, self.file, self.row)
+        self.query_one(Grid).focus()
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read the versions again."""
+        chosen = self.highlighted if stay else None
+        run = chosen.run if chosen else ""
+
+        self.fetch(
+            lambda: self.source.versions(self.file, self.row),
+            lambda versions: self.show_versions(versions, run),
+        )
+
+    def refresh_ages(self) -> None:
+        """Draw the list again, in which each run has its age."""
+        self.query_one(Grid).refresh()
+
+    @property
+    def highlighted(self) -> Version | None:
+        """Return the highlighted version."""
+        number = self.query_one(Grid).cursor
+        return self._versions[number] if number < len(self._versions) else None
+
+    def show_versions(self, versions: list[Version], run: str | None) -> None:
+        """Show versions, with the cursor at the version of a run if it is there."""
+        from evalstore.results.log.test_history import merge_candidates
+
+        self._versions, self._history = versions, {}
+        self._candidates = merge_candidates(versions)
+        self.set_title("versions", _counts(versions), self.file, self.row)
+        self.set_empty("" if versions else self.with_keys(_EMPTY))
+        grid = self.query_one(Grid)
+        self.set_class(not versions, "-none")
+        fit_list(grid, len(versions))
+        cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
+        grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
+        if self._model in self._candidates:
+            grid.picked = self._candidates.index(self._model)
+
+    def _columns(self) -> list[Column]:
+        verdicts = [
+            Column(name, max(11, min(18, len(name))), picks=True, least=11)
+            for name in short_names(self._candidates)
+        ]
+        edits = max(12, widest(", ".join(version.edits) for version in self._versions))
+        needed = sum(width + GAP for width in (9, 14, 12, *(it.least for it in verdicts), _SPARK))
+        picked = short_names(self._candidates)[self._picked :][: len(verdicts) > 1]
+        several = any(len(words) > 1 for words in map(self._last_words, self._versions))
+        return [
+            Column("run", 9),
+            Column("when", 14, since=_WITH_AGE),
+            Column("edited", 12, grows=True, most=edits),
+            *verdicts,
+            Column(
+                "last runs",
+                _SPARK,
+                since=max(_WITH_AGE, needed) if several else NEVER,
+                is_saved=False,
+                heads=tuple(f"last runs{gap}{name}" for name in picked for gap in (": ", "\n")),
+                head_names=ShortenedNames(lambda _group: self._candidates),
+            ),
+        ]
+
+    @property
+    def _picked(self) -> int:
+        return self.query_one(Grid).picked
+
+    def _last_words(self, version: Version) -> Sequence[str]:
+        """Return the last verdicts on the selected candidate up to a version, the oldest first.
+
+        With several system prompts there are none: the edits have those with each.
+        """
+        model = "".join(self._candidates[self._picked :][:1])
+        if len(version.prompts.get(model, ())) > 1:
+            return ()
+        known = self._history.get(_end_of(version), {})
+        return known.get((self.file, version.row, 0, model), ())
+
+    def _cells(self, row: int) -> Sequence[StyledCell]:
+        version = self._versions[row]
+        return (
+            StyledCell(short(version.run)) if version.run else StyledCell("workspace", "group"),
+            StyledCell(when(version.started) if version.run else "not run yet"),
+            StyledCell(", ".join(version.edits), "faint" * _is_of_others(version)),
+            *(
+                _worst_cell(version.verdicts[name]) if name in version.verdicts else StyledCell("")
+                for name in self._candidates
+            ),
+            spark_cell(self._last_words(version)),
+        )
+
+    # --- what was edited
+
+    @on(Grid.Moved, "#versions")
+    def follow_cursor(self, message: Grid.Moved) -> None:
+        """Show the differences from the previous version."""
+        versions, number = self._versions, message.row
+        if number >= len(versions):
+            return
+        now = versions[number]
+        was = versions[number + 1] if number + 1 < len(versions) else None
+
+        self._show_history()
+
+        def work() -> tuple[RecentVerdicts, list[StyledLine]]:
+            from evalstore.results.log.test_history import edits_between
+
+            read = self.source.history([self.file], _end_of(now))
+            history = _last_verdicts(read, now, self._candidates)
+            return read, list(_version_lines(now, was, edits_between(was, now), history))
+
+        self.fetch(work, lambda read: self._show_edits(now, *read), group="edits")
+
+    def _show_edits(
+        self, version: Version, history: RecentVerdicts, lines: Sequence[StyledLine]
+    ) -> None:
+        if version is self.highlighted:
+            self.query_one(TextView).show(lines)
+            self._keep_history(version, history)
+
+    def _keep_history(self, version: Version, history: RecentVerdicts) -> None:
+        """Show the last verdicts up to a version, then read those of the next that can be seen."""
+        self._history[_end_of(version)] = history
+        self._show_history()
+        self._read_seen()
+
+    @on(Grid.Resized, "#versions")
+    def _read_seen(self) -> None:
+        """Read the last verdicts up to the versions that can be seen, unless the file is large."""
+        known = next(iter(self._history.values()), None)
+        if known is None or len(known) > _MOST_CELLS:
+            return
+        seen = self._versions[self.query_one(Grid).seen_rows]
+        unread = next((it for it in seen if _end_of(it) not in self._history), None)
+        if unread is not None:
+            end = _end_of(unread)
+            self.fetch(
+                lambda: self.source.history([self.file], end),
+                lambda read: self._keep_history(unread, read),
+                group="last runs",
+            )
+
+    def _show_history(self) -> None:
+        self.query_one(Grid).set_columns(self._columns())
+
+    # --- keys
+
+    @property
+    def copy_text(self) -> tuple[str, str]:
+        """Return the id of the run that first had the version."""
+        return (self.highlighted and self.highlighted.run) or "", "the id of the run"
+
+    @on(Grid.Chosen, "#versions")
+    def open_run(self) -> None:
+        """Show the cases of the run."""
+        if self.highlighted:
+            picked = self._candidates[self.query_one(Grid).picked :][:1]
+            place = CasePlace(self.file, self.highlighted.row, *picked)
+            self.browser.show_cases(self.highlighted.run, place=place)
+
+    @property
+    def footer_words(self) -> Mapping[str, str]:
+        """Return that the key for the difference, and that which leaves, show the list again."""
+        is_wide = self.has_class("-wide-text")
+        return dict.fromkeys(("versions.widen", "page.back"), _LIST_AGAIN) if is_wide else {}
+
+    def action_widen(self) -> None:
+        """Show the difference alone, or the list again."""
+        if not self._versions:
+            return
+        self.toggle_class("-wide-text")
+        self.refresh_bindings()
+        (self.query_one(TextView) if self.has_class("-wide-text") else self.query_one(Grid)).focus()
+
+    def action_back(self) -> None:
+        """Show the list again, or leave."""
+        if self.has_class("-wide-text"):
+            self.action_widen()
+        else:
+            super().action_back()
+
+
+def _end_of(version: Version) -> str | None:
+    """Return the last run that has a version; None for the workspace."""
+    return version.last_run or version.run
+
+
+def _counts(versions: Sequence[Version]) -> str:
+    """Return how many versions of the test are listed, and in how many lines if it is not clear.
+
+    A line may be about a changed candidate or a removed case, or a version may have come back.
+    """
+    others = sum(map(_is_of_others, versions))
+    different = {tuple(sorted(version.parts.items())) for version in versions if version.parts}
+    count = plural(len(different), "version")
+    if len(versions) - others != len(different):
+        return f"{count} in {plural(len(versions), 'line')}"
+    return f"{count}, {plural(others, 'edit')} of other rows" if others else count
+
+
+def _is_of_others(version: Version) -> bool:
+    return version.edits == ("other rows",)
+
+
+def _last_verdicts(
+    history: RecentVerdicts, version: Version, candidates: Sequence[str]
+) -> list[tuple[str, Sequence[str]]]:
+    """Return the last verdicts of the case, with the names of candidate and system prompt."""
+    listed: list[tuple[str, Sequence[str]]] = []
+    places = {model: place for place, model in enumerate(candidates)}
+    cells = sorted(history.items(), key=lambda cell: (places.get(cell[0][3], len(places)), cell[0]))
+    for (_, row, number, model), words in cells:
+        if row == version.row:
+            prompts = version.prompts.get(model, ())
+            prompt = f" ({prompts[number]})" if number < len(prompts) else ""
+            listed.append((f"{model}{prompt}", words))
+    return listed
+
+
+def _version_lines(
+    now: Version,
+    was: Version | None,
+    edits: Sequence[Edit],
+    history: Sequence[tuple[str, Sequence[str]]],
+) -> Iterator[StyledLine]:
+    """Yield the verdicts on a version, the last verdicts of the case, and the edits."""
+    name = f"run {short(now.run)}" if now.run else "the workspace"
+    before = f" (before: run {short(was.run)})" if was and was.run else ""
+    yield heading(f"{', '.join(now.edits)} in {name}{before}")
+    for model, words in now.verdicts.items():
+        run = now.judged_in.get(model)
+        judged_in = f"  in run {short(run)}" if run and run != now.run else ""
+        yield StyledLine(
+            (
+                StyledSpan(safe(model)),
+                *_verdict_spans(words, now.prompts.get(model, ())),
+                StyledSpan(judged_in, "faint"),
+            )
+        )
+    for model, last in history:
+        yield from history_lines(model, last)
+    for text in now.candidates:
+        yield from text_lines(text)
+    if not edits and was is not None:
+        yield from text_lines("What candidates and evaluators are shown is the same.")
+    for edit in edits:
+        yield BLANK
+        yield heading(edit.part)
+        for number, hunk in enumerate(edit.hunks):
+            if number:
+                yield StyledLine((StyledSpan("  ⋯", "faint"),))
+            for line in hunk:
+                colour = _COLOURS.get(line.sign, "")
+                yield StyledLine(
+                    (
+                        StyledSpan(f"{line.sign} ", colour and _SIGNS[line.sign]),
+                        *(
+                            StyledSpan(
+                                safe(piece.text, lines=True).expandtabs(4),
+                                colour if piece.differs and was else "",
+                            )
+                            for piece in line.pieces
+                        ),
+                    ),
+                    hang=_hang_of(line),
+                )
+
+
+def _hang_of(line: ChangedLine) -> int:
+    """Return how far to the right the text of a line begins, where its other rows begin, too."""
+    text = "".join(piece.text for piece in line.pieces).expandtabs(4)
+    return len(line.sign) + 1 + min(_MOST_HANG, len(text) - len(text.lstrip(" ")))
+
+
+def _worst_cell(words: Sequence[str]) -> StyledCell:
+    """Return the worst verdict on a candidate; when there are others, with the number of them."""
+    worst = min(words, key=URGENCY.index)
+    cell = verdict_cell(worst)
+    if len(set(words)) == 1:
+        return cell
+    return StyledCell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
+
+
+def _verdict_spans(words: Sequence[str], prompts: Sequence[str]) -> Iterator[StyledSpan]:
+    for number, word in enumerate(words):
+        cell = verdict_cell(word)
+        yield StyledSpan(f"  {cell.text}", cell.colour)
+        if number < len(prompts):
+            yield StyledSpan(safe(f" ({prompts[number]})"), "faint")
+
+
+_SIGNS = {"-": "fail", "+": "pass"}

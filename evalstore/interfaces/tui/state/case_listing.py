@@ -1,0 +1,237 @@
+"""The lines of the table of cases: filtered, sorted and grouped, with marks that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.interfaces.tui.state.case_filter import ORDERS
+from evalstore.interfaces.tui.state.case_groups import (
+    CaseGroup,
+    count_cases,
+    find_line,
+    group_cases,
+    line_key,
+)
+from evalstore.interfaces.tui.widgets.column_names import only_file
+
+if TYPE_CHECKING:
+    from evalstore.interfaces.tui.state.case_filter import FilteredCases
+    from evalstore.interfaces.tui.state.case_query import Query
+    from evalstore.interfaces.tui.state.text_matches import LookedUp
+    from evalstore.results.table.case_rows import CaseRow
+    from evalstore.results.table.cases import Cases
+
+_GROUPINGS = ("", "file", "tag")
+_LARGE_FILE = 3_000
+"""Cases of a file whose earlier verdicts are not read: that would take seconds."""
+
+
+class PromptPair(NamedTuple):
+    """Two system prompts of a run, by name or id, to be compared as two candidates are."""
+
+    was: str
+    now: str
+
+
+class CasePlace(NamedTuple):
+    """A case, and one of the candidates that answer it."""
+
+    file: str
+    row: str
+    model: str = ""
+    """Empty: any."""
+    prompt: str = ""
+    """The name of the system prompt, if the file has several; empty: any."""
+
+    def is_of(self, case: CaseRow) -> bool:
+        """Return whether a case is at this place."""
+        is_prompt = not self.prompt or self.prompt == case.prompt
+        return (self.file, self.row) == (case.file, case.row) and is_prompt
+
+
+class CaseListing:
+    """The cases that are listed, in their order, with a line above each group."""
+
+    def __init__(self, start: CasePlace | None = None) -> None:
+        """Place the cursor on a row of a file, if there is one."""
+        self.cases: Cases | None = None
+        self.filtered: FilteredCases | None = None
+        self.lines: list[CaseRow | CaseGroup] = []
+        self.order = ORDERS[0]
+        self.grouping = _GROUPINGS[0]
+        self.case_count = 0
+        """How many cases match the filter; one has a line for each system prompt and each tag."""
+        self.total = 0
+        """How many cases there are."""
+        self.verdicts: Mapping[str, int] = {}
+        """How many results of these cases have each verdict."""
+        self.only_file = ""
+        """The file that all these cases are of; empty when there are several."""
+        self.answered: Collection[int] | None = None
+        """The candidates that have results in these cases, by number; None: all."""
+        self._start = start
+        self._was_sought = False
+        """Whether the row for the cursor was looked for in all cases."""
+        self._folded: set[str] = set()
+        self.matching: list[CaseRow] = []
+        """The cases that match the filter, also those of folded groups."""
+        self._matched: list[CaseRow] = []
+        """Those that matched when the cases were read before."""
+        self._marked: set[tuple[str, ...]] = set()
+        """The keys of marked cases, also of those that the filter hides."""
+        self._query: Query | None = None
+        """The filter by which they were arranged last."""
+
+    def load(self, cases: Cases, filtered: FilteredCases) -> None:
+        """Take cases that were read again."""
+        self.cases, self.filtered = cases, filtered
+        self.total = count_cases(cases.rows) if cases.total is None else cases.total
+        self._matched = self.matching
+
+    def clear(self) -> None:
+        """Free the cases of a page that was left, which would stay until garbage is collected."""
+        if self.filtered:
+            self.filtered.names.of_rows.forget()
+        self.cases = self.filtered = self._query = None
+        self.lines, self.matching, self._matched = [], [], []
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether only some of many cases were read."""
+        return self.cases is not None and self.cases.total is not None
+
+    def filter_for_start(self) -> str:
+        """Return the filter that finds the row for the cursor where it was not read, once."""
+        start, rows = self._start, self.cases.rows if self.cases else ()
+        if start is None or not self.is_limited or any(map(start.is_of, rows)):
+            return ""
+        if self._was_sought:
+            self._start = None
+            return ""
+        self._was_sought = True
+        words = " ".join(f'"{part}"' for part in start.row.split('"') if part.strip())
+        return f'file:"{start.file}" {words}'.strip()
+
+    def count_lost(self) -> int:
+        """Return how many cases no longer match the filter, though they are still there."""
+        rows = self.cases.rows if self.cases and not self.is_limited else ()
+        matching = set(map(line_key, self.matching))
+        return len(set(map(line_key, self._matched)) & set(map(line_key, rows)) - matching)
+
+    def next_order(self) -> str:
+        """Sort by the next of file, verdict, row; returns it."""
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        return self.order
+
+    def next_grouping(self) -> None:
+        """Group by the next of nothing, file, tag."""
+        self.grouping = _GROUPINGS[(_GROUPINGS.index(self.grouping) + 1) % len(_GROUPINGS)]
+
+    def fold(self, group: CaseGroup) -> None:
+        """Fold a group, or unfold it."""
+        self._folded ^= {group.name}
+
+    def save_marks(self, marked: Iterable[int]) -> None:
+        """Keep the marks of these lines; those that the filter hides stay marked."""
+        numbers = set(marked)
+        if self._marked or numbers:
+            self._marked -= set(map(line_key, self.lines))
+            self._marked |= {line_key(self.lines[number]) for number in numbers}
+
+    @property
+    def marked(self) -> set[int]:
+        """Return the numbers of the lines that are marked."""
+        if not self._marked:
+            return set()
+        return {n for n, line in enumerate(self.lines) if line_key(line) in self._marked}
+
+    def arrange(self, query: Query, matches: LookedUp, cursor: int | None) -> int:
+        """List what matches the filter; returns where the cursor is, at the same line if it can.
+
+        When that line no longer matches the same filter, it is at the next one that does. Without
+        a cursor it is at the first.
+        """
+        assert self.filtered is not None
+        before, is_same = self.lines, query is self._query
+        self._query = query
+        numbers = self.filtered.select(query, self.order, matches)
+        self.matching = rows = self.filtered.rows(numbers)
+        self.lines = [*rows]
+        if self.grouping:
+            by_name = self.order != "verdict"
+            self.lines = list(
+                group_cases(self.filtered, numbers, self.grouping, self._folded, by_name=by_name)
+            )
+        cursor = find_line(self.lines, before, cursor, or_next=is_same)
+        if self._start:
+            cursor = next((n for n, row in enumerate(rows) if self._start.is_of(row)), None)
+            if cursor is not None or not self._was_sought:
+                self._start = None
+        if cursor is None:
+            cursor = 1 if self.grouping and len(self.lines) > 1 else 0
+        self.case_count = count_cases(rows)
+        is_cut = self.cases is not None and self.cases.is_cut
+        self.only_file = "" if is_cut else only_file(row.file for row in rows)
+        self.verdicts = self.filtered.count(numbers, query)
+        if self.is_limited and query.is_empty and self.cases:
+            self.verdicts = self.cases.verdicts
+        self.answered = self.filtered.answered(numbers)
+        return cursor
+
+    def small_files(self, lines: Iterable[CaseRow | CaseGroup]) -> list[str]:
+        """Return the files of these lines, without very large ones."""
+        sizes = self.filtered.names.file_sizes if self.filtered else {}
+        files = dict.fromkeys(line.file for line in lines if not isinstance(line, CaseGroup))
+        return [file for file in files if sizes.get(file, 0) <= _LARGE_FILE]
+
+    @property
+    def rows(self) -> list[CaseRow]:
+        """Return the listed cases, without the lines of groups."""
+        return [line for line in self.lines if not isinstance(line, CaseGroup)]
+
+    def spread_mark(self, marked: set[int], number: int) -> set[int]:
+        """Return the marks after a line was marked or not; grouped by tag, all its lines are."""
+        if self.grouping != "tag":
+            return marked
+        key = line_key(self.lines[number])
+        same = {n for n, line in enumerate(self.lines) if line_key(line) == key}
+        return marked | same if number in marked else marked - same
+
+    def line_of(self, case: CaseRow, near: int = 0) -> int | None:
+        """Return the line of a case that is nearest to another line; by tag it may have several."""
+        key = line_key(case)
+        lines = (
+            n
+            for n, line in enumerate(self.lines)
+            if not isinstance(line, CaseGroup) and line_key(line) == key
+        )
+        return min(lines, key=lambda n: abs(n - near), default=None)
+
+    def row_number(self, number: int) -> int:
+        """Return the number of a line among the listed cases, which leave out lines of groups."""
+        return sum(1 for line in self.lines[:number] if not isinstance(line, CaseGroup))
+
+    def candidates(self, query: Query) -> Sequence[int]:
+        """Return the numbers of the candidates that a filter is about."""
+        return self.filtered.candidates(query) if self.filtered else ()
+
+    def prompts_of(self, case: CaseRow | None) -> dict[str, str]:
+        """Return the system prompts of a case by name, its own first; empty if it has one.
+
+        Each has its id, or the name again where nothing was said.
+        """
+        if case is None or self.cases is None or not case.prompt:
+            return {}
+        rows = [row for row in self.cases.rows if (row.file, row.row) == (case.file, case.row)]
+        first = [(row, next(result for result in row.results if result)) for row in (case, *rows)]
+        return {row.prompt: result.prompt or row.prompt for row, result in first}
+
+    def other_candidates(self, picked: int) -> tuple[str, list[str]]:
+        """Return a candidate by its number, and the others; comparable ones first."""
+        if self.cases is None or self.filtered is None or len(self.cases.models) < 2:
+            return "", []
+        models = self.cases.models
+        model, others = models[picked], [*models[picked + 1 :], *models[:picked]]
+        shared = self.filtered.shared(model)
+        return model, sorted(others, key=lambda other: not shared.get(other))

@@ -1,0 +1,322 @@
+"""A table that draws only the lines that can be seen, so its size costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from evalstore.interfaces.tui.text_styles import TextStyles
+from evalstore.interfaces.tui.widgets.grid_columns import (
+    Column,
+    VisibleColumns,
+    fit_columns,
+    next_pick,
+    picked_column,
+)
+from evalstore.interfaces.tui.widgets.grid_lines import (
+    LineStyle,
+    StyledCell,
+    draw_heading,
+    draw_line,
+    is_heading,
+)
+from evalstore.interfaces.tui.widgets.roomy_view import RoomyView
+
+if TYPE_CHECKING:
+    from rich.style import Style
+    from textual import events
+
+
+_TEXT_STYLES = TextStyles(
+    {
+        "mark": ("text-accent", "bold"),
+        "faint": ("faint", ""),
+        "pass": ("text-success", ""),
+        "fail": ("text-error", ""),
+        "error": ("text-error", "bold"),
+        "undecided": ("text-warning", ""),
+        "pending": ("text-warning", "italic"),
+        "group": ("text-accent", "bold"),
+        "picked": ("", "reverse bold underline"),
+    }
+)
+"""What has a style of its own."""
+_CSS = """
+    Grid {
+        height: 1fr;
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
+        & > .grid--cursor { background: $primary-muted; color: $blurred-cursor-foreground; }
+        &:focus > .grid--cursor {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+            text-style: bold;
+        }
+    }
+    """
+
+
+@dataclass
+class _RowMessage(Message):
+    """A message about a row."""
+
+    grid: Grid
+    row: int
+
+    @property
+    def control(self) -> Grid:
+        """Return the grid."""
+        return self.grid
+
+
+class Grid(RoomyView, can_focus=True):
+    """Rows that are made when they are drawn, with a cursor and marks.
+
+    A row of one cell alone is a heading as wide as the table.
+
+    Texts are never markup; control characters are shown as escapes.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"grid--header", "grid--cursor"}
+    DEFAULT_CSS = _CSS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="list.page_down"),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="list.page_up"),
+        Binding("ctrl+d", "half(1)", "Half a page down", show=False, id="list.half_down"),
+        Binding("ctrl+u", "half(-1)", "Half a page up", show=False, id="list.half_up"),
+        Binding("home,g", "go(0)", "Start", show=False, id="list.first"),
+        Binding("end,G", "go(-1)", "End", show=False, id="list.last"),
+        Binding("right,l", "pick(1)", "Next column", show=False, id="list.right"),
+        Binding("left,h", "pick(-1)", "Previous column", show=False, id="list.left"),
+        Binding("enter", "choose", "Open", id="list.open"),
+        Binding("space", "mark", "Mark", show=False, id="list.mark"),
+    ]
+
+    class Moved(_RowMessage):
+        """The cursor is on another row, or in another column."""
+
+    class Resized(_RowMessage):
+        """More rows can be seen, or fewer."""
+
+    class Marked(_RowMessage):
+        """A row was marked, or its mark was taken away."""
+
+    class Chosen(_RowMessage):
+        """A row was opened."""
+
+    def __init__(self, *, id: str | None = None, marks: bool = False) -> None:
+        super().__init__(id=id)
+        self._columns: Sequence[Column] = ()
+        self._visible = VisibleColumns((), (), 0)
+        self._count = 0
+        self._cells: Callable[[int], Sequence[StyledCell]] = lambda _row: ()
+        self.cursor = 0
+        self._picked = 0
+        self._has_marks = marks
+        self.marked: set[int] = set()
+        self._can_open = True
+        self.opens: Callable[[int], bool] = lambda _row: True
+        """Whether a row can be opened; else the key for it is not offered."""
+
+    # --- what is shown
+
+    def show(
+        self,
+        columns: Sequence[Column],
+        count: int,
+        cells: Callable[[int], Sequence[StyledCell]],
+        *,
+        cursor: int = 0,
+    ) -> None:
+        """Show so many rows; `cells` makes one, with a cell for each column."""
+        if bool(count) != bool(self._count):  # without rows, none can be opened
+            self.refresh_bindings()
+        self._columns, self._count, self._cells = columns, count, cells
+        self.need_width(columns)
+        self.marked = set()
+        self.cursor = max(0, min(cursor, count - 1))
+        self._measure()
+        self._scroll_to_cursor()
+        self.refresh()
+        if count:
+            self._post_move()
+
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Show the same rows with other columns."""
+        self._columns = columns
+        self.need_width(columns)
+        self._measure()
+        self.refresh()
+
+    @property
+    def seen_rows(self) -> slice:
+        """Return the rows that can be seen."""
+        return slice(self.scroll_offset.y, self.scroll_offset.y + self._height)
+
+    @property
+    def picked(self) -> int:
+        """Return the number of the cursor's column, among those that can be selected."""
+        return self._picked
+
+    @picked.setter
+    def picked(self, number: int) -> None:
+        is_moved, self._picked = number != self._picked, number
+        self._measure()
+        self.refresh()
+        if is_moved and self._count:
+            self.post_message(self.Moved(self, self.cursor))
+
+    @property
+    def row_count(self) -> int:
+        """Return how many rows there are."""
+        return self._count
+
+    @property
+    def titles(self) -> list[str]:
+        """Return the titles of the columns that are saved, also of those without room."""
+        return [column.title for column in self._columns if column.is_saved]
+
+    def texts(self, row: int) -> list[str]:
+        """Return the texts of a row without signs, one for each title; none for a heading."""
+        cells = self._cells(row)
+        if is_heading(cells, self._columns):
+            return []
+        pairs = zip(cells, self._columns, strict=True)
+        return [cell.plain or cell.text for cell, column in pairs if column.is_saved]
+
+    def _measure(self) -> None:
+        width = self.scrollable_content_region.width
+        self._visible = fit_columns(self._columns, width, self._picked, self._visible.first)
+        self.make_room(self._visible.head_lines)
+        self.virtual_size = Size(width, self._count + self._head_lines)
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Fit the text again: the scrollbar takes room from it."""
+        self._measure()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Fit the columns again."""
+        self._measure()
+        self._scroll_to_cursor()
+        if self._count:
+            self.post_message(self.Resized(self, self.cursor))
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a line: the titles stay at the top."""
+        width = self.scrollable_content_region.width
+        row = y - self._head_lines + self.scroll_offset.y
+        if y < self._head_lines:
+            numbers = range(len(self._columns))
+            cells: Sequence[StyledCell] = [
+                StyledCell(self._visible.title(number, y)) for number in numbers
+            ]
+            style = LineStyle(self.get_component_rich_style("grid--header"), None)
+        elif row >= self._count:
+            return Strip.blank(width, self.rich_style)
+        else:
+            cells = self._cells(row)
+            mark = "●" if row in self.marked else " "
+            base = self.rich_style
+            if row == self.cursor:
+                base = self.get_component_rich_style("grid--cursor")
+            style = LineStyle(base, self._colour, base != self.rich_style, mark)
+        if is_heading(cells, self._columns):
+            return draw_heading(cells[0], style, width)
+        mark_style = style.base
+        if not style.is_highlighted:
+            mark_style += self._colour("mark")
+        picked = picked_column(self._columns, self._picked)
+        return draw_line(cells, self._visible, picked, style, mark_style, width)
+
+    def _colour(self, name: str) -> Style:
+        return _TEXT_STYLES.find(self.app, name)
+
+    # --- the cursor
+
+    def move_to(self, row: int) -> None:
+        """Put the cursor on a row."""
+        row = max(0, min(row, self._count - 1))
+        if self._count and row != self.cursor:
+            self.cursor = row
+            self._scroll_to_cursor()
+            self.refresh()
+            self._post_move()
+
+    def _post_move(self) -> None:
+        self.post_message(self.Moved(self, self.cursor))
+        before, self._can_open = self._can_open, self.opens(self.cursor)
+        if before != self._can_open:
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action is available; a row without anything to open is not opened."""
+        return action != "choose" or (self._can_open and self._count > 0)
+
+    def _scroll_to_cursor(self) -> None:
+        top, height = self.scroll_offset.y, self._height
+        first = min(max(top, self.cursor - height + 1), self.cursor)
+        if first != top:
+            self.scroll_to(y=first, animate=False, immediate=True)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        self.move_to(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Move it by what can be seen."""
+        self.move_to(self.cursor + by * self._height)
+
+    def action_half(self, by: int) -> None:
+        """Move it by half of that."""
+        self.move_to(self.cursor + by * max(1, self._height // 2))
+
+    def action_go(self, row: int) -> None:
+        """Move it to the first row, or to the last (-1)."""
+        self.move_to(row if row >= 0 else self._count - 1)
+
+    def action_pick(self, by: int) -> None:
+        """Move the cursor to another of the columns that can be picked."""
+        self.picked = next_pick(self._columns, self.picked, by)
+
+    def action_choose(self) -> None:
+        """Open the row."""
+        if self._count:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def action_mark(self) -> None:
+        """Mark the row, or take the mark away, and go on."""
+        if self._count and self._has_marks:
+            self.marked ^= {self.cursor}
+            self.post_message(self.Marked(self, self.cursor))
+            self.refresh()
+            self.move_to(self.cursor + 1)
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse is; open the row if it is selected, or shown nowhere."""
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y < self._head_lines:
+            return
+        row = offset.y - self._head_lines + self.scroll_offset.y
+        if row < self._count:
+            is_title = is_heading(self._cells(row), self._columns)
+            opens = self.opens_by(event, is_selected=row == self.cursor, is_heading=is_title)
+            self.move_to(row)
+            if opens and self.opens(row):
+                self.action_choose()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Keep the cursor within what is seen when the wheel moves it."""
+        super().watch_scroll_y(old_value, new_value)
+        top = round(new_value)
+        if self._count and not top <= self.cursor < top + self._height:
+            self.move_to(max(top, min(self.cursor, top + self._height - 1)))

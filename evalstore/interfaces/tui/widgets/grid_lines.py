@@ -1,0 +1,167 @@
+"""Draws a line of a table: cells cut to the width of their columns, in the colours of a style."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from evalstore.core.display import clip, columns_of, steady
+from evalstore.core.styled_text import StyledSpan
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, Column, VisibleColumns
+
+if TYPE_CHECKING:
+    from rich.style import Style
+
+_BLANKS = re.compile(" +")
+_BEFORE = 24
+"""The most characters before what stays visible, when not all that follows fits."""
+
+
+class StyledCell(NamedTuple):
+    """A text and the name of its colour: a verdict, `faint`, or none."""
+
+    text: str
+    colour: str = ""
+    plain: str = ""
+    """The same without signs, for other programs."""
+    parts: tuple[StyledSpan, ...] = ()
+    """Parts of different colours that are drawn in place of the text."""
+    group: str = ""
+    """Of a name: the group whose names it is to be distinguished from."""
+    seen: tuple[int, int] | None = None
+    """Start and end of what stays visible in the drawn text; it is then cut between words."""
+
+    @property
+    def drawn(self) -> str:
+        """Return the text that is drawn."""
+        return "".join(part.text for part in self.parts) if self.parts else self.text
+
+
+class LineStyle(NamedTuple):
+    """The style of a line."""
+
+    base: Style
+    colours: Callable[[str], Style] | None
+    """The style of a part by its name; None: all parts have the style of the line."""
+    is_highlighted: bool = False
+    """Whether the cursor is in it: cells have no colours then, and the picked one is shown."""
+    mark: str = " "
+
+
+def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
+    """Return whether there is one text, for the whole width."""
+    return len(cells) == 1 < len(columns)
+
+
+def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
+    """Draw a text as wide as the table, below its title and the other texts of the screen."""
+    colour = cell.colour if style.colours and not style.is_highlighted else ""
+    full = style.base + style.colours(colour) if style.colours and colour else style.base
+    return _strip([Segment(f" {clip(steady(cell.text), width - 1)}", full)], style.base, width)
+
+
+def draw_line(
+    cells: Sequence[StyledCell],
+    visible: VisibleColumns,
+    picked: int | None,
+    style: LineStyle,
+    mark_style: Style,
+    width: int,
+) -> Strip:
+    """Draw a line with a cell for each visible column; the cursor is in the column `picked`."""
+    segments = [Segment(f"{style.mark} ", mark_style)]
+    for number, column in zip(visible.shown, visible.columns, strict=True):
+        cell = _steady(cells[number]) if number < len(cells) else StyledCell("")
+        if cell.seen and columns_of(cell.drawn) > column.width:
+            cell = _around(cell, *cell.seen, column.width)
+        if column.names and style.colours and column.width < column.most:
+            text = column.names.shorten(cell.drawn, column.width, cell.group)
+        else:
+            text = clip(cell.drawn, column.width)
+        blank = " " * (column.width - columns_of(text))
+        full = style.base
+        if style.colours and not style.is_highlighted:
+            parts = _cut_parts(cell, text)
+            if parts:
+                segments += _parts(parts, style.base, style.colours)
+                segments.append(Segment(blank + " " * GAP, style.base))
+                continue
+            if cell.colour:
+                full += style.colours(cell.colour)
+        elif style.colours and number == picked:
+            full += style.colours("picked")
+        shown = blank + text if column.right else text + blank
+        segments += [Segment(shown, full), Segment(" " * GAP, style.base)]
+    return _strip(segments, style.base, width)
+
+
+def _steady(cell: StyledCell) -> StyledCell:
+    """Return a cell of which all terminals agree how wide it is."""
+    text = cell.drawn
+    if text.isascii():
+        return cell
+    first, last = cell.seen or (0, 0)
+    return cell._replace(
+        text=steady(cell.text),
+        parts=tuple(part._replace(text=steady(part.text)) for part in cell.parts),
+        seen=(len(steady(text[:first])), len(steady(text[:last]))) if cell.seen else None,
+    )
+
+
+def _around(cell: StyledCell, first: int, last: int, columns: int) -> StyledCell:
+    """Return a cell cut to the words around a part of its text, as many as fit."""
+    text = cell.drawn
+    starts = [0, *(match.end() for match in _BLANKS.finditer(text, 0, first))]
+    fitting = (at for at in starts if columns_of(text[at:last]) + (at > 0) + 1 <= columns)
+    lead = [at for at in fitting if not at or first - at <= _BEFORE]
+    begin = lead[0] if lead else first
+    begin = next((at for at in starts if columns_of(text[at:]) + 1 <= columns), begin)
+    head = "…" if begin else ""
+    end = len(text)
+    if columns_of(text[begin:]) + len(head) > columns:
+        end = begin + len(clip(text[begin:], columns - len(head))) - 1
+        blank = text.rfind(" ", last, end + 1)
+        end = blank if blank >= last else end
+    parts = (*_cut_spans(cell.parts, begin, end), StyledSpan("…" if end < len(text) else ""))
+    shown = f"{head}{text[begin:end]}{parts[-1].text}"
+    return cell._replace(text=shown, parts=(StyledSpan(head), *parts) if cell.parts else ())
+
+
+def _cut_spans(spans: Sequence[StyledSpan], begin: int, end: int) -> Iterator[StyledSpan]:
+    """Yield the parts of a text from one place to another."""
+    at = 0
+    for span in spans:
+        yield span._replace(text=span.text[max(0, begin - at) : max(0, end - at)])
+        at += len(span.text)
+
+
+def _cut_parts(cell: StyledCell, text: str) -> Sequence[StyledSpan]:
+    """Return the parts of a cell, or as much of them as its text is after it was cut at its end."""
+    if text == cell.drawn:
+        return cell.parts
+    kept = len(text) - 1
+    if not cell.parts or not text.endswith("…") or cell.drawn[:kept] != text[:kept]:
+        return ()
+    cut: list[StyledSpan] = []
+    for part in cell.parts:
+        cut.append(part._replace(text=part.text[:kept]))
+        kept -= len(part.text)
+        if kept <= 0:
+            break
+    return (*cut, cut[-1]._replace(text="…"))
+
+
+def _parts(
+    parts: Sequence[StyledSpan], base: Style, colours: Callable[[str], Style]
+) -> Iterator[Segment]:
+    """Yield the parts of a cell, each in its colour."""
+    for part in parts:
+        yield Segment(part.text, base + colours(part.colour) if part.colour else base)
+
+
+def _strip(segments: list[Segment], base: Style, width: int) -> Strip:
+    return Strip(segments).adjust_cell_length(width, base).crop(0, width)

@@ -1,0 +1,315 @@
+"""A text to read: wrapped to the width, and drawn line by line, however long it is."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from evalstore.core.display import safe, steady
+from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.interfaces.tui.text_styles import TextStyles
+
+if TYPE_CHECKING:
+    from textual import events
+
+
+TEXT_STYLES = TextStyles(
+    {
+        "heading": ("text-primary", "bold"),
+        "faint": ("faint", ""),
+        "pass": ("text-success", "bold"),
+        "fail": ("text-error", "bold"),
+        "error": ("text-error", "bold"),
+        "undecided": ("text-warning", "bold"),
+        "pending": ("text-warning", "italic"),
+        "old": ("text-error", ""),
+        "new": ("text-success", ""),
+        "strong": ("", "bold"),
+        "emphasis": ("", "italic"),
+        "link": ("", "underline"),
+        "code": ("text-accent", ""),
+        "code-keyword": ("text-primary", "bold"),
+        "code-string": ("text-success", ""),
+        "code-number": ("text-warning", ""),
+        "code-name": ("text-accent", ""),
+    }
+)
+"""What has a style of its own."""
+_COMPARED_AROUND = 10
+"""Lines in each direction by which equal lines are told apart."""
+
+
+class TextView(ScrollView, can_focus=True, inherit_bindings=False):
+    """Lines of text, wrapped. Never markup.
+
+    It has no keys to scroll sideways: these are left to the screen.
+    """
+
+    DEFAULT_CSS = """
+    TextView {
+        height: 1fr;
+        background: $surface;
+        color: $foreground;
+        padding: 0 0 0 1;
+        overflow-x: hidden;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "scroll_down", "Down", show=False, id="text.down"),
+        Binding("up,k", "scroll_up", "Up", show=False, id="text.up"),
+        Binding("pagedown,ctrl+f,space", "page_down", "Page down", show=False, id="text.page_down"),
+        Binding("pageup,ctrl+b", "page_up", "Page up", show=False, id="text.page_up"),
+        Binding("ctrl+d", "half(1)", "Half a page down", show=False, id="text.half_down"),
+        Binding("ctrl+u", "half(-1)", "Half a page up", show=False, id="text.half_up"),
+        Binding("home,g", "scroll_home", "Start", show=False, id="text.start"),
+        Binding("end,G", "scroll_end", "End", show=False, id="text.end"),
+    ]
+
+    def __init__(self, *, id: str | None = None, is_fixed: bool = False) -> None:
+        """Make an empty view; one that `is_fixed` never has the focus, and is not scrolled."""
+        super().__init__(id=id)
+        if is_fixed:
+            self.can_focus = False
+            self.styles.overflow_y = "hidden"
+        self._lines: Sequence[StyledLine] = ()
+        self._written: Sequence[StyledLine] = ()
+        self._wrapped: list[tuple[StyledSpan, ...]] = []
+        self._starts: list[int] = []
+        """The number of the first row of each line."""
+        self._revealed: tuple[str, int] | None = None
+        """The colour that was scrolled to, and the line from which on it is searched."""
+        self._revealed_at = 0
+        """The row at the top after scrolling there."""
+
+    def show(
+        self,
+        lines: Iterable[StyledLine],
+        *,
+        stay: bool = False,
+        written: Sequence[StyledLine] | None = None,
+    ) -> None:
+        """Show these lines, from the top unless it is to `stay` where it is.
+
+        With `stay` the first line on the screen remains the first one, also when lines are
+        inserted above it. Copied and saved are the `written` lines when they differ, as those of
+        Markdown do.
+        """
+        before, (number, row) = self._lines, self._first_shown() if stay else (0, 0)
+        self._lines = [_printable(line) for line in lines]
+        self._written = self._lines if written is None else written
+        self._wrap()
+        self._revealed = None
+        if not stay:
+            self.scroll_to(y=0, animate=False, immediate=True)
+        elif number or row:
+            same = find_same_line(before, number, self._lines)
+            if same is not None:
+                self.scroll_to(y=self._starts[same] + row, animate=False, immediate=True)
+        self.refresh()
+
+    def _first_shown(self) -> tuple[int, int]:
+        """Return the number of the first line on the screen, and the row of it that is there."""
+        top = self.scroll_offset.y
+        if not top or not self._lines:
+            return 0, 0
+        number = bisect_right(self._starts, top) - 1
+        return number, top - self._starts[number]
+
+    def reveal(self, colour: str, number: int) -> None:
+        """Scroll to the first part of this colour from a line on, unless it is on the screen.
+
+        Until something is scrolled it is on the screen, also when the room for the text changes.
+        """
+        rows = range(self._starts[number], len(self._wrapped)) if number < len(self._lines) else ()
+        row = next((row for row in rows if _has_colour(self._wrapped[row], colour)), 0)
+        height = self.scrollable_content_region.height
+        if not 0 <= row - self.scroll_offset.y < height:
+            self.scroll_to(y=max(0, row - height // 3), animate=False, immediate=True)
+        self._revealed, self._revealed_at = (colour, number), self.scroll_offset.y
+
+    @property
+    def text(self) -> str:
+        """Return all that is shown, unwrapped and as it is written."""
+        return "\n".join(line.text for line in self._written)
+
+    @property
+    def indented_text(self) -> str:
+        """Return the same with each line as far to the right as it is shown."""
+        return indented_text(self._written)
+
+    @property
+    def text_width(self) -> int:
+        """Return the columns of a line of text; one is left free before the scrollbar."""
+        return max(1, self.scrollable_content_region.width - 1)
+
+    def _wrap(self) -> None:
+        width = self.text_width
+        self._wrapped, self._starts = [], []
+        for line in self._lines:
+            self._starts.append(len(self._wrapped))
+            self._wrapped += wrap_line(_steady(line), width)
+        self.virtual_size = Size(width, len(self._wrapped))
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Fit the text again: the scrollbar takes room from it."""
+        self._wrap_again()
+
+    def action_half(self, by: int) -> None:
+        """Scroll by half of what can be seen."""
+        step = by * max(1, self.scrollable_content_region.height // 2)
+        self.scroll_relative(y=step, animate=False, immediate=True)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Fit the text to the room that it has now."""
+        self._wrap_again()
+
+    def _wrap_again(self) -> None:
+        self._wrap()
+        if self._revealed and self.scroll_offset.y == self._revealed_at:
+            self.reveal(*self._revealed)
+
+    def _style(self, colour: str) -> Style:
+        """Return the style of a name, or of the two colours of a piece of an image."""
+        if colour.startswith("#"):
+            return Style.parse(colour)
+        return TEXT_STYLES.find(self.app, colour)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a line."""
+        width = self.scrollable_content_region.width
+        number = y + self.scroll_offset.y
+        base = self.rich_style
+        if number >= len(self._wrapped):
+            return Strip.blank(width, base)
+        segments = [
+            Segment(
+                span.text,
+                base + self._style(span.colour) if span.colour else base,
+            )
+            for span in self._wrapped[number]
+        ]
+        return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def indented_text(lines: Iterable[StyledLine]) -> str:
+    """Return lines as one text, each as far to the right as it is shown."""
+    return "\n".join((" " * line.indent + line.text).rstrip() for line in lines)
+
+
+def find_same_line(
+    before: Sequence[StyledLine], number: int, after: Sequence[StyledLine]
+) -> int | None:
+    """Return the number that a line of a text has in another version of it; None without it.
+
+    Among equal lines it is the one with the most equal lines around it, then the nearest one.
+    """
+    line = before[number]
+    equal = (at for at, other in enumerate(after) if other == line)
+    return max(
+        equal,
+        key=lambda at: (_count_equal_around(before, number, after, at), -abs(at - number)),
+        default=None,
+    )
+
+
+def _count_equal_around(
+    before: Sequence[StyledLine], number: int, after: Sequence[StyledLine], at: int
+) -> int:
+    """Return how many lines next to a line are equal in both texts, in both directions."""
+    count = 0
+    for step in (-1, 1):
+        for offset in range(step, step * (_COMPARED_AROUND + 1), step):
+            left, right = number + offset, at + offset
+            is_inside = 0 <= left < len(before) and 0 <= right < len(after)
+            if not is_inside or before[left] != after[right]:
+                break
+            count += 1
+    return count
+
+
+def _printable(line: StyledLine) -> StyledLine:
+    """Return a line with control characters as escapes, wherever its texts come from."""
+    if all(span.text.isprintable() for span in line.spans):
+        return line
+    return line._replace(spans=tuple(span._replace(text=safe(span.text)) for span in line.spans))
+
+
+def _steady(line: StyledLine) -> StyledLine:
+    """Return a line of which all terminals agree how wide it is."""
+    if all(span.text.isascii() for span in line.spans):
+        return line
+    return line._replace(spans=tuple(it._replace(text=steady(it.text)) for it in line.spans))
+
+
+def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
+    """Yield the parts of a line that fit; broken between words where there are any."""
+    room = max(10, width - line.indent)
+    hang = min(line.hang, max(0, room - 10))
+    pad, next_pad = _pad(line.indent), _pad(line.indent + hang)
+    if line.mark:
+        hang += len(line.mark)
+        next_pad = (*next_pad, StyledSpan(line.mark, line.spans[0].colour))
+    text = line.spans[0].text if len(line.spans) == 1 else "".join(span.text for span in line.spans)
+    if len(text) <= room and (text.isascii() or cell_len(text) <= room):
+        yield (*pad, *line.spans)
+        return
+    if len(line.spans) == 1:
+        colour = line.spans[0].colour
+        for start, end in _rows(text, room, hang):
+            yield (*pad, StyledSpan(text[start:end], colour))
+            pad = next_pad
+        return
+    spans = iter(line.spans)
+    span, begin = next(spans), 0
+    for start, end in _rows(text, room, hang):
+        row: list[StyledSpan] = []
+        while True:
+            part = span.text[max(0, start - begin) : end - begin]
+            if part:
+                row.append(StyledSpan(part, span.colour))
+            if begin + len(span.text) >= end:
+                break
+            begin += len(span.text)
+            span = next(spans)
+        yield (*pad, *row)
+        pad = next_pad
+
+
+def _has_colour(row: Iterable[StyledSpan], colour: str) -> bool:
+    return any(span.colour == colour for span in row)
+
+
+def _pad(blanks: int) -> tuple[StyledSpan, ...]:
+    """Return the blanks in front of a row."""
+    return (StyledSpan(" " * blanks),) if blanks else ()
+
+
+def _rows(text: str, room: int, hang: int) -> Iterator[tuple[int, int]]:
+    """Yield where each row of a text starts and ends; look at a row of it at a time.
+
+    All rows but the first have `hang` columns less.
+    """
+    start, size = 0, len(text)
+    while start < size:
+        part = text[start : start + room]
+        if not part.isascii() and cell_len(part) > room:
+            part = chop_cells(part, room)[0] or part[:1]
+        end = start + len(part)
+        if end < size and text[end] != " ":
+            blank = text.rfind(" ", start, end)
+            if blank > start and not text[start:blank].isspace():
+                end = blank + 1
+        yield start, end
+        room, hang = room - hang, 0
+        start = end
+        while start < size and text[start] == " ":
+            start += 1

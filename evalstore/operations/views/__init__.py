@@ -1,1 +1,0 @@
-"""The views of cases, answers, runs and histories that commands and the browser show."""

@@ -1,0 +1,355 @@
+"""Iterates over the cells of a command in batches, so that many need little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, compress
+from typing import NamedTuple
+
+from evalstore.core.values import Case
+from evalstore.planning.cells.cell_layout import CellLayout
+from evalstore.planning.cells.cells import (
+    AlikeCases,
+    Cell,
+    Judge,
+    PlacedCase,
+    SkippedPair,
+    cells_of,
+    cells_with,
+)
+from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of, find_repeated
+
+FEW = 10_000
+"""The number of cells that stay in memory, however large their files are."""
+
+
+def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
+    """Yield batches of at least `size` cells, except for the last; a file is in one batch.
+
+    A file whose cells have more than `longest` attempts is split between two of its cases.
+    """
+    batch: list[Cell] = []
+    of_file, file, number = 0, "", -1
+    for cell in cells:
+        if cell.file == file:
+            is_full = of_file >= longest and cell.number != number
+            of_file += cell.attempts
+        else:
+            is_full = len(batch) >= size
+            of_file, file = cell.attempts, cell.file
+        if is_full:
+            yield batch
+            batch, of_file = [], cell.attempts
+        number = cell.number
+        batch.append(cell)
+    if batch:
+        yield batch
+
+
+def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
+    """Iterate over the cells in their order; a list is emptied meanwhile, to free memory."""
+    if not isinstance(cells, list):
+        yield from cells
+        return
+    cells.reverse()
+    while cells:
+        yield cells.pop()
+
+
+def take_first_alike(groups: Iterable[AlikeCases], most: int) -> Iterator[AlikeCases]:
+    """Yield what `take_first` does of the cases of these groups."""
+    left = most
+    for group in groups:
+        if not group.first.has_cells:
+            yield group
+            continue
+        parts = {name: getattr(group, name)[:left] for name in ("tests", "keys", "rows")}
+        yield group._replace(**parts)
+        left -= len(group.tests)
+        if left <= 0:
+            return
+
+
+class PlacedCell(NamedTuple):
+    """What names a cell, without the ids of its questions."""
+
+    file: str
+    row: str
+    key: str
+    model: str
+    prompt: str | None
+    prompt_number: int
+    prompts: tuple[str | None, ...]
+    """All system prompts of its case."""
+
+
+class CaseName(NamedTuple):
+    """What names a case, and its tests."""
+
+    row: str
+    key: str
+    tests: Sequence[str]
+
+
+class CaseCells(NamedTuple):
+    """A case with how many cells and skipped pairs it has among those of a command."""
+
+    file: str
+    case: Case | CaseName
+    cells: int
+    skipped: int
+
+
+class StreamedCells(Collection[Cell]):
+    """The cells of many cases; unless they are few, each iteration builds them."""
+
+    def __init__(
+        self,
+        place_cases: Callable[..., Iterator[PlacedCase]],
+        attempts: int | None = None,
+        place_alike: Callable[[], Iterator[AlikeCases]] | None = None,
+        *,
+        layout: CellLayout | None = None,
+        kept: bytes | None = None,
+    ) -> None:
+        """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
+
+        Given the argument `only`, paths of test files, it returns one over the cases of these.
+
+        `place_alike` returns one over the same cases, which is quicker where it is enough.
+        `attempts` overrides those of files and settings. `layout` is kept if it can be filled with
+        these. `kept` has a number for each cell that the cases have: 0 where it is left out. No
+        pairs are skipped then, and `layout` has all cells.
+        """
+        self._place_cases, self._attempts = place_cases, attempts
+        self._place_alike, self._kept = place_alike, kept
+        self._layout: CellLayout | None = None
+        self._few: list[Cell] = []
+        """All cells, when they are few."""
+        self._count = 0
+        self.skipped: list[SkippedPair] = []
+        self.summary = Summary()
+        self.shared = IdSet()
+        """Ids of questions: all that the cells of several cases ask are among them."""
+        if kept is not None:
+            self._layout = layout
+            is_summarised = layout is not None and self._summarise_kept(layout, kept)
+        else:
+            is_summarised = place_alike is not None and self._summarise_alike(place_alike(), layout)
+        if not is_summarised:
+            self._summarise()
+
+    @property
+    def layout(self) -> CellLayout | None:
+        """Return the places of all cells, if they are known and none is left out."""
+        return self._layout if self._kept is None else None
+
+    def keep(self, kept: Iterable[int]) -> StreamedCells:
+        """Return only the cells for which a number is not 0; there is one for each, in order."""
+        if self._kept is not None:
+            numbers = iter(kept)
+            kept = (next(numbers) if was else 0 for was in self._kept)
+        return StreamedCells(
+            *(self._place_cases, self._attempts, self._place_alike),
+            layout=self._layout,
+            kept=bytes(kept),
+        )
+
+    def cases(self) -> Iterator[CaseCells]:
+        """Yield the cases that have cells or skipped pairs."""
+        if self._layout and self._place_alike:
+            yield from self._alike_cases(self._place_alike())
+            return
+        for placed, flags in self._placed():
+            lacking = 0
+            if self._kept is None:
+                lacking = sum(1 for _, lacks in placed.candidates if lacks)
+            count = len(flags) - flags.count(0)
+            if count or lacking:
+                yield CaseCells(placed.file, placed.case, count, lacking)
+
+    def _alike_cases(self, groups: Iterable[AlikeCases]) -> Iterator[CaseCells]:
+        """Yield the cases that have cells, without restoring them."""
+        start, kept = 0, self._kept
+        for placed, tests, keys, rows in groups:
+            of_case, file = len(placed.candidates) * len(placed.case.prompts), placed.file
+            if not of_case:
+                continue
+            cases = map(CaseName, rows, keys, tests)
+            if kept is None:
+                yield from (CaseCells(file, case, of_case, 0) for case in cases)
+                continue
+            for case in cases:
+                count = of_case - kept.count(0, start, start + of_case)
+                start += of_case
+                if count:
+                    yield CaseCells(file, case, count, 0)
+
+    def places(self, files: Collection[str]) -> Iterator[tuple[int, PlacedCell]]:
+        """Yield the place of each cell of some test files, with the number of the cell."""
+        number, file, layout = 0, "", self.layout
+        for placed, flags in self._placed(files if layout else None):
+            if layout and placed.file != file:
+                file = placed.file
+                number = layout.start_of(file)
+            if placed.file in files:
+                case = placed.case
+                places = (
+                    PlacedCell(
+                        *(placed.file, case.row, case.key, candidate.id),
+                        *(prompt, of_case, case.prompts),
+                    )
+                    for candidate, lacks in placed.candidates
+                    if not lacks
+                    for of_case, prompt in enumerate(case.prompts)
+                )
+                yield from enumerate(compress(places, flags), number)
+            number += len(flags) - flags.count(0)
+
+    def _placed(
+        self, only: Collection[str] | None = None
+    ) -> Iterator[tuple[PlacedCase, Sequence[int]]]:
+        """Yield each case, with a number for each of its cells: 0 where it is left out.
+
+        `only` are the paths of the only files to read, if no cells are left out.
+        """
+        start = 0
+        every: dict[int, bytes] = {}
+        for placed in self._place_cases() if only is None else self._place_cases(only=only):
+            able = sum(1 for _, lacks in placed.candidates if not lacks)
+            count = able * len(placed.case.prompts)
+            if self._kept is None:
+                yield placed, every.setdefault(count, b"\1" * count)
+            else:
+                yield placed, self._kept[start : start + count]
+                start += count
+
+    def _summarise_alike(self, groups: Iterable[AlikeCases], layout: CellLayout | None) -> bool:
+        """Summarise the cells; False if that takes the cases one by one.
+
+        It does when cells are skipped, when cases share tests, and when there are few cells.
+        """
+        summary, filled = Summary(), layout or CellLayout()
+        for alike in groups:
+            placed = alike.first
+            if any(lacks for _, lacks in placed.candidates):
+                return False
+            filled.add(alike)
+            if placed.candidates and placed.case.prompts:
+                summary.add(placed.file, placed.case, placed.judges)
+        self._layout = layout if filled.is_regular else None
+        if filled.count <= FEW or find_repeated(filled.tests):
+            return False
+        self._count, self.summary = filled.count, summary
+        return True
+
+    def _summarise_kept(self, layout: CellLayout, kept: bytes) -> bool:
+        """Summarise the cells that are kept; False if that takes the cases one by one."""
+        count = len(kept) - kept.count(0)
+        if count <= FEW:
+            return False
+        tests, kinds = layout.only(kept)
+        if find_repeated(tests):
+            return False
+        for kind in kinds:
+            self.summary.add(kind.placed.file, kind.placed.case, kind.placed.judges)
+        self._count = count
+        return True
+
+    def _summarise(self) -> None:
+        """Summarise the cells."""
+        attempts, tests = self._attempts, DigestSet()
+        for placed, flags in self._placed():
+            case = placed.case
+            if self._kept is None and any(lacks for _, lacks in placed.candidates):
+                pairs = cells_of(placed, attempts)
+                self.skipped += (pair for pair in pairs if isinstance(pair, SkippedPair))
+            if not any(flags):
+                continue
+            self._count += len(flags) - flags.count(0)
+            if self._count <= FEW:
+                self._few += compress(self._make(placed), flags)
+            elif self._few:
+                self._few.clear()
+            self.summary.add(placed.file, case, placed.judges)
+            asked = case.tests if len(case.tests) == 1 else {*case.tests}
+            if [test for test in asked if not tests.add(digest_of(test))]:
+                for cell in compress(self._make(placed), flags):
+                    for id in cell.questions:
+                        self.shared.add(id)
+
+    def _make(self, placed: PlacedCase) -> list[Cell]:
+        """Return the cells of a case."""
+        attempts, candidates = self._attempts, placed.candidates
+        if len(candidates) == 1 and not candidates[0][1]:  # the most frequent case
+            return cells_with(placed, candidates[0][0], attempts)
+        made = [cells_with(placed, each, attempts) for each, lacks in candidates if not lacks]
+        return [cell for cells in made for cell in cells]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Cell]:
+        if len(self._few) == self._count:
+            return iter(self._few)
+        if self._kept is None:
+            return chain.from_iterable(map(self._make, self._place_cases()))
+        return chain.from_iterable(
+            compress(self._make(placed), flags) for placed, flags in self._placed() if any(flags)
+        )
+
+    def __contains__(self, cell: object) -> bool:
+        return any(own == cell for own in self)
+
+
+class Summary:
+    """Facts about all cells of a command together."""
+
+    def __init__(self, cells: Iterable[Cell] = ()) -> None:
+        self.judges: dict[int, tuple[Judge, ...]] = {}
+        """The lists of judges of the cells, each by its `id()`."""
+        self.unjudged: dict[str, None] = {}
+        """Files with cells that models must judge and that have no judge."""
+        self.has_others = False
+        """Whether some cell has a judge, or does not need one."""
+        for cell in cells:
+            self.add(cell.file, cell.case, cell.judges)
+
+    def add(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
+        """Add the cells of a case of a file."""
+        self.judges[id(judges)] = judges
+        judged_by = case.judged_by
+        if not judges and case.evaluation and "models" in judged_by:
+            self.unjudged[file] = None
+            self.has_others = self.has_others or "checks" in judged_by
+        else:
+            self.has_others = True
+
+
+def summarise_cells(cells: Collection[Cell]) -> Summary:
+    """Return the summary of the cells of a command."""
+    return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
+
+
+def find_shared(cells: Collection[Cell]) -> IdSet:
+    """Return ids of questions: all that the cells of several cases ask are among them."""
+    if isinstance(cells, StreamedCells):
+        return cells.shared
+    finder = SharedQuestions()
+    for cell in cells:
+        finder.add(cell)
+    return finder.shared
+
+
+class SharedQuestions:
+    """Finds the questions that several cells ask; of the other questions it keeps digests."""
+
+    def __init__(self) -> None:
+        self.shared = IdSet()
+        self._seen = DigestSet()
+
+    def add(self, cell: Cell) -> None:
+        """Add a cell; a question that it asks several times counts once."""
+        for question in {*cell.questions}:
+            if not self._seen.add(int(question[:16], 16)):
+                self.shared.add(question)

@@ -1,0 +1,132 @@
+"""Finds the results of test files in earlier runs, also under former paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.trees.path_trees import find_entry, read_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Set
+
+    from evalstore.core.runs import Run
+    from evalstore.planning.reasons.path_history import PathHistory
+    from evalstore.store import Store
+
+_FEW = 20
+"""The most paths that are looked up one by one; for more, the whole tree is read."""
+
+
+RunFilter: TypeAlias = "Callable[[Run], bool]"
+"""Whether a run counts."""
+
+
+def every_run(_run: Run) -> bool:
+    """Return True."""
+    return True
+
+
+class EarlierEntries(NamedTuple):
+    """The results that a run has of some test files."""
+
+    run: Run
+    entries: dict[str, str]
+    """The current path of a file -> the leaf of its results in the run."""
+
+
+class RecentRuns:
+    """The newest runs of a store, each of which is read once for all that look at those before."""
+
+    def __init__(self, store: Store, newest: Run, most: int) -> None:
+        """At most so many runs before `newest` are read."""
+        self._store, self._runs = store, [newest]
+        self._rest = store.find_recent_runs(before=newest, limit=most)
+        self._places = {newest.id: 0}
+        self.searched = 0
+        """How many runs were looked at, each as often as it was."""
+
+    def before(self, run: Run, limit: int) -> Iterator[Run]:
+        """Yield the runs before one of those that were read, newest first."""
+        if run.id not in self._places:  # a damaged store has it at another place
+            yield from self._store.find_recent_runs(before=run, limit=limit)
+            return
+        place = self._places[run.id] + 1
+        for number in range(place, place + limit):
+            if number == len(self._runs):
+                older = next(self._rest, None)
+                if older is None:
+                    return
+                self._places[older.id] = number
+                self._runs.append(older)
+            self.searched += 1
+            yield self._runs[number]
+
+
+class EarlierRuns:
+    """Finds the results of test files in the runs before a run, newest first.
+
+    A file is followed through its renames from run to run.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        history: PathHistory,
+        counts: RunFilter = every_run,
+        recent: RecentRuns | None = None,
+        kind: Callable[[Run], object] = every_run,
+    ) -> None:
+        """`history` has followed the files to the run before which `before` searches.
+
+        Runs for which `counts` is false are left out. `recent` has those that are read already.
+        What runs of one `kind` had is yielded again for those of another.
+        """
+        self._kind = kind
+        self._store, self._history, self._counts, self._recent = store, history, counts, recent
+        self._seen: dict[str, set[tuple[str, object]]] = {}
+        """The leaves that newer runs had, with the kind of the run, by path."""
+        self._searched: set[tuple[str, str, int, object]] = set()
+
+    def before(
+        self, run: Run | None, paths: Set[str], *, limit: int = RUNS_SEARCHED
+    ) -> Iterator[EarlierEntries]:
+        """Yield the results of these files in each earlier run; `paths` may shrink meanwhile.
+
+        None stands for the workspace, before which all runs are.
+
+        A leaf that a newer run had for the same path is left out.
+        """
+        recent = self._recent
+        runs = recent.before(run, limit) if recent and run else None
+        for earlier in runs or self._store.find_recent_runs(before=run, limit=limit):
+            self._history.step(earlier.snapshot)
+            if not self._counts(earlier):
+                continue
+            kind = self._kind(earlier)
+            place = earlier.results, earlier.snapshot, self._history.renames, kind
+            entries = {} if place in self._searched else self._find(earlier.results, paths)
+            self._searched.add(place)
+            fresh = dict[str, str]()
+            for path, leaf in entries.items():
+                seen = self._seen.setdefault(path, set())
+                if (leaf, kind) not in seen:
+                    seen.add((leaf, kind))
+                    fresh[path] = leaf
+            yield EarlierEntries(earlier, fresh)
+
+    def forget(self, path: str) -> None:
+        """Yield leaves of a file again that newer runs had: other rows of it are looked for now."""
+        self._seen.pop(path, None)
+        self._searched.clear()
+
+    def _find(self, root: str, paths: Set[str]) -> dict[str, str]:
+        """Return the entries of these files in a tree of results, by their current paths."""
+        former = {path: self._history.name(path) for path in paths}
+        names = {path: name for path, name in former.items() if name is not None}
+        load = self._store.load_nodes
+        if len(names) > _FEW:
+            entries = read_tree(root, load)
+            return {path: entries[name] for path, name in names.items() if name in entries}
+        places = {path: find_entry([root], name, load) for path, name in names.items()}
+        return {path: place[root] for path, place in places.items() if place}

@@ -1,0 +1,280 @@
+"""Selects what to retry: failed calls, and judgements without a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core import hashing
+from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.planning.cells.cell_batches import batches
+from evalstore.planning.cells.cells import limit_of
+from evalstore.planning.plan import (
+    CHECKS,
+    UNSETTLED,
+    Plan,
+    PlannedJudgement,
+    plan_asks,
+    plan_judgements,
+)
+from evalstore.workspace.digest_set import DigestMap, IdSet, digest_of, digest_of_value
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from evalstore.core.results import Failure
+    from evalstore.planning.age_limit import AgeLimit
+    from evalstore.planning.cells.cell_batches import StreamedCells
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.project import Project
+    from evalstore.store.failures import Place
+
+
+_BATCH = 4_000
+"""About the number of cells that are planned together, to save memory."""
+
+
+def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
+    """Return the newest failure of each of the plan's questions that no later run has answered."""
+    planned = [ask.question_id for ask in plan.asks]
+    failures = project.store.find_failed(planned)
+    if not failures:
+        return failures
+    begun = _beginnings(project)
+    return {
+        question: failure
+        for question, failure in failures.items()
+        if failure.at >= _start(begun, plan.newest.get(question))
+    }
+
+
+def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
+    """Return the newest failure of each judgement that no later run has made."""
+    failures = project.store.find_failed_judgements()
+    if not failures:
+        return failures
+    begun = _beginnings(project)
+    newest = _newest_votes(plan)
+    return {
+        place: failure
+        for place, failure in failures.items()
+        if failure.at >= _start(begun, newest.get(place))
+    }
+
+
+def _newest_votes(plan: Plan) -> dict[Place, int]:
+    """Return when the newest vote of each judgement was cast."""
+    newest: dict[Place, int] = {}
+    for session, votes in plan.votes.items():
+        for vote in votes:
+            place = session, vote.evaluation, vote.evaluator
+            newest[place] = max(vote.started, newest.get(place, 0))
+    return newest
+
+
+def _beginnings(project: Project) -> list[int]:
+    return [run.started for run in project.store.find_recent_runs()]
+
+
+def _start(begun: Sequence[int], success: int | None) -> int:
+    """Return when the run of a success began; in that run the success may precede a failure."""
+    if success is None:
+        return 0
+    return max((number for number in begun if number <= success), default=success)
+
+
+class FailedWork(NamedTuple):
+    """Failed calls and undecided judgements."""
+
+    questions: IdSet
+    judgements: FailedJudgements
+
+
+class FailedJudgements:
+    """The judgements that failed and that no later run has made; of each it keeps few bytes."""
+
+    def __init__(self, project: Project) -> None:
+        self._newest = DigestMap()
+        """When the newest failure of each was, plus one; 0 where a later run has made it."""
+        self._is_any = False
+        for place, at in project.store.iterate_failed_judgements():
+            self._newest.put(digest_of_value(place), at + 1)
+            self._is_any = True
+        self._begun = _beginnings(project) if self._is_any else []
+
+    def leave_out_made(self, plan: Plan) -> None:
+        """Leave out the judgements that a later run has made, by the votes of a plan."""
+        if not self._is_any:
+            return
+        for place, started in _newest_votes(plan).items():
+            digest = digest_of_value(place)
+            after = self._newest.get(digest)
+            if after and after - 1 < _start(self._begun, started):
+                self._newest.replace(digest, 0)
+
+    def __contains__(self, place: object) -> bool:
+        return self._is_any and bool(self._newest.get(digest_of_value(place)))
+
+
+def find_tried(
+    project: Project,
+    cells: StreamedCells,
+    selection: SelectionOptions,
+    answers: AgeLimit,
+    judgements: AgeLimit,
+) -> tuple[bytearray, FailedWork]:
+    """Return 1 for each cell with failed calls or undecided judgements, 0 for others, and these.
+
+    Raises `NothingSelectedError` if there are none.
+    """
+    if selection.refresh:
+        raise EvalstoreError(
+            "'--retry-errors' and '--refresh' cannot be combined",
+            hint="'--refresh' asks everything that is selected again, with what failed",
+        )
+    tried = FailedWork(IdSet(), FailedJudgements(project))
+    busy = bytearray()
+    needs = SharedNeeds(cells) if cells.shared else None
+    for batch in batches(cells, _BATCH, 2 * _BATCH):
+        busy += _find_busy(project, batch, needs, tried, answers, judgements)
+    if cells and not any(busy):
+        raise NothingSelectedError(
+            "nothing is selected: no call failed, and no judgement is undecided or an error",
+            hint="'evalstore run' without '--retry-errors' does all that is missing",
+        )
+    return busy, tried
+
+
+def _find_busy(
+    project: Project,
+    cells: Sequence[Cell],
+    needs: SharedNeeds | None,
+    tried: FailedWork,
+    answers: AgeLimit,
+    judgements: AgeLimit,
+) -> bytearray:
+    """Return 1 for each cell with failed calls or undecided judgements, and note the calls.
+
+    The cells are those of a batch; `needs` are what other batches need, too.
+    """
+    # The first of the cells that need most answers to a question decides on it.
+    plan = Plan(cells=[*(needs.cells_for(cells) if needs else ()), *cells])
+    plan_asks(plan, project.store.find_samples(plan.questions), answers)
+    plan.cells = [*cells]
+    votes = project.store.find_votes(plan.subjects())
+    plan_judgements(plan, votes, judgements, UNSETTLED)
+    for question in failed_questions(project, plan):
+        tried.questions.add(question)
+    tried.judgements.leave_out_made(plan)
+    drop_untried(plan, tried.questions, tried.judgements)
+    return bytearray(_are_busy(plan))
+
+
+# --- of a plan
+
+
+def drop_untried(
+    plan: Plan,
+    questions: Collection[str] | IdSet,
+    judgements: Collection[Place] | FailedJudgements,
+) -> None:
+    """Keep in a plan only failed calls and undecided judgements, and what depends on them.
+
+    `questions` and `judgements` are those whose call failed. The plan must have been made
+    without the votes that are to be repeated.
+    """
+    plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
+    planned = {ask.question_id for ask in plan.asks}
+
+    def is_tried(judgement: PlannedJudgement) -> bool:
+        if not judgement.sessions:
+            return not planned.isdisjoint(judgement.cell.questions)
+        place = (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
+        return bool(judgement.why) or place in judgements
+
+    checked = {
+        (judgement.subject, judgement.cell.case.evaluation)
+        for judgement in plan.judgements
+        if judgement.sessions and judgement.judge is None and is_tried(judgement)
+    }
+    plan.judgements = [
+        judgement
+        for judgement in plan.judgements
+        if is_tried(judgement) or (judgement.subject, judgement.cell.case.evaluation) in checked
+    ]
+
+
+def busy_cells(plan: Plan) -> list[Cell]:
+    """Return the cells for which the plan has a question or a judgement."""
+    return [*compress(plan.cells, _are_busy(plan))]
+
+
+def _are_busy(plan: Plan) -> Iterator[bool]:
+    """Yield for each cell whether the plan has a question or a judgement for it."""
+    planned = {ask.question_id for ask in plan.asks}
+    judged = {
+        (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
+        for judgement in plan.judgements
+        if judgement.sessions
+    }
+
+    def is_busy(cell: Cell) -> bool:
+        evaluators = [CHECKS, *(judge.evaluator for judge in cell.judges)]
+        return not planned.isdisjoint(cell.questions) or any(
+            (subject, cell.case.evaluation, evaluator) in judged
+            for subject in map(hashing.subject_of, cell.subjects(plan.sessions))
+            for evaluator in evaluators
+        )
+
+    return map(is_busy, plan.cells)
+
+
+# --- finds how many answers cells need to the questions that they share with other cells
+
+
+class SharedNeeds:
+    """The first cell that needs most answers to each shared question; of it few bytes are kept."""
+
+    def __init__(self, cells: StreamedCells) -> None:
+        """`cells` are read once."""
+        self._shared = cells.shared
+        self._numbers = DigestMap()
+        """The number of the need of each question."""
+        self._cells: list[Cell] = []
+        """A cell for each need, which has its number of answers as attempts."""
+        self._known: dict[Hashable, int] = {}
+        for cell in cells:
+            for question, count in self._needs_of([cell]):
+                digest = digest_of(question)
+                number = self._numbers.get(digest)
+                if number is None or self._cells[number].attempts < count:
+                    self._numbers.put(digest, self._number(cell, count))
+
+    def cells_for(self, batch: Iterable[Cell]) -> list[Cell]:
+        """Return a cell for each shared question of a batch, which needs what all cells do."""
+        numbers = (
+            (question, self._numbers.get(digest_of(question)))
+            for question in dict(self._needs_of(batch))
+        )
+        return [
+            self._cells[number]._replace(questions=(question,))
+            for question, number in numbers
+            if number is not None
+        ]
+
+    def _needs_of(self, cells: Iterable[Cell]) -> Iterator[tuple[str, int]]:
+        """Yield the questions of cells that share some, each with how many answers one needs."""
+        for cell in cells:
+            if not self._shared.isdisjoint(cell.questions):
+                yield from ((id, count) for id, _, count in cell.distinct_questions())
+
+    def _number(self, cell: Cell, count: int) -> int:
+        """Return the number of a need: how many answers, up to which limit, and who gives them."""
+        candidate = cell.candidate
+        need = count, limit_of(cell), candidate.reachable, candidate.trust_needed
+        number = self._known.setdefault(need, len(self._cells))
+        if number == len(self._cells):
+            self._cells.append(cell._replace(attempts=count))
+        return number

@@ -1,0 +1,111 @@
+"""The cache of the settled parts of very long test files, as the last run has left them.
+
+A part is settled when all its cases have their answers and judgements. It is found by the node of
+its cases and by all else that its plan and its verdicts follow from. It is a file beside the index,
+for this machine only, and can be deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore import __version__
+from evalstore.core.values import Verdict
+from evalstore.files.digest_file import DigestFile, read_digest_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from evalstore.files.access import Boundary
+    from evalstore.store.driver import Extent
+
+CACHE = "settled"
+"""The name of its file."""
+_FORMAT = [1, __version__]
+"""Raise the number when the fields of a part, or what plans and verdicts follow from, change."""
+
+
+@dataclass(slots=True)
+class SettledPart:
+    """A part of a test file whose cases have all answers and judgements, in sums."""
+
+    context: str
+    """The digest of all but the cases that its plan and its verdicts follow from."""
+    node: str
+    """The node of its cases."""
+    results: str = ""
+    """The node of its results."""
+    cells: int = 0
+    cases: int = 0
+    """How many of its cases have a cell."""
+    answers: int = 0
+    """How many answers count, each once."""
+    saved: float = 0.0
+    """The cost of these answers and their judgements, in USD."""
+    has_code: bool = False
+    """Whether its checks run Python files."""
+    words: list[tuple[str, Verdict | None, int]] = field(default_factory=list)
+    """Candidate, verdict, how many cells; the candidates in the order of their first cells."""
+    clusters: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """How many verdicts, passes and unresolved ones a case has, and how many cases have these."""
+    prompts: list[tuple[str | None, int]] = field(default_factory=list)
+    """The system prompts, with their numbers within the cases."""
+    attempts: list[tuple[str, int, str, list[Verdict]]] = field(default_factory=list)
+    """Row, number of the prompt, candidate, and verdicts of attempts that do not all pass."""
+    questions: array[int] = field(default_factory=lambda: array("Q"))
+    """The first digits of the ids of the questions, each once."""
+    sessions: array[int] = field(default_factory=lambda: array("Q"))
+    """Those of the answers, if the part is not cached and its questions are not known."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return what identifies the part."""
+        return self.context, self.node
+
+
+_DIGESTS = ("questions", "sessions")
+_FIELDS = tuple(name for name in SettledPart.__dataclass_fields__ if name not in _DIGESTS)
+
+
+@dataclass(slots=True)
+class SettledCache:
+    """The settled parts, and how far the store reached when they were."""
+
+    identity: Sequence[Any]
+    """Names the file of the store, as `Database.file` does; empty for one on a server."""
+    extent: Extent
+    parts: dict[tuple[str, str], SettledPart]
+
+    def write(self, path: Path) -> None:
+        """Write the cache; a read-only workspace is not an error."""
+        parts = self.parts.values()
+        header = {
+            "format": _FORMAT,
+            "store": list(self.identity),
+            "extent": list(self.extent),
+            "parts": [[getattr(part, name) for name in _FIELDS] for part in parts],
+        }
+        with suppress(OSError):
+            DigestFile(json.dumps(header), [part.questions for part in parts]).write(path)
+
+
+def read_settled_cache(path: Path, boundary: Boundary) -> SettledCache | None:
+    """Return the cache at a path; None when it is missing, damaged or of another version."""
+    try:
+        file = read_digest_file(path, boundary)
+        header = json.loads(file.header)
+        if header["format"] != _FORMAT:
+            return None
+        parts = [
+            SettledPart(**dict(zip(_FIELDS, values, strict=True)), questions=questions)
+            for values, questions in zip(header["parts"], file.digests, strict=True)
+        ]
+        extent = tuple(header["extent"])
+        return SettledCache(header["store"], extent, {part.key: part for part in parts})
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

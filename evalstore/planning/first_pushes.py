@@ -1,0 +1,98 @@
+"""Where rows came from: the remote that has them, and who pushed them there first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evalstore.core.clock import iso
+from evalstore.core.display import safe
+from evalstore.core.errors import EvalstoreError
+from evalstore.planning.open_project import open_workspace
+from evalstore.remotes.push_notes import read_own_names
+from evalstore.store.schema.table_columns import EVENTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.planning.options import Location
+    from evalstore.workspace.folder import WorkspaceFolder
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPush:
+    """The first push of a row by somebody else."""
+
+    remote: str
+    """The name of the remote."""
+    writer: str
+    """The signer of the push, else the name that it gives itself."""
+    time: str
+    """ISO 8601, by the clock of the writer."""
+
+
+def find_first_pushes(
+    location: Location, table: str, ids: Iterable[str]
+) -> Mapping[str, FirstPush]:
+    """Return who pushed these rows of a table, by id, as far as remotes were last read.
+
+    Rows that no remote has are left out, and those that were pushed from here.
+    """
+    workspace = open_workspace(location)
+    wanted = [bytes.fromhex(id) for id in ids] if workspace.settings.remotes else []
+    if not wanted:
+        return {}
+    from evalstore.remotes.known_runs import iterate_former, open_known
+
+    pushes: dict[str, FirstPush] = {}
+    for remote in workspace.settings.remotes:
+        with suppress(EvalstoreError), open_known(workspace, remote) as cache:
+            for id, push in cache.records.find_pushes(table, wanted) if cache else ():
+                pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
+    for remote in workspace.settings.remotes:
+        with suppress(EvalstoreError):  # its address may have changed since they were pulled
+            for former in iterate_former(workspace, remote):
+                for id, push in former.records.find_pushes(table, wanted):
+                    pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
+    if not pushes:
+        return {}
+    names = {_own_name(location.directory), *read_own_names(workspace)}
+    own = {
+        remote: names | _own_signers(workspace, remote)
+        for remote in {push.remote for push in pushes.values()}
+    }
+    return {id: push for id, push in pushes.items() if push.writer not in own[push.remote]}
+
+
+def first_push_of(location: Location, kind: str, id: str) -> FirstPush | None:
+    """Return who pushed a stored object; None for one of this machine, or of another kind."""
+    columns = EVENTS.get(kind)
+    return find_first_pushes(location, columns.name, [id]).get(id) if columns else None
+
+
+def push_text(push: FirstPush) -> str:
+    """Return where a row came from: `from origin, pushed by ci@runner`."""
+    return f"from {safe(push.remote)}, pushed by {safe(push.writer)}"
+
+
+def _own_signers(workspace: WorkspaceFolder, remote: str) -> frozenset[str]:
+    """Return the names under which signed pushes from here are shown; none if that is not clear."""
+    from evalstore.remotes.remote_acceptance import acceptance_of, own_names_of
+
+    settings = workspace.settings.remotes[remote]
+    try:
+        rules = acceptance_of(workspace, remote, settings)
+        return own_names_of(workspace, remote, settings, rules)
+    except EvalstoreError:
+        return frozenset()
+
+
+@lru_cache(maxsize=4)
+def _own_name(directory: Path) -> str:
+    """Return the name under which this machine pushes; asking git for it takes a while."""
+    from evalstore.workspace.user_name import name_of_writer
+
+    return name_of_writer(directory)

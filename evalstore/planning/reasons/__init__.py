@@ -1,0 +1,1 @@
+"""Why an answer or a judgement is missing."""

@@ -1,0 +1,115 @@
+"""Reads the contents of versions, from the store or from the workspace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from evalstore.core.deserialize import versions_in
+from evalstore.store.contents import require
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+    from evalstore.store import Store
+
+Fresh = Mapping[str, tuple[str, str]]
+"""Versions of the workspace that may not be stored yet, by id: kind and canonical JSON."""
+
+_AT_ONCE = 1_000
+"""Items whose contents are read ahead together."""
+
+T = TypeVar("T")
+
+
+class VersionReader:
+    """Reads versions from the workspace, then from the store."""
+
+    def __init__(
+        self, store: Store, *fresh: Fresh, fallback: Callable[[], Fresh] | None = None
+    ) -> None:
+        """`fallback` is called once, when a version is neither in `fresh` nor stored."""
+        self._store = store
+        self._fresh = fresh
+        self._fallback = fallback
+        self._read: dict[str, Json] = {}
+
+    def find(self, kind: str, id: str | None) -> Json:
+        """Return a content, which stays in memory; None when it is not available."""
+        if id is None:
+            return None
+        if id not in self._read:
+            self._keep(kind, [id])
+        return self._read[id]
+
+    def load(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
+        """Return the contents of those of these versions that are available."""
+        unique_ids = list(dict.fromkeys(ids))
+        contents = self._load_fresh(unique_ids)
+        stored = [id for id in unique_ids if id not in contents]
+        if stored:
+            contents |= self._store.load_contents(kind, stored)
+        if self._fallback and not contents.keys() >= set(unique_ids):
+            self._fresh = (*self._fresh, self._fallback())
+            self._fallback = None
+            contents |= self._load_fresh([id for id in unique_ids if id not in contents])
+        return contents
+
+    def require(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
+        """Return the contents of these versions; raises `StoreError` when one is missing."""
+        unique_ids = list(dict.fromkeys(ids))
+        return require(self.load(kind, unique_ids), unique_ids, kind)
+
+    def measure(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
+        """Return the lengths, in characters, of those of these contents that are available."""
+        unique_ids = list(dict.fromkeys(ids))
+        fresh = {
+            id: len(versions[id][1])
+            for versions in self._fresh
+            for id in unique_ids
+            if id in versions
+        }
+        return fresh | self._store.load_lengths(kind, [id for id in unique_ids if id not in fresh])
+
+    def read_ahead(self, versions: Iterable[tuple[str, str | None]]) -> None:
+        """Read versions that `find` will need, by kind and id, and forget those read before.
+
+        Tools and schemas of tests and prompts of checks are read, too.
+        """
+        self._read.clear()
+        self._keep_kinds(versions)
+        self._keep_kinds(
+            [
+                version
+                for content in self._read.values()
+                if content
+                for version in versions_in(content)
+            ]
+        )
+
+    def _keep_kinds(self, versions: Iterable[tuple[str, str | None]]) -> None:
+        by_kind: dict[str, list[str]] = {}
+        for kind, id in dict.fromkeys(versions):
+            if id and id not in self._read:
+                by_kind.setdefault(kind, []).append(id)
+        for kind, ids in by_kind.items():
+            self._keep(kind, ids)
+
+    def _keep(self, kind: str, ids: list[str]) -> None:
+        self._read |= dict.fromkeys(ids) | self.load(kind, ids)
+
+    def _load_fresh(self, ids: Collection[str]) -> dict[str, Json]:
+        contents: dict[str, Json] = {}
+        for versions in self._fresh:
+            if versions:  # usually all are stored
+                found = {id: versions[id] for id in ids if id in versions and id not in contents}
+                contents |= {id: json.loads(fresh[1]) for id, fresh in found.items()}
+        return contents
+
+
+def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield items in batches that are small enough to keep all their contents in memory."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, _AT_ONCE)):
+        yield batch

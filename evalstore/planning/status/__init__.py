@@ -1,0 +1,1 @@
+"""What a workspace has and misses."""

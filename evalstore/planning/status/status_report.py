@@ -1,0 +1,306 @@
+"""The result of `status`. This module imports nothing slow."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.files.json_output import FILES, PATHS, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from evalstore.comparison.version_diff import Difference
+    from evalstore.core.errors import Problem
+    from evalstore.core.values import Json
+    from evalstore.planning.code_trust import Untrusted
+    from evalstore.planning.plan_item import PlanItem
+    from evalstore.store.work.runs_in_progress import RunInProgress
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A test file that has changed since the last run."""
+
+    JSON_FIELDS = ("code", "file", "asked", "judged", "reason", "also")
+
+    code: str
+    """Two letters as in git: the change of the tests, and of the evaluation."""
+    file: str
+    asked: int
+    """The number of cases that are asked again, are new, or have another recorded answer."""
+    judged: int
+    """The number of cases whose stored answers are judged again."""
+    gone: int
+    reason: str
+    new: int = 0
+    """The number of cases of new rows, which do not count as asked again."""
+    was: str | None = None
+    now: str | None = None
+    """The two values of the first difference."""
+    may_be_edited_rows: bool = False
+    """Whether the new rows may be those that are gone, which the field `rowId` would show."""
+    old_file: str | None = None
+    """The earlier path of a renamed file."""
+    also: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
+    """The parts of the cases that were edited as well, such as `checks`."""
+    settled: int = 0
+    """The number of edited cases whose answers and judgements are all stored."""
+    failing: int = 0
+    """How many results of these cases fail: one for each candidate and system prompt."""
+    undecided: int = 0
+    """How many of them are undecided."""
+    broke: int = 0
+    """How many results passed in the newest run that judged them, and fail now."""
+    fixed: int = 0
+    """How many failed then, and pass now."""
+    waiting: int = 0
+    """The number of new and edited cases for which this plan does nothing yet."""
+    used_again: int = 0
+    """The number of settled cases with judgements that the next run uses again."""
+    added: int = 0
+    """The number of asked cases that are shown with further system prompts, and only asked so."""
+    reverted: bool = True
+    """Whether these cases all were like this in earlier runs, and not only like other cases."""
+    prompts: tuple[str, ...] = ()
+    """The names of the system prompts that were edited, and not the test file."""
+    edited: tuple[str, ...] = ()
+    """What was edited, the test file first, unless it was only system prompts or is not known."""
+
+    @property
+    def is_reverted(self) -> bool:
+        """Return whether all that was edited is as in earlier runs, so that nothing is to do."""
+        return self.code == "= " and self.reverted and bool(self.settled)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return what was edited apart from system prompts: the test file, or what it uses."""
+        return self.edited or (() if self.prompts else (self.file,))
+
+    @property
+    def letters(self) -> str:
+        """Return the code, with an R for a renamed file whose tests ask the same."""
+        return f"R{self.code[1:]}" if self.old_file and self.code[0] == "." else self.code
+
+    @property
+    def path_text(self) -> str:
+        """Return the path; of a renamed file both, as in git: `old.md -> new.md`."""
+        return f"{self.old_file} -> {self.file}" if self.old_file else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReason:
+    """Why work is pending in test files that have not changed since the last run."""
+
+    kind: str
+    """`ask`, `record` or `judge`; `use` for stored judgements that are used again."""
+    count: int
+    files: int
+    """The number of test files."""
+    file: str
+    """The first of them."""
+    reason: str
+    was: str | None = None
+    now: str | None = None
+    """The two values of the difference."""
+    also: tuple[str, ...] = ()
+    """The parts of the cases that were edited as well, such as `checks`."""
+
+
+class RemoteAnswers(NamedTuple):
+    """Answers that a run would ask for, and that a remote has."""
+
+    remote: str
+    answers: int
+    cost: float | None
+    """USD that asking for them would cost; None when a price is not known."""
+    judgements: int
+    """How many judgements of these answers the remote has; which of them count is not known
+    before they are read, so their price is not in `cost`."""
+
+
+class RemoteJudgements(NamedTuple):
+    """Judgements of stored answers that a run would pay for, and that a remote may have."""
+
+    remote: str
+    judgements: int
+    """At most; which of them count is not known before they are read. With those that wait for
+    files to be trusted."""
+    cost: float | None
+    """USD that making them would cost; None when a price is not known."""
+
+
+class CostLimit(NamedTuple):
+    """A limit on the cost that is less than what a plan is likely to cost, or cannot be kept."""
+
+    usd: float
+    name: str
+    """What sets it: `--max-cost`, or the setting `maxCost`."""
+    answers: int | None
+    """About how many of the answers it lasts for; None when it cannot be kept."""
+    judgements: int | None
+    """The same of the judgements by models."""
+    unpriced: tuple[str, ...] = ()
+    """The models whose price is not known, so that a run with the limit does not begin."""
+    call: float | None = None
+    """The least that any call may cost, in USD, if that exceeds the limit, so that none is made."""
+
+
+def _items_to_json(items: Sequence[PlanItem]) -> Json:
+    """Return a list of items; an iterator if they are in a file."""
+    return to_json(items) if isinstance(items, list) else map(to_json, items)
+
+
+@dataclass
+class Status:
+    """The result of `status`."""
+
+    JSON_FIELDS = (
+        *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
+        *("cost", "last_run", "changes", "edits", "broke", "fixed", "undecided"),
+        *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
+        *("in_progress", "short_limit"),
+    )
+    items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
+    """The items of the plan; may be missing when only the numbers were requested. Of many
+    they are in a temporary file, and are read from it whenever they are iterated over."""
+    ask: int
+    record: int
+    """The number of answers that are recorded in files and not stored yet."""
+    judge: int
+    reuse: int
+    skipped: list[tuple[str, str, str, str]] = field(metadata={"json_as": len})
+    """File, row, model, missing capabilities."""
+    cost: float | None
+    models: int
+    """The number of candidates; recorded answers count as one."""
+    cells: int
+    has_recorded: bool = False
+    """Whether answers are recorded in files."""
+    pending_models: int = 0
+    """The number of candidates that a run would ask, or whose answers it would judge."""
+    is_recorded_pending: bool = False
+    """Whether a run would take recorded answers, or judge them."""
+    by_checks: int = 0
+    """The part of the judgements that checks make, without a model."""
+    may_judge_less: bool = False
+    """Whether the judgements are an upper bound, as failed checks save those of models."""
+    guess: int | None = None
+    """The assumed tokens of a new answer, when the cost depends on this assumption."""
+    known_cost: float = 0.0
+    """The part of the cost with known prices."""
+    is_simulated: bool = False
+    """Whether all of the cost is of scripted models, so that nobody is paid."""
+    unpriced: list[str] = field(default_factory=list)
+    """The models whose price is not known."""
+    changes: list[FileChange] = field(default_factory=list)
+    edits: list[Difference] = field(default_factory=list)
+    """How candidates and evaluators differ from the last run, where no item's reason says so."""
+    broke: int = 0
+    """How many results passed in the newest run that judged them and, by what is stored, fail."""
+    fixed: int = 0
+    """How many failed then and, by what is stored, pass."""
+    undecided: int = 0
+    """How many were decided then and, by what is stored, are undecided."""
+    other_reasons: list[OtherReason] = field(default_factory=list)
+    """Reasons for items of files that are not among the changes, the most frequent first."""
+    last_run: str | None = field(default=None, metadata={"json_name": "run"})
+    last_started: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> the name of each."""
+    left_asks: int = 0
+    """The number of missing answers that need the network and that a run would not get."""
+    left_judgements: int = 0
+    untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
+    """Python files and model files that must be trusted before checks or models can run."""
+    waiting: int = 0
+    """The number of judgements that wait for these files to be trusted."""
+    waiting_asks: int = 0
+    """The number of answers that wait for these files to be trusted."""
+    labels: int = 0
+    """The number of labels that were given or removed since the last run."""
+    lost_labels: list[tuple[str, str]] = field(default_factory=list)
+    """The file and row of labels that no longer count because of an edit, one for each label."""
+    refused: list[str] = field(default_factory=list)
+    """Messages about keys that a run would refuse to send."""
+    left_out: list[Problem] = field(default_factory=list, metadata=FILES)
+    """Errors of test files that are left out."""
+    remotes: tuple[RemoteAnswers, ...] = field(default=(), metadata={"json_optional": True})
+    """The remotes that have some of the answers, as far as they were last read."""
+    remote_judgements: tuple[RemoteJudgements, ...] = field(
+        default=(), metadata={"json_name": "remoteJudgements", "json_optional": True}
+    )
+    """The remotes that may have some of the judgements of stored answers, likewise."""
+    unread_remotes: tuple[str, ...] = field(
+        default=(), metadata={"json_name": "unreadRemotes", "json_optional": True}
+    )
+    """The remotes that were never read, if there are answers or judgements to pay for."""
+    in_progress: tuple[RunInProgress, ...] = field(
+        default=(), metadata={"json_name": "inProgress", "json_optional": True}
+    )
+    """The runs that programs carry out at this moment; they may do the same."""
+    short_limit: CostLimit | None = field(
+        default=None, metadata={"json_name": "shortLimit", "json_optional": True}
+    )
+    """In a dry run, a limit on the cost that the plan is likely to reach."""
+    used_again: tuple[OtherReason, ...] = field(
+        default=(), metadata={"json_name": "usedAgain", "json_optional": True}
+    )
+    """Why stored judgements by models are used again, where a run would do nothing else about the
+    result: nothing is called for them, and the verdict may change."""
+    stands_until: float = math.inf
+    """When the first answer becomes too old, in microseconds since 1970."""
+
+    @property
+    def is_any(self) -> bool:
+        """Return whether a run would do anything."""
+        return bool(self.ask or self.record or self.judge)
+
+    @property
+    def left(self) -> dict[str, int]:
+        """Return the numbers of missing answers and judgements that a run would not get."""
+        return {"ask": self.left_asks, "judge": self.left_judgements}
+
+
+def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
+    """Return the items with the counts of equal ones, such as rows of a group, added up."""
+    counts: Counter[PlanItem] = Counter()
+    for item in items:
+        counts[replace(item, count=1)] += item.count
+    return [replace(item, count=count) for item, count in counts.items()]
+
+
+_Grounds = tuple[str, str, str | None, str | None, tuple[str, ...]]
+"""The kind of an item, and what its reason is made of."""
+
+
+class ReasonCounts:
+    """Counts the reasons for items of files that are not among the changes."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[_Grounds] = Counter()
+        self._files: dict[_Grounds, dict[str, None]] = {}
+
+    def add(self, items: Iterable[PlanItem]) -> None:
+        """Add items."""
+        for item in items:
+            key = item.kind, item.reason, item.was, item.now, item.also
+            self._counts[key] += item.count
+            self._files.setdefault(key, {})[item.file] = None
+
+    def reasons(self) -> list[OtherReason]:
+        """Return the reasons.
+
+        Those for answers come before those for the judgements that they cause, the most frequent
+        first.
+        """
+        counts = sorted(self._counts.items(), key=lambda it: (it[0][0] == "judge", -it[1]))
+        return [
+            OtherReason(
+                key[0], count, len(self._files[key]), next(iter(self._files[key])), *key[1:]
+            )
+            for key, count in counts
+        ]

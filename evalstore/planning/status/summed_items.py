@@ -1,0 +1,141 @@
+"""Sums the items of a plan that are equal, such as those of the rows of a group."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from copy import copy
+from itertools import groupby, islice, takewhile
+from typing import TYPE_CHECKING
+
+from evalstore.files.filed_sequence import NumberedSequence
+from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.status.status_report import summed
+from evalstore.store.wanted import refuse_unwanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import ItemFile
+    from evalstore.planning.status.status_report import FileChange
+
+_TOLD_EVERY = 1_000
+"""After so many items it is looked whether anybody still waits."""
+
+
+class AllEqual:
+    """Tells whether all entries of a list were edited in the same way beside their reasons."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._edits: tuple[str, ...] | None = ()
+        """None when they differ."""
+
+    def add(self, item: FileChange | PlanItem) -> None:
+        """Add the next entry."""
+        if item.reason in ("new", "removed"):
+            return
+        self._count += 1
+        if self._count == 1:
+            self._edits = item.also
+        elif self._edits != item.also:
+            self._edits = None
+
+    @property
+    def edits(self) -> tuple[str, ...]:
+        """Return what was edited, if it is the same for all of several entries."""
+        return self._edits or () if self._count > 1 else ()
+
+
+class SummedItems(NumberedSequence["PlanItem"]):
+    """The items of a kind with the counts of equal ones added up, and their totals.
+
+    Those in a file are read when they are asked for: equal ones are of one cell, and stand
+    together.
+    """
+
+    def __init__(
+        self, items: Sequence[PlanItem], kind: str, before: SummedItems | None = None
+    ) -> None:
+        """Add up the items that there are by now; `before` are the sums of the first of them.
+
+        Of items in a file, those of the last cell must all be there.
+        """
+        self.kind = kind
+        self._items = items
+        self._listed: list[PlanItem] = []
+        self._file: ItemFile | None = None
+        if isinstance(items, FiledItems):
+            self._file = items.of_kind(kind)
+        else:
+            self._listed = summed(item for item in items if item.kind == kind)
+        self._starts = array("L")
+        """For each of those in a file the number of the first one of its cell there."""
+        self._end = 0
+        """How many of those in the file are added up."""
+        self.total = self.by_checks = 0
+        self.files: dict[str, None] = {}
+        self.models: dict[str, None] = {}
+        """The names of the candidates and the evaluators."""
+        self._shared = AllEqual()
+        if before is not None and before._items is items and self._file is not None:
+            self._starts, self._end = before._starts, before._end  # more are only appended
+            self.total, self.by_checks = before.total, before.by_checks
+            self.files, self.models = {**before.files}, {**before.models}
+            self._shared = copy(before._shared)
+        for number, (start, item) in enumerate(self._place(self._end)):
+            if not number % _TOLD_EVERY:
+                refuse_unwanted()
+            self.total += item.count
+            self.by_checks += item.count if item.evaluator == "checks" else 0
+            self.files[item.file] = None
+            self.models[item.model] = None
+            if item.evaluator:
+                self.models[item.evaluator] = None
+            self._shared.add(item)
+            self._starts.append(start)
+        self._count = len(self._starts)
+        if self._file is not None:
+            self._end = len(self._file)
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Return what was edited beside the reasons, if it is the same for all items."""
+        return self._shared.edits
+
+    def _place(self, start: int = 0) -> Iterator[tuple[int, PlanItem]]:
+        """Yield the items, each with the number of the first one of its cell in the file.
+
+        Of those in a file, only from a number on.
+        """
+        if self._file is None:
+            yield from enumerate(self._listed)
+            return
+        for (kind, *_), same in groupby(self._file.iterate(start), _cell_of):
+            listed = list(same)
+            if kind == self.kind:
+                for item in listed if len(listed) == 1 else summed(listed):
+                    yield start, item
+            start += len(listed)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[PlanItem]:
+        return (item for _, item in islice(self._place(), self._count))
+
+    def read_one(self, number: int) -> PlanItem:
+        """Return the item with a number."""
+        if self._file is None:
+            return self._listed[number]
+        start = self._starts[number]
+        file, cell = self._file, _cell_of(self._file[start])
+        rest = map(file.__getitem__, range(start, len(file)))
+        same = takewhile(lambda item: _cell_of(item) == cell, rest)
+        return summed(same)[number - bisect_left(self._starts, start)]
+
+
+def _cell_of(item: PlanItem) -> tuple[str, str, str, str | None, str]:
+    """Return the kind of an item and its cell."""
+    return item.kind, item.file, item.row, item.prompt, item.model

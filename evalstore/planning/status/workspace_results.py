@@ -1,0 +1,81 @@
+"""Computes the current verdicts of the workspace from stored answers and judgements."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from evalstore.core.runs import Run, RunCandidate, RunEvaluator
+from evalstore.core.side_names import WORKSPACE
+from evalstore.planning.cells.cell_batches import take_out
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import plan_cells, resolve_scope
+from evalstore.planning.results import CellResult, as_result, compute_results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.core.results import Result
+    from evalstore.core.values import Case
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.planner import Scope
+    from evalstore.planning.project import Project
+
+_CELLS_AT_ONCE = 5_000
+"""The number of cells that are planned together."""
+
+
+def compute_workspace(
+    project: Project, scope: Scope | None = None
+) -> Iterator[tuple[Plan, list[CellResult]]]:
+    """Yield the results of all cases, or of a scope, in batches with their plans, by file and row.
+
+    The plan of a batch is dropped before the next is made, so that many cases need little memory.
+    """
+    scope = scope or resolve_scope(project, SelectionOptions())
+    cells = take_out(scope.cells)
+    while batch := list(islice(cells, _CELLS_AT_ONCE)):
+        plan = plan_cells(project, scope, batch)
+        yield plan, compute_results(plan, project.settings.verdict)
+
+
+def iterate_workspace(project: Project) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results of all cases with their cases, in batches."""
+    for _, results in compute_workspace(project):
+        yield [(as_result(result), result.cell.case) for result in results]
+
+
+def workspace_as_run(project: Project, selection: SelectionOptions | None = None) -> Run:
+    """Return a run with the results of the workspace; its id is `workspace`, it is not stored.
+
+    With a selection it has only the candidates and evaluators that this names, if any.
+    """
+    now, every = time.time_ns() // 1000, selection or SelectionOptions()
+    return Run(
+        id=WORKSPACE,
+        started=now,
+        ended=now,
+        status="complete",
+        snapshot="",
+        results="",
+        asked=0,
+        judged=0,
+        reused=0,
+        verdicts={},
+        candidates=tuple(
+            RunCandidate(candidate.id, candidate.model, candidate.temperature)
+            for candidate in project.candidates(every)
+        ),
+        evaluators=tuple(
+            RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(every)
+        ),
+        settings={
+            "attempts": project.settings.attempts,
+            "verdict": project.settings.verdict,
+        },
+        selection={
+            **({"models": list(every.models)} if every.models else {}),
+            **({"attempts": every.attempts} if every.attempts else {}),
+        },
+    )

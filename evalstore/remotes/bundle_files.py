@@ -1,0 +1,314 @@
+"""A bundle: the files of a remote in one ZIP file, for places without a shared folder.
+
+Nothing in it is compressed again, so that a part of a pack is read at its place. The comment of the
+ZIP file is the SHA-256 of all bytes before it. `bundle.json` says who has written the bundle and
+when, and which runs it presumes: what these reach is not in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from struct import Struct, error
+from typing import TYPE_CHECKING, BinaryIO, Self, cast
+
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.errors import RemoteError
+from evalstore.files.fields import suggest_beside
+from evalstore.remotes.places.layout import FORMAT_FILE, digest_of_index, pack_name
+from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, UnreadableFileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+"""Increase this number when older programs cannot read a bundle."""
+DESCRIPTION = "bundle.json"
+DIGEST_SIZE = 64
+"""Bytes of the comment."""
+MOST_FILES = 100_000
+_LARGEST_DESCRIPTION = 64 * 2**20
+_LARGEST_LIST = 160 * MOST_FILES
+"""Bytes of the list of files at the end of the ZIP file."""
+_PIECE = 2**20
+_LOCAL = Struct("<4sHHHHHIIIHH")
+_LOCAL_START = b"PK\x03\x04"
+_END = Struct("<4sHHHHIIH")
+_END_START = b"PK\x05\x06"
+_PACK = re.compile(r"packs/[0-9a-f]{2}/([0-9a-f]{64})\.pack\Z")
+_RUN = re.compile(r"[0-9a-f]{32}\Z")
+_DIGEST = re.compile(rb"[0-9a-f]{64}\Z")
+_LONGEST_NAME = 200
+_CODINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_UNREADABLE = (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, error)
+"""What `zipfile` raises for a file that is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundleDescription:
+    """What `bundle.json` says."""
+
+    writer: str
+    """Who has written it; not verified."""
+    created: int
+    """Microseconds since 1970, UTC, by the clock of the writer."""
+    presumes: Sequence[str]
+    """The ids of the runs that a store must have already."""
+
+
+class BundleFiles:
+    """The files of a bundle; implements `RemoteFiles`, but cannot be written to."""
+
+    reads_parts = True
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        """Read the list of files; raises `RemoteError` for a file that is not a sound bundle."""
+        self.address = str(path)
+        self._file = file
+        try:
+            self._require_digest()
+            self._places = self._read_list()
+        except RemoteError:
+            self._require_known(find_format(file))  # a newer bundle may be made in another way
+            raise
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[Self]:
+        """Open a bundle; raises `RemoteError`."""
+        try:
+            file = path.open("rb")
+        except OSError as problem:
+            raise RemoteError(
+                f"the bundle '{path}' cannot be read: {problem.strerror or problem}",
+                hint=None if path.exists() else suggest_beside(path),
+            ) from problem
+        with file:
+            yield cls(path, file)
+
+    @property
+    def description(self) -> BundleDescription:
+        """Return what `bundle.json` says; raises `RemoteError`."""
+        try:
+            content = json.loads(self.read(DESCRIPTION, _LARGEST_DESCRIPTION))
+            version = content["bundle"]
+            self._require_known(version)
+            found = BundleDescription(content["writer"], content["created"], content["presumes"])
+        except (ValueError, KeyError, TypeError, RecursionError, MissingFileError) as problem:
+            raise self._damaged(f"its '{DESCRIPTION}' cannot be read") from problem
+        sound = (
+            version.__class__ is int
+            and found.writer.__class__ is str
+            and len(found.writer) <= _LONGEST_NAME
+            and found.created.__class__ is int
+            and found.presumes.__class__ is list
+            and all(id.__class__ is str and _RUN.match(id) for id in found.presumes)
+        )
+        if not sound:
+            raise self._damaged(f"its '{DESCRIPTION}' has other fields")
+        return found
+
+    def exists(self) -> bool:
+        """Return True: a bundle that is open exists."""
+        return True
+
+    def iterate(self, folder: str) -> Iterator[ListedFile]:
+        """Yield the files below a folder of the remote."""
+        start = f"{folder}/" if folder else ""
+        for name, (_, size) in self._places.items():
+            if name.startswith(start):
+                yield ListedFile(name, size)
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return a whole file of at most `most` bytes."""
+        _, size = self._place(name)
+        if size > most:
+            raise UnreadableFileError(f"'{name}' in '{self.address}' has more than {most:,} bytes")
+        return self.read_range(name, 0, size)
+
+    def read_range(self, name: str, start: int, length: int) -> bytes:
+        """Return a part of a file."""
+        begin, size = self._place(name)
+        return self._bytes(begin + start, max(0, min(length, size - start)))
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Raise `RemoteError`: a bundle is written in one step."""
+        raise self._unchangeable()
+
+    def delete(self, name: str) -> None:
+        """Raise `RemoteError`: a bundle is written in one step."""
+        raise self._unchangeable()
+
+    def _unchangeable(self) -> RemoteError:
+        return RemoteError(
+            f"the bundle '{self.address}' cannot be changed",
+            hint=f"'evalstore push {self.address}' writes it again",
+        )
+
+    def _require_known(self, version: object) -> None:
+        """Raise `RemoteError` for the format of a newer program."""
+        if isinstance(version, int) and version > FORMAT:
+            raise RemoteError(
+                f"a newer evalstore has written the bundle '{self.address}': it has format "
+                f"{version}, and this version reads up to {FORMAT}",
+                hint="install a newer version",
+            )
+
+    def _place(self, name: str) -> tuple[int, int]:
+        if name not in self._places:
+            raise MissingFileError(f"the bundle '{self.address}' has no file '{name}'")
+        return self._places[name]
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        try:
+            self._file.seek(start)
+            return self._file.read(length)
+        except OSError as problem:
+            raise RemoteError(
+                f"the bundle '{self.address}' cannot be read: {problem.strerror or problem}"
+            ) from problem
+
+    def _damaged(self, problem: str) -> RemoteError:
+        return RemoteError(
+            f"the bundle '{self.address}' is damaged: {problem}",
+            hint="copy it again, or have it made again",
+        )
+
+    # --- the ZIP file
+
+    def _require_digest(self) -> None:
+        """Raise `RemoteError` unless the bundle has the bytes with which it was written."""
+        try:
+            size = self._file.seek(0, 2)
+        except OSError as problem:
+            raise RemoteError(f"the bundle '{self.address}' cannot be read") from problem
+        tail = self._bytes(max(0, size - _END.size - DIGEST_SIZE), _END.size + DIGEST_SIZE)
+        if self._bytes(0, 4) not in (_LOCAL_START, b""):
+            raise RemoteError(
+                f"'{self.address}' is not a bundle",
+                hint="'evalstore push FILE.bundle' makes one",
+            )
+        if len(tail) < _END.size + DIGEST_SIZE or not tail.startswith(_END_START):
+            raise self._damaged("it does not end where it should")
+        if digest_of(self._file, size - DIGEST_SIZE) != tail[_END.size :]:
+            raise self._damaged("it has other bytes than when it was written")
+
+    def _read_list(self) -> dict[str, tuple[int, int]]:
+        """Return the offset and the size of each file of ours; others are ignored."""
+        try:
+            with zipfile.ZipFile(cast("BinaryIO", _LimitedReader(self._file))) as archive:
+                end, members = archive.start_dir, archive.infolist()
+        except _UNREADABLE as problem:
+            raise self._damaged(f"its list of files cannot be read: {problem}") from problem
+        if len(members) > MOST_FILES:
+            raise self._damaged(f"it has more than {MOST_FILES:,} files")
+        places: dict[str, tuple[int, int]] = {}
+        for member in members:
+            if _is_ours(member.filename):
+                if member.filename in places:
+                    raise self._damaged(f"it has '{member.filename}' twice")
+                places[member.filename] = self._locate(member, end)
+        return places
+
+    def _locate(self, member: zipfile.ZipInfo, end: int) -> tuple[int, int]:
+        """Return the offset and the size of a file; `end` is where the files end."""
+        name, size = member.filename, member.file_size
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise self._damaged(f"'{name}' is compressed")
+        if member.flag_bits:
+            raise self._damaged(f"'{name}' is encrypted, or has no size")
+        head = self._bytes(member.header_offset, _LOCAL.size)
+        if len(head) < _LOCAL.size:
+            raise self._damaged(f"'{name}' is not where it should be")
+        start, _, flags, coding, _, _, _, packed, whole, name_size, extra = _LOCAL.unpack(head)
+        place = member.header_offset + _LOCAL.size + name_size + extra
+        stored_name = self._bytes(member.header_offset + _LOCAL.size, name_size)
+        if start != _LOCAL_START or stored_name != name.encode() or flags or coding:
+            raise self._damaged(f"'{name}' is not where it should be")
+        if not packed == whole == size == member.compress_size or place + size > end:
+            raise self._damaged(f"'{name}' has another length than its list says")
+        return place, size
+
+
+def is_bundle(path: Path) -> bool:
+    """Return whether a file seems to be a bundle, of any format; it may be damaged."""
+    try:
+        with path.open("rb") as file:
+            return find_format(file) is not None
+    except OSError:
+        return False
+
+
+def begins_like_bundle(path: Path) -> bool:
+    """Return whether a file begins like a bundle, which may be damaged."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == _LOCAL_START
+    except OSError:
+        return False
+
+
+def find_format(file: BinaryIO) -> int | None:
+    """Return the format that a file gives as that of a bundle; None for anything else."""
+    try:
+        with zipfile.ZipFile(cast("BinaryIO", _LimitedReader(file))) as archive:
+            coding = archive.getinfo(DESCRIPTION).compress_type
+            if not _DIGEST.match(archive.comment) or coding not in _CODINGS:
+                return None
+            with archive.open(DESCRIPTION) as member:
+                version = json.loads(member.read(_LARGEST_DESCRIPTION))["bundle"]
+    except (*_UNREADABLE, KeyError, TypeError, RuntimeError, EOFError, zlib.error):
+        return None
+    return version if version.__class__ is int else None
+
+
+class _LimitedReader:
+    """A file from which no large part is read at once, whatever a ZIP file says of itself."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_LIST:
+            raise zipfile.BadZipFile(f"it would have {size:,} bytes")
+        return self._file.read(_LARGEST_LIST if size < 0 else size)
+
+    def seekable(self) -> bool:
+        return True
+
+
+def _is_ours(name: str) -> bool:
+    pack = _PACK.match(name)
+    return (
+        name in (FORMAT_FILE, DESCRIPTION)
+        or digest_of_index(name) is not None
+        or (pack is not None and pack_name(pack[1]) == name)
+    )
+
+
+def digest_of(file: BinaryIO, size: int) -> bytes:
+    """Return the SHA-256 of the first `size` bytes of a file, in digits."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while size > 0 and (piece := file.read(min(_PIECE, size))):
+        digest.update(piece)
+        size -= len(piece)
+    return digest.hexdigest().encode()
+
+
+def write_description(description: BundleDescription) -> bytes:
+    """Return the bytes of `bundle.json`."""
+    content = {
+        "bundle": FORMAT,
+        "writer": description.writer[:_LONGEST_NAME],
+        "created": description.created,
+        "presumes": list(description.presumes),
+    }
+    return canonical_json(content).encode()

@@ -1,0 +1,1 @@
+"""The lists of what the packs of a remote contain."""

@@ -1,0 +1,158 @@
+"""Reads records of packs of a remote, and checks every one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import NewerError, RemoteError
+from evalstore.remotes.bundle_files import BundleFiles
+from evalstore.remotes.packs.packed_records import check_packed
+from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError
+from evalstore.remotes.places.layout import (
+    SIGNATURE,
+    pack_name,
+    repair_hint,
+    require_remote,
+    sha256,
+)
+from evalstore.remotes.places.remote_files import MissingFileError, RemoteFiles
+
+if TYPE_CHECKING:
+    from evalstore.remotes.indexes.index_cache import IndexCache
+    from evalstore.remotes.indexes.indexed_records import RecordPlace
+    from evalstore.remotes.indexes.indexes import IndexedPack
+    from evalstore.remotes.progress import CopyListener
+    from evalstore.store.records import CheckedRecord
+
+_GAP = 16 * 1024
+"""Bytes between two records that are rather read than left out by another request."""
+
+
+class PackReader:
+    """Reads packs of a remote: whole ones, or the parts that are needed."""
+
+    def __init__(self, files: RemoteFiles, cache: IndexCache, listener: CopyListener) -> None:
+        self._files = files
+        self._cache = cache
+        self._listener = listener
+        self._last: tuple[str, bytes] = ("", b"")
+        """The SHA-256 and the bytes of the whole pack that was read last: rows of several tables
+        are in one."""
+        self.bytes_received = 0
+        """Of packs, or parts of them."""
+        self.missing_packs: set[str] = set()
+        """The SHA-256 of packs that an index lists and that are not there, or no longer."""
+        self.left = Counter[str]()
+        """How many of the records that should be read are in these packs, by table."""
+
+    def read_records(self, table: str, ids: Sequence[bytes]) -> Iterator[CheckedRecord]:
+        """Yield the checked records of a table with these ids that the remote has.
+
+        Raises as `read_pack` and `check`.
+        """
+        by_pack: dict[int, list[RecordPlace]] = {}
+        for place in self._cache.records.find_places(table, ids):
+            by_pack.setdefault(place.pack, []).append(place)
+        for number, places in by_pack.items():
+            pack = self._cache.records.find_pack(number)
+            places.sort(key=lambda place: place.entry.offset)
+            for place, data in self.read_pack(pack, places):
+                yield self.check(pack, place, data)
+
+    def read_pack(
+        self, pack: IndexedPack, places: Sequence[RecordPlace]
+    ) -> Iterator[tuple[RecordPlace, bytes]]:
+        """Yield the bytes of records of a pack, which are ordered by their offset.
+
+        A signature is that of an index with the SHA-256 of whole packs. The ids of records alone
+        do not prove that bytes are those that were signed, so whole packs are read where
+        signatures are required. A pack that is missing is noted: a synchronised folder may have its
+        index first, or a clean-up has just replaced it. Raises `RemoteError` for one that is
+        damaged, for one that is missing in a bundle, and when the remote is gone.
+        """
+        before, count = self.bytes_received, 0
+        try:
+            for count, found in enumerate(self._read(pack, places), start=1):  # noqa: B007
+                yield found
+        except MissingFileError as error:
+            if isinstance(self._files, BundleFiles):
+                raise self._damaged(pack, "it is missing") from error
+            require_remote(self._files)
+            self.missing_packs.add(pack.digest)
+            self.left.update(TABLE_NAMES[place.entry.table] for place in places[count:])
+        self._listener.advance(len(places), self.bytes_received - before)
+
+    def _read(
+        self, pack: IndexedPack, places: Sequence[RecordPlace]
+    ) -> Iterator[tuple[RecordPlace, bytes]]:
+        is_last = self._last[0] == pack.digest
+        needed = sum(place.entry.length for place in places)
+        if self._cache.rules.requires_signatures or is_last or 2 * needed >= pack.size:
+            if not is_last:
+                self._last = (pack.digest, self._read_whole(pack))
+            data = self._last[1]
+            for place in places:
+                start = place.entry.offset
+                yield place, data[start : start + place.entry.length]
+            return
+        for group in _neighbours(places):
+            start = group[0].entry.offset
+            end = group[-1].entry.offset + group[-1].entry.length
+            data = self._files.read_range(pack_name(pack.digest), start, end - start)
+            self.bytes_received += len(data)
+            for place in group:
+                begin = place.entry.offset - start
+                yield place, data[begin : begin + place.entry.length]
+
+    def _read_whole(self, pack: IndexedPack) -> bytes:
+        data = self._files.read(pack_name(pack.digest), pack.size)
+        if sha256(data) != pack.digest:
+            raise self._damaged(pack, "it has other bytes than when it was written")
+        self.bytes_received += pack.size
+        return data
+
+    def check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
+        """Return a checked record.
+
+        Raises `RemoteError` for one that is damaged, and `NewerError` for one of a newer program.
+        """
+        try:
+            checked = check_packed(data, place.entry, place.key)
+            if checked is None:
+                raise DamagedPackError("its table is not known")
+        except NewerError as error:
+            raise NewerError(f"the remote '{self._files.address}'", error.problem) from error
+        except DamagedPackError as error:
+            raise self._damaged(pack, f"the record {place.entry.id.hex()}: {error}") from error
+        return checked
+
+    def _damaged(self, pack: IndexedPack, problem: str) -> RemoteError:
+        return RemoteError(
+            f"the remote '{self._files.address}' is damaged: '{pack_name(pack.digest)}': {problem}",
+            hint=self._repair(pack),
+        )
+
+    def _repair(self, pack: IndexedPack) -> str:
+        """Return how to repair the remote; nothing of the pack was stored."""
+        if isinstance(self._files, BundleFiles):
+            return "have the bundle made again; 'evalstore fsck --remote FILE' lists what is wrong"
+        names = [pack_name(pack.digest)]
+        for name in self._cache.records.list_indexes(pack.digest):
+            names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
+        return repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")
+
+
+def _neighbours(places: Sequence[RecordPlace]) -> Iterator[list[RecordPlace]]:
+    """Yield groups of records that are read together."""
+    group: list[RecordPlace] = []
+    for place in places:
+        if group:
+            last = group[-1].entry
+            if place.entry.offset > last.offset + last.length + _GAP:
+                yield group
+                group = []
+        group.append(place)
+    if group:
+        yield group

@@ -1,0 +1,286 @@
+"""Packs: files of up to 8 MiB that hold rows.
+
+A pack is the line `evalstore pack 2` and then records, one after another: the number of the table
+and of the coding (a byte each), the lengths of the content, of the data and of what is stored, and
+the content with the data, compressed with deflate where that is shorter. A length has 7 bits in
+each byte, the lowest first; the highest bit of a byte says that another one follows. The same
+records make the same pack, so that an interrupted push that is repeated finds what it has written.
+
+Records of older programs, which a clean-up copies as they are, have another head: the number of the
+table and of the coding, the id (16 bytes), and the lengths (4 bytes each, little-endian).
+"""
+
+from __future__ import annotations
+
+import zlib
+from struct import Struct
+from typing import NamedTuple
+
+from evalstore.remotes.places.layout import sha256
+from evalstore.store.records import StoredRecord
+from evalstore.store.sqlite.connection import LARGEST_VALUE
+
+MAGIC = b"evalstore pack 2\n"
+LARGEST_PACK = 8 * 2**20
+"""Bytes after which a pack is full; a single record may be larger."""
+LONGEST_RECORD = LARGEST_VALUE + 2**20
+"""The most bytes of a record, and of a pack with one record."""
+TABLE_NUMBERS = {
+    "files": 1,
+    "schemas": 2,
+    "tools": 3,
+    "prompts": 4,
+    "models": 5,
+    "evaluators": 6,
+    "evaluation_versions": 7,
+    "tests": 8,
+    "sessions": 9,
+    "evaluations": 10,
+    "failures": 11,
+    "nodes": 12,
+    "runs": 13,
+}
+"""Part of the format: a number is never used again for something else."""
+TABLE_NAMES = {number: name for name, number in TABLE_NUMBERS.items()}
+_STORED, _DEFLATE = 3, 4
+"""How a record is packed: not at all, or with deflate after `DICTIONARY`. Part of the format."""
+_OLD_STORED, _OLD_ZLIB, _OLD_DEFLATE = 0, 1, 2
+"""The same of older programs, whose records have `_OLD_HEAD`."""
+_OLD_HEAD = Struct("<BB16sIII")
+_LONGEST_LENGTH = 5
+"""Bytes of a length."""
+_WINDOW = -15
+"""Raw deflate: what zlib puts around it would be a tenth of a short record."""
+_LONG = 64 * 2**10
+"""Bytes from which on packing well takes too long."""
+_WELL, _QUICKLY = 6, 1
+
+
+class DamagedPackError(Exception):
+    """The bytes of a record are not as they were written."""
+
+
+class PackEntry(NamedTuple):
+    """A record in a pack."""
+
+    table: int
+    """One of `TABLE_NUMBERS`, or one of a newer program."""
+    id: bytes
+    offset: int
+    """Bytes from the beginning of the pack."""
+    length: int
+    """Bytes, with its head."""
+
+
+def is_small(size: int) -> bool:
+    """Return whether a pack of this size should be put together with others."""
+    return 2 * size < LARGEST_PACK
+
+
+class PackWriter:
+    """Collects the records of one pack."""
+
+    def __init__(self) -> None:
+        self._pieces = [MAGIC]
+        self.size = len(MAGIC)
+        """Bytes."""
+        self.entries: list[PackEntry] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the next record belongs into another pack."""
+        return self.size >= LARGEST_PACK
+
+    def add(self, record: StoredRecord) -> PackEntry:
+        """Append a record; returns where it is."""
+        content, data = record.content.encode("utf-8", "surrogatepass"), record.data or b""
+        payload = content + data
+        packed, coding = _pack(payload), _DEFLATE
+        if len(packed) >= len(payload):
+            packed, coding = payload, _STORED
+        id = bytes.fromhex(record.id)
+        number = TABLE_NUMBERS[record.table]
+        head = _head(number, coding, len(content), len(data), len(packed))
+        return self.copy(number, id, head + packed)
+
+    def copy(self, table: int, id: bytes, data: bytes) -> PackEntry:
+        """Append a record as it is in another pack; returns where it is."""
+        entry = PackEntry(table, id, self.size, len(data))
+        self.entries.append(entry)
+        self._pieces.append(data)
+        self.size += len(data)
+        return entry
+
+    def finish(self, variant: int = 0) -> tuple[str, bytes]:
+        """Return the SHA-256 of the pack and its bytes.
+
+        Another `variant` of it has another name: it ends with an empty record that no index lists.
+        """
+        end = _head(0, _STORED, variant, 0, 0) if variant else b""
+        data = b"".join([*self._pieces, end])
+        return sha256(data), data
+
+
+def read_record(data: bytes, entry: PackEntry) -> StoredRecord | None:
+    """Return the record at the beginning of these bytes; None for a table of a newer program.
+
+    `entry` says what it should be; its id is compared only where the head has one. Raises
+    `DamagedPackError`.
+    """
+    if len(data) != entry.length or len(data) < 2:
+        raise DamagedPackError("it ends too early")
+    table, coding = data[0], data[1]
+    if table != entry.table:
+        raise DamagedPackError("it is not what its index says")
+    name = TABLE_NAMES.get(table)
+    if name is None:
+        return None
+    content_size, data_size, start = _read_lengths(data, coding, entry)
+    size = content_size + data_size
+    if size > LONGEST_RECORD:
+        raise DamagedPackError(f"it would have {size:,} bytes")
+    payload = _unpack(memoryview(data)[start:], coding, size)
+    try:
+        content = payload[:content_size].decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise DamagedPackError("its content is not UTF-8") from error
+    blob = payload[content_size:]
+    if blob and name != "files":
+        raise DamagedPackError("it has data, which only files have")
+    return StoredRecord(name, entry.id.hex(), content, blob if name == "files" else None)
+
+
+def _head(table: int, coding: int, *lengths: int) -> bytes:
+    head = bytearray((table, coding))
+    for length in lengths:
+        while length > 0x7F:
+            head.append(length & 0x7F | 0x80)
+            length >>= 7
+        head.append(length)
+    return bytes(head)
+
+
+def _read_lengths(data: bytes, coding: int, entry: PackEntry) -> tuple[int, int, int]:
+    """Return the lengths of the content and of the data, and where what is stored begins."""
+    if coding in (_OLD_STORED, _OLD_ZLIB, _OLD_DEFLATE):
+        if len(data) < _OLD_HEAD.size:
+            raise DamagedPackError("it ends too early")
+        _, _, id, content_size, data_size, packed_size = _OLD_HEAD.unpack_from(data)
+        start = _OLD_HEAD.size
+    else:
+        id, start = entry.id, 2
+        content_size, start = _read_length(data, start)
+        data_size, start = _read_length(data, start)
+        packed_size, start = _read_length(data, start)
+    if id != entry.id or packed_size != len(data) - start:
+        raise DamagedPackError("it is not what its index says")
+    return content_size, data_size, start
+
+
+def _read_length(data: bytes, start: int) -> tuple[int, int]:
+    """Return a length, and where it ends."""
+    length = 0
+    for position, byte in enumerate(data[start : start + _LONGEST_LENGTH]):
+        length |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            return length, start + position + 1
+    raise DamagedPackError("a length in it does not end")
+
+
+def _pack(payload: bytes) -> bytes:
+    level = _WELL if len(payload) < _LONG else _QUICKLY
+    packer = zlib.compressobj(level, zlib.DEFLATED, _WINDOW, zdict=DICTIONARY)
+    return packer.compress(payload) + packer.flush()
+
+
+def _unpack(packed: memoryview, coding: int, size: int) -> bytes:
+    """Return bytes of the expected size; more are never unpacked."""
+    if coding in (_STORED, _OLD_STORED):
+        payload = bytes(packed)
+    elif coding in (_DEFLATE, _OLD_DEFLATE, _OLD_ZLIB):
+        unpacker = (
+            zlib.decompressobj()
+            if coding == _OLD_ZLIB
+            else zlib.decompressobj(_WINDOW, zdict=DICTIONARY)
+        )
+        try:
+            payload = unpacker.decompress(packed, size + 1)
+        except zlib.error as error:
+            raise DamagedPackError(f"it cannot be unpacked: {error}") from error
+        if not unpacker.eof or unpacker.unused_data:
+            raise DamagedPackError("it has another length")
+    else:
+        raise DamagedPackError(f"its coding is {coding}")
+    if len(payload) != size:
+        raise DamagedPackError("it has another length")
+    return payload
+
+
+# --- the text that the compression of records begins with: what most contents have in common
+
+
+_RUN = (
+    '{"asked":0,"author":"","candidates":[{"id":"","model":"","temperature":0.0}],"cases":[0,0],'
+    '"cost":0.0,"ended":17,"evaluators":[{"evaluator":"","id":""}],"failed":0,"git":{"commit":"",'
+    '"dirty":false},"judged":0,"kind":"run","message":"","nonce":"","recorded":0,"results":"",'
+    '"reused":0,"scheme":1,"selection":{"models":[""],"paths":["tests/.md"]},"settings":{"attempts"'
+    ':1,"evaluationsPerEvaluator":1,"maxTestOutputTokens":null,"verdict":"majority"},"snapshot":"",'
+    '"spending":[{"cachedTokens":0,"calls":1,"cost":0.0,"inputTokens":0,"model":"","outputTokens":0'
+    ',"part":"candidate"},{"part":"evaluator"}],"started":17,"status":"complete","status":'
+    '"incomplete","verdicts":{"error":0,"fail":0,"pass":0,"pending":0,"undecided":0},"version":'
+    '"0.1.0"}'
+)
+_MODEL = (
+    '{"baseURL":"https://api.","code":"openai","kind":"model","options":{"maxOutputTokens":'
+    ',"reasoningEffort":"","temperature":0,"topP":},"provider":"","scheme":1}'
+    '{"kind":"evaluator","model":"","prompt":"","scheme":1,"temperature":0}'
+)
+_VERSIONS = (
+    '{"digest":"","kind":"file","mediaType":"image/png","scheme":1,"size":}'
+    '{"description":"","kind":"tool","name":"","parameters":{"additionalProperties":false,'
+    '"properties":{"":{"description":"","enum":[""],"type":"string"},"":{"minimum":0,"type":'
+    '"integer"},"":{"items":{"type":"object"},"type":"array"}},"required":[""],"type":"object"}}'
+    '{"kind":"schema","schema":{"type":"object"},"scheme":1}'
+    '{"kind":"prompt","messages":[{"content":"You are a helpful assistant.","role":"system"}],'
+    '"scheme":1,"specialTags":["_evaluator","_json_mode"]}'
+    '{"checks":[{"given":{"equals":"","ignoreCase":true},"pattern":"","revision":1,"scope":"case",'
+    '"templates":[[[""],""]],"turns":{},"type":"regex"},{"type":"equals"},{"type":"contains"},'
+    '{"name":"","type":"expr"},{"prompts":[""],"type":"judge"}],"instructions":[{"text":"The answer'
+    ' must be "},{"answers":[[0,0]]}],"kind":"evaluation","scheme":1}'
+)
+_NODES = (
+    '{"children":{"0":"","1":""},"kind":"tree","scheme":1}{"entries":{"tests/.md":""},"kind":"tree"'
+    ',"scheme":1}{"counts":[256,256],"kind":"cases","level":1,"parts":["",""],"scheme":2}'
+    '{"cases":[{"evaluation":"","judgedBy":["checks","models"],"key":"","prompts":[""],"row":"",'
+    '"tags":[""],"tests":[""]},{"evaluation":"","key":"","row":"","tests":[""]}],"kind":"cases",'
+    '"scheme":1}{"cases":"","cells":[{"case":0,"evaluations":[""],"model":"","prompt":0,"sessions":'
+    '[""],"verdict":"fail"},{"case":1,"evaluations":[""],"model":"","sessions":[""],"verdict":'
+    '"pass"}],"kind":"results","scheme":1}'
+)
+_TEST = (
+    '{"kind":"test","messages":[{"content":[{"text":""},{"file":"","mediaType":"image/png","path":'
+    '"files/"}],"role":"user"},{"filled":true,"role":"assistant"},{"content":"Answer with ","role":'
+    '"user"}],"options":{"temperature":0},"scheme":1,"tools":[""]}'
+    '{"kind":"test","messages":[{"content":"","role":"system"},{"content":"","role":"user"}],'
+    '"scheme":1}'
+)
+_JUDGEMENT = (
+    '{"checks":[{"feedback":"expected ","name":"","type":"equals","verdict":"fail"},{"type":'
+    '"contains","verdict":"pass"}],"cost":{"price":{"inputToken":,"outputToken":,"source":"costs"},'
+    '"usd":0.00},"evaluation":"","evaluator":"4e746071c4fc6b446646257b6aca27ff","feedback":"The '
+    'response does not ","kind":"judgement","label":"","latency":0.,"nonce":"","origin":"run",'
+    '"reasoning":"","scheme":1,"score":1.0,"sessions":[""],"started":17,"usage":{"inputTokens":,'
+    '"outputTokens":},"verdict":"fail"}{"evaluation":"","evaluator":"","kind":"judgement","nonce":'
+    '"","origin":"run","scheme":1,"sessions":[""],"started":17,"verdict":"pass"}'
+)
+_SESSION = (
+    '{"cost":{"price":{"currency":"EUR","inputToken":2.5e-06,"outputToken":1e-05,"source":"litellm"'
+    '},"usd":0.000},"kind":"session","limit":,"model":"","nonce":"","origin":"run","prompt":"",'
+    '"scheme":1,"seed":,"started":17,"temperature":0,"test":"","turns":[{"finishReason":"tool_calls"'
+    ',"latency":1.,"requestId":"chatcmpl-","resolvedModel":"","text":"","toolCalls":[{"arguments":{'
+    '},"id":"call_","name":""}],"usage":{"cachedTokens":0,"inputTokens":,"outputTokens":,'
+    '"reasoningTokens":}},{"finishReason":"stop","latency":0.,"resolvedModel":"","text":"The ",'
+    '"usage":{"inputTokens":,"outputTokens":}}]}'
+)
+DICTIONARY = "".join((_RUN, _MODEL, _VERSIONS, _NODES, _TEST, _JUDGEMENT, _SESSION)).encode()
+"""What is near its end costs least to refer to: answers and judgements are the most rows."""

@@ -1,0 +1,172 @@
+"""Signatures of index files, made and verified by `ssh-keygen` of OpenSSH.
+
+They are in the namespace `evalstore`, so that a signature of something else, such as a commit, is
+none of an index. No shell is started, no terminal is asked, and all paths are absolute.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evalstore.core.errors import EvalstoreError, RemoteError
+from evalstore.files.atomic_write import write_whole
+from evalstore.remotes.packs.signer_names import find_names
+from evalstore.remotes.places.layout import sha256
+
+NAMESPACE = "evalstore"
+LARGEST_SIGNATURE = 64 * 2**10
+LARGEST_SIGNERS = 2**20
+"""Bytes of a file of allowed signers."""
+LARGEST_KEY = 2**20
+PATIENCE = 60.0
+"""Seconds for one call; a key of hardware waits to be touched."""
+_MOST_PRINCIPALS = 16
+_LONGEST_PRINCIPAL = 200
+_DAMAGED = re.compile(r"/allowed:([0-9]+): ((?:invalid|bad|missing)\b[^\r\n]*)")
+
+
+class SigningKey:
+    """A key that signs index files: a private one, or a public one whose other half an agent has.
+
+    Instances are called with the bytes to sign.
+    """
+
+    def __init__(self, path: Path, place: str) -> None:
+        """`path` is absolute; `place` is the name of the setting in errors."""
+        self._path = path
+        self._place = place
+
+    def __call__(self, data: bytes) -> bytes:
+        """Return a signature; raises `EvalstoreError`."""
+        with tempfile.TemporaryDirectory(prefix="evalstore-") as folder:
+            # A file, because `ssh-keygen` would read a passphrase from its input.
+            signed = Path(folder) / "index"
+            write_whole(signed, data, durable=False)
+            arguments = ["sign", "-f", str(self._path), "-n", NAMESPACE, str(signed)]
+            ran = _run(arguments, b"")
+            try:
+                return signed.with_name("index.sig").read_bytes()
+            except FileNotFoundError:
+                raise self._problem(ran) from None
+
+    def _problem(self, ran: subprocess.CompletedProcess[bytes]) -> EvalstoreError:
+        text = ran.stderr.decode(errors="replace")
+        lines = [line for line in text.splitlines() if line.strip("@ \r")]
+        reason, hint = (
+            (lines[-1][:200] if lines else f"ssh-keygen ended with {ran.returncode}"),
+            None,
+        )
+        if "passphrase" in text:
+            reason = "it has a passphrase"
+            hint = "add the key to ssh-agent with ssh-add, and let 'sign' name its '.pub' file"
+        elif "too open" in text or "UNPROTECTED" in text:
+            reason, hint = "others can read it", f"chmod 600 '{self._path}'"
+        elif "public key" in text:
+            reason = "it is not an SSH key"
+        elif "agent" in text:
+            hint = "add the key to ssh-agent with ssh-add"
+        return EvalstoreError(
+            f"{self._place}: cannot sign with '{self._path}': {reason}", hint=hint
+        )
+
+
+class AllowedSigners:
+    """Whose signatures count: the content of a file as `ssh-keygen` describes it."""
+
+    def __init__(self, content: bytes, place: str) -> None:
+        """`place` is the path of the file in errors. Raises `EvalstoreError` if it names nobody."""
+        self._content = content
+        self._place = place
+        self.digest = sha256(content)
+        lines = (line.strip() for line in content.splitlines())
+        if b"\0" in content or not any(line and not line.startswith(b"#") for line in lines):
+            raise EvalstoreError(f"{place}: it names no signer", hint=_FORM)
+
+    def find_names(self, key: str) -> frozenset[str]:
+        """Return the names of a public key in base64, as far as the lines can be read."""
+        return find_names(self._content, key)
+
+    def find_signer(self, data: bytes, signature: bytes, created: int | None) -> str | None:
+        """Return the principal who has signed these bytes; None if no allowed one has.
+
+        Keys must have been valid at the time of the push, in microseconds since 1970. Raises
+        `EvalstoreError`.
+        """
+        time = [] if created is None else [f"-Overify-time={_moment(created)}"]
+        with self._files(signature) as (allowed, signed):
+            files = ["-f", str(allowed), "-s", str(signed)]
+            found = _run(["find-principals", *time, *files], b"")
+            names = found.stdout.decode(errors="replace").splitlines()
+            if found.returncode or not names:
+                self._require_sound(found.stderr)
+                return None
+            for name in names[:_MOST_PRINCIPALS]:
+                if not name or name.startswith("-") or len(name) > _LONGEST_PRINCIPAL:
+                    continue
+                ran = _run(["verify", *time, *files, "-n", NAMESPACE, "-I", name], data)
+                if ran.returncode == 0:
+                    return name
+        return None
+
+    @contextmanager
+    def _files(self, signature: bytes) -> Iterator[tuple[Path, Path]]:
+        """Write what `ssh-keygen` reads: exactly the bytes whose digest is known."""
+        with tempfile.TemporaryDirectory(prefix="evalstore-") as folder:
+            allowed, signed = Path(folder) / "allowed", Path(folder) / "signature"
+            write_whole(allowed, self._content, durable=False)
+            write_whole(signed, signature, durable=False)
+            yield allowed, signed
+
+    def _require_sound(self, output: bytes) -> None:
+        problem = _DAMAGED.search(output.decode(errors="replace"))
+        if problem:
+            line, reason = problem[1], problem[2][:200]
+            raise EvalstoreError(
+                f"{self._place}:{line}: not a line of a signer: {reason}", hint=_FORM
+            )
+
+
+_FORM = "each line is 'NAME KEYTYPE KEY', as in 'ann@example.com ssh-ed25519 AAAA…'"
+
+
+def _moment(created: int) -> str:
+    return f"{datetime.fromtimestamp(created // 1_000_000, tz=UTC):%Y%m%d%H%M%S}"
+
+
+def _run(arguments: Sequence[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Run `ssh-keygen -Y`; times are those of UTC, so that all machines agree."""
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC", "SSH_ASKPASS_REQUIRE": "never"}
+    try:
+        process = subprocess.Popen(
+            ["ssh-keygen", "-Y", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # no terminal to ask for a passphrase
+        )
+    except FileNotFoundError:
+        raise RemoteError(
+            "signatures need OpenSSH's ssh-keygen, which is not installed",
+            hint="install the package of your system: openssh-client or openssh",
+        ) from None
+    except OSError as error:
+        raise RemoteError(f"ssh-keygen cannot be started: {error.strerror or error}") from None
+    with process:
+        try:
+            output, errors = process.communicate(data, PATIENCE)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the helpers of hardware keys
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise RemoteError(f"ssh-keygen did not end within {PATIENCE:g} seconds") from None
+            raise
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)

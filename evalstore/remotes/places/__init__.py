@@ -1,0 +1,1 @@
+"""Where the files of a remote are: a folder, a bucket or an SFTP server."""

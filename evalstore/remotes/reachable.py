@@ -1,0 +1,160 @@
+"""Which rows runs reach: what is needed to show them, and the judgements of their answers.
+
+The ids that were seen are noted in a temporary SQLite file, as a set of a million takes 200 MB.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from struct import iter_unpack
+from typing import TYPE_CHECKING
+
+from evalstore.remotes.differences import split_ids
+from evalstore.remotes.push import iterate_records
+from evalstore.remotes.temporary_tables import open_tables
+from evalstore.store.contents import decode_content
+from evalstore.store.ids import hash_joined
+from evalstore.store.records import COPIED_TABLES, ID_BYTES
+from evalstore.store.references import iterate_joint_subjects, iterate_references
+from evalstore.store.schema.table_columns import SESSIONS
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from evalstore.store import Store
+
+_WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
+_ID = f"{ID_BYTES}s"
+_AT_ONCE = 8_000
+_CACHE = 8 * 1024
+"""KiB of pages in memory: ids are random, so the notes are spread over the file."""
+_SCHEMA = f"""
+PRAGMA cache_size = -{_CACHE};
+CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+class ReachedIds:
+    """The ids of rows that were reached, by table; an `IdSource`."""
+
+    def __init__(self, joined: Mapping[str, bytes]) -> None:
+        """Take the sorted ids of each table, concatenated; tables without any are left out."""
+        self._joined = joined
+
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
+        """Return the ids of a table from `first` up to `last`, both included."""
+        return set(iter_unpack(_ID, self._join_range(table, first, last)))
+
+    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
+        """Return the hash of the same ids."""
+        return hash_joined(self._join_range(table, first, last))
+
+    def _join_range(self, table: str, first: bytes, last: bytes) -> bytes:
+        joined = self._joined.get(table, b"")
+        numbers = range(len(joined) // ID_BYTES)
+
+        def id_of(number: int) -> bytes:
+            return joined[number * ID_BYTES : (number + 1) * ID_BYTES]
+
+        start = bisect_left(numbers, first, key=id_of)
+        end = bisect_right(numbers, last, key=id_of)
+        return joined[start * ID_BYTES : end * ID_BYTES]
+
+    def count(self, table: str, most: int = 0) -> int:
+        """Return how many rows of a table were reached; there is no need for a limit."""
+        return len(self._joined.get(table, b"")) // ID_BYTES
+
+    def joined(self) -> dict[str, bytes]:
+        """Return the sorted ids of each table, concatenated; tables without any are left out."""
+        return dict(self._joined)
+
+
+def find_reached(
+    store: Store,
+    runs: Iterable[bytes],
+    *,
+    presumed: Iterable[bytes] = (),
+    others: Iterable[bytes] = (),
+    with_judgements: bool = True,
+) -> ReachedIds:
+    """Return what these runs reach, with the judgements of the answers that are reached.
+
+    What the `presumed` runs reach is left out; the judgements of their answers are not, as they
+    may be newer. `others` are further rows, such as failed calls. No row is read twice.
+    """
+    with open_tables(_SCHEMA) as connection:
+        walk = _Walk(store, connection)
+        walk.reach(presumed)
+        before = {table: len(ids) for table, ids in walk.reached.items()}
+        walk.reach(runs)
+        if with_judgements:
+            walk.reach_judgements()
+        walk.reach(others)
+        return ReachedIds(
+            {
+                table: b"".join(sorted(each for (each,) in iter_unpack(_ID, ids[before[table] :])))
+                for table, ids in walk.reached.items()
+                if len(ids) > before[table]
+            }
+        )
+
+
+class _Walk:
+    def __init__(self, store: Store, connection: sqlite3.Connection) -> None:
+        self._store = store
+        self._connection = connection
+        self.reached = {table: bytearray() for table in COPIED_TABLES}
+        """Ids, concatenated in the order in which they were reached."""
+        self._subjects: set[bytes] = set()
+        """Of judgements of several answers together."""
+
+    def reach(self, ids: Iterable[bytes]) -> None:
+        """Reach these rows and, table by table, all that they refer to.
+
+        What a row refers to is in its own table or an earlier one of `COPIED_TABLES`.
+        """
+        pending = self._note(set(ids))
+        for table in reversed(COPIED_TABLES):
+            fresh, pending = pending, bytearray()
+            while fresh:
+                following = bytearray()
+                for batch in split_ids(fresh, _AT_ONCE):
+                    found = self._store.find_present(table, batch)
+                    pending += b"".join(id for id in batch if id not in found)
+                    self.reached[table] += b"".join(found)
+                    if table not in _WITHOUT_REFERENCES:
+                        following += self._reach_below(table, found)
+                fresh = following
+
+    def _reach_below(self, table: str, ids: set[bytes]) -> bytearray:
+        """Return what the rows of a table refer to and was not seen yet, concatenated."""
+        below = bytearray()
+        targets: set[bytes] = set()
+        for record in iterate_records(self._store, {table: b"".join(sorted(ids))}):
+            content = decode_content(table, record.id, record.content)
+            kind = content["kind"]
+            self._subjects.update(map(bytes.fromhex, iterate_joint_subjects(kind, content)))
+            targets.update(map(bytes.fromhex, iterate_references(kind, content)))
+            if len(targets) >= _AT_ONCE:
+                below += self._note(targets)
+                targets.clear()
+        return below + self._note(targets)
+
+    def _note(self, ids: set[bytes]) -> bytearray:
+        """Note that these ids were seen; returns those that were not before, concatenated."""
+        unseen = bytearray()
+        joined = b"".join(sorted(ids))
+        for batch in split_ids(joined, _AT_ONCE):
+            query = f"SELECT id FROM seen WHERE id IN ({', '.join('?' * len(batch))})"
+            seen = {id for (id,) in self._connection.execute(query, batch)}
+            new = [id for id in batch if id not in seen]
+            self._connection.executemany("INSERT INTO seen VALUES (?)", ((id,) for id in new))
+            unseen += b"".join(new)
+        return unseen
+
+    def reach_judgements(self) -> None:
+        """Reach the judgements of all answers that were reached."""
+        for joined in (bytes(self.reached[SESSIONS.name]), b"".join(sorted(self._subjects))):
+            for subjects in split_ids(joined, _AT_ONCE):
+                self.reach(self._store.find_judgement_ids([id.hex() for id in subjects]))

@@ -1,1 +1,0 @@
-"""Compares results and computes pass rates, intervals and differences, without reading files."""

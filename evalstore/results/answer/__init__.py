@@ -1,0 +1,1 @@
+"""One answer with all that explains its verdict."""

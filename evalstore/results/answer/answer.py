@@ -1,0 +1,333 @@
+"""Builds the page of one answer: the conversation, the judgements on it, and its cost.
+
+Everything is read by id, many ids at once. No model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core import deserialize, hashing
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import FileRef, Json, Reply
+from evalstore.planning.first_pushes import first_push_of
+from evalstore.planning.open_project import open_project, open_store
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.reasons.version_reader import Fresh, VersionReader
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.results.answer.answer_files import images_of, text_files_of
+from evalstore.results.answer.call_failures import failure_texts, failures_of_answer
+from evalstore.results.answer.judgements import check_name
+from evalstore.results.answer.last_messages import find_last_messages
+from evalstore.results.model_names import name_models
+from evalstore.results.prompt_names import name_prompts, name_references
+from evalstore.results.rendering import (
+    answer_text,
+    check_yaml,
+    joined,
+    references_of,
+    text_of,
+)
+from evalstore.results.request_lines import describe_request
+from evalstore.results.session_facts import SessionFacts, read_session_facts
+from evalstore.results.show.session_details import read_session_details
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.planning.first_pushes import FirstPush
+    from evalstore.planning.options import Location
+    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.show.session_details import SessionDetails
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """One turn of a conversation."""
+
+    role: str
+    text: str
+    name: str = ""
+    """The name of the speaker; empty if there is none."""
+    answer: int | None = None
+    """The number of the candidate's answer, from 1; 0 if it is missing; None for a test's turn."""
+    images: tuple[FileRef, ...] = ()
+    """The images in the message, in their order."""
+    text_files: tuple[FileRef, ...] = ()
+    """The files in the message that are texts, in their order."""
+
+
+class CheckText(NamedTuple):
+    """A check of an evaluation version."""
+
+    name: str
+    """The name of the check, or its type; its results have the same name."""
+    text: str
+    """The check in YAML."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """The instructions and checks of an evaluation version."""
+
+    instructions: str
+    checks: tuple[CheckText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlace:
+    """A case to which an answer belongs."""
+
+    file: str
+    row: str
+    prompt: str
+    """The name of its system prompt if the case has several; else empty."""
+    word: str
+    """The verdict on the case, or `answered` if nothing judges it."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Return whether the case has checks or instructions to judge the answer."""
+        return self.word != "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAnswer:
+    """One of several answers that are judged together."""
+
+    session: str
+    answer: str
+    user_message: str = field(metadata={"json_name": "asked"})
+    """The last message of the user; empty when it is not in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """An answer with its conversation and judgements; without an answer, the question."""
+
+    id: str | None
+    """The id of the session; None if there is no answer."""
+    file: str
+    row: str
+    conversation: tuple[TurnView, ...]
+    answer: str
+    """The text of the last answer; JSON is indented."""
+    judgements: tuple[JudgementView, ...]
+    """The judgements: those that count first, people before models, then the newest first."""
+    criteria: Mapping[str, Criteria]
+    """The instructions and checks by id of the evaluation version, that of the case first."""
+    together: tuple[MemberAnswer, ...]
+    """All sessions that are judged together, this one included; empty if it is only one."""
+    failures: tuple[str, ...]
+    """Why an answer or a judgement is missing, newest first."""
+    request_settings: tuple[str, ...]
+    """The tools, schema and options of the request, one line each."""
+    facts: SessionFacts | None
+    ids: tuple[tuple[str, str], ...]
+    """The ids of the session and its versions: pairs of kind and id."""
+    model: str = ""
+    """The name of the candidate."""
+    places: tuple[AnswerPlace, ...] = ()
+    """The cases to which the answer belongs, the most urgent first."""
+    rows: Mapping[str, str] = field(default_factory=dict)
+    """The row of each judgement that counts, by its id; empty if there is only one place."""
+    push: FirstPush | None = None
+    """Who pushed the answer; None if it was given to this machine."""
+
+
+def session_of(location: Location, id: str, result: Result | None = None) -> AnswerView:
+    """Read the answer of a session as part of the case of `result`, else as in the newest run.
+
+    Raises `EvalstoreError` when the store does not have the session.
+    """
+    with open_store(location) as store:
+        return read_answer(location, store, id, result)
+
+
+def read_answer(
+    location: Location,
+    store: Store,
+    id: str,
+    result: Result | None = None,
+    judged: SessionDetails | None = None,
+) -> AnswerView:
+    """Read an answer as `session_of` does, from an open store; `judged` if it was read before."""
+    judged = judged or read_session_details(store, id, result)
+    session, cells, judgements = judged.session, judged.cells, judged.judgements
+    question = session.question
+    model = store.load_contents("model", [question.model]).get(question.model) or {}
+    names = name_prompts(location, [question.prompt]) if judged.has_several_prompts else {}
+    contents = VersionReader(store, fallback=partial(read_workspace, location))
+    together = next((subject for subject in judged.subjects if len(subject) > 1), ())
+    return AnswerView(
+        id=id,
+        file=cells[0].file if cells else "",
+        row=cells[0].row if cells else "",
+        conversation=tuple(
+            read_conversation(contents, question.test, question.prompt, session.turns)
+        ),
+        answer=answer_text(session.answer),
+        judgements=judgements,
+        criteria=_read_criteria(location, contents, _in_order(judged.current, judgements)),
+        together=_together(store, together),
+        failures=failures_of_answer(store, judged),
+        request_settings=describe_request(contents, question.test, model),
+        facts=read_session_facts(location, session, is_scripted=model.get("provider") == SCRIPTED),
+        ids=tuple(
+            (kind, key)
+            for kind, key in (
+                ("session", id),
+                ("question", hashing.question_id(question)),
+                ("test", question.test),
+                ("prompt", question.prompt),
+                ("model", question.model),
+                ("instructions", result.evaluation if result else _same_evaluation(cells)),
+            )
+            if key
+        ),
+        model=cells[0].model if cells else name_models(store, [question.model])[question.model],
+        places=tuple(
+            AnswerPlace(
+                cell.file, cell.row, names.get(question.prompt, ""), cell.word or "answered"
+            )
+            for cell in cells
+        ),
+        rows=judged.rows if len(cells) > 1 else {},
+        push=first_push_of(location, "session", id),
+    )
+
+
+def _same_evaluation(cells: Sequence[Result]) -> str | None:
+    """Return the evaluation version by which all these results are judged; None for several."""
+    versions = {cell.evaluation for cell in cells}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _in_order(current: Collection[str], judgements: Sequence[JudgementView]) -> Iterator[str]:
+    """Yield the evaluation versions; those whose judgements count come first, in their order."""
+    yield from (judgement.evaluation for judgement in judgements if judgement.evaluation in current)
+    yield from sorted(current)
+    yield from (judgement.evaluation for judgement in judgements)
+
+
+def question_of(location: Location, result: Result, run: str | None) -> AnswerView:
+    """Return the question to a candidate that has not answered, with the failures of its calls."""
+    with open_store(location) as store:
+        if run is None:
+            questions, fresh = _find_questions(location, result)
+            contents = VersionReader(store, fresh)
+        else:
+            from evalstore.results.failed_results import questions_in_run
+
+            contents = VersionReader(store, fallback=partial(read_workspace, location))
+            questions_of = questions_in_run(store, store.load_run(run), [result])
+            questions = next(iter(questions_of.values()), ())
+        return AnswerView(
+            id=None,
+            file=result.file,
+            row=result.row,
+            conversation=tuple(read_conversation(contents, result.test, result.prompt, ())),
+            answer="",
+            judgements=(),
+            criteria=_read_criteria(
+                location, contents, [result.evaluation] if result.evaluation else []
+            ),
+            together=(),
+            failures=failure_texts(store, questions, ()),
+            request_settings=describe_request(contents, result.test, {}),
+            facts=None,
+            ids=tuple(
+                (kind, id)
+                for kind, id in (("test", result.test), ("prompt", result.prompt))
+                if id is not None
+            ),
+        )
+
+
+def read_workspace(location: Location) -> Fresh:
+    """Return the versions of the workspace, which may not be stored yet; empty if it has errors."""
+    with suppress(EvalstoreError), open_project(location) as project:
+        return project.reading.contents
+    return {}
+
+
+def read_conversation(
+    contents: VersionReader, test: str, prompt: str | None, turns: Sequence[Reply]
+) -> Iterator[TurnView]:
+    """Yield the turns of the conversation, with the candidate's answers in their places."""
+    messages = joined(
+        deserialize.restore_messages((contents.find("prompt", prompt) or {}).get("messages", ())),
+        deserialize.restore_messages((contents.find("test", test) or {}).get("messages", ())),
+    )
+    files = [part.id for message in messages for part in message.parts if isinstance(part, FileRef)]
+    sizes = {id: content["size"] for id, content in contents.load("file", files).items()}
+    number = 0
+    for message in messages:
+        if not message.filled:
+            text = text_of(message.parts, sizes)
+            yield TurnView(
+                message.role,
+                text,
+                message.name or "",
+                images=images_of(message),
+                text_files=text_files_of(message),
+            )
+        elif number < len(turns) - 1:
+            number += 1
+            yield TurnView("assistant", answer_text(turns[number - 1]), answer=number)
+        else:
+            yield TurnView("assistant", "", answer=0)
+    if turns:
+        yield TurnView("assistant", answer_text(turns[-1]), answer=len(turns))
+
+
+def _read_criteria(
+    location: Location, contents: VersionReader, ids: Iterable[str]
+) -> dict[str, Criteria]:
+    evaluations = list(dict.fromkeys(ids))
+    loaded = contents.load("evaluation", evaluations)
+    names = name_references(location, references_of(loaded.values()))
+    return {id: describe_criteria(loaded[id], names) for id in evaluations if id in loaded}
+
+
+def describe_criteria(evaluation: Json, names: Mapping[str | None, str]) -> Criteria:
+    """Return the instructions and checks of an evaluation version; `names` are those of ids."""
+    return Criteria(
+        text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
+        tuple(
+            CheckText(check_name(check), check_yaml(check, names))
+            for check in evaluation.get("checks", ())
+        ),
+    )
+
+
+def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
+    stored = store.find_sessions(sessions)
+    messages = find_last_messages(store, {session.question.test for session in stored.values()})
+    return tuple(
+        MemberAnswer(id, answer_text(stored[id].answer), messages.get(stored[id].question.test, ""))
+        if id in stored
+        else MemberAnswer(id, "[not in the store]", "")
+        for id in sessions
+    )
+
+
+def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
+    """Return the current questions of a case, and the versions of the workspace.
+
+    There are no questions if the workspace does not have the case now.
+    """
+    from evalstore.planning.planner import resolve_scope
+
+    fresh: Fresh = {}
+    with suppress(EvalstoreError), open_project(location) as project:
+        fresh = project.reading.contents
+        here = SelectionOptions(paths=(f"{result.file}::{result.row}",), models=(result.model,))
+        for cell in resolve_scope(project, here).cells:
+            if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
+                return tuple(dict.fromkeys(cell.questions)), fresh
+    return (), fresh

@@ -1,0 +1,204 @@
+"""Reads the answers of many results at once, as the pages of single answers show them.
+
+The results of a batch need one query for each kind of content. No model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.results.answer.answer import (
+    Criteria,
+    TurnView,
+    describe_criteria,
+    read_conversation,
+)
+from evalstore.results.answer.call_failures import MOST_FAILURES, failure_text
+from evalstore.results.answer.judgements import JudgementView, evaluator_names, judgement_view
+from evalstore.results.failed_results import judged_subjects, questions_in_run
+from evalstore.results.flips.attempts import find_attempts
+from evalstore.results.flips.result_changes import JudgedResult
+from evalstore.results.growing_results import cell_of
+from evalstore.results.prompt_names import reference_names
+from evalstore.results.rendering import answer_text, references_of
+from evalstore.results.request_lines import describe_request
+from evalstore.results.session_facts import SessionFacts, session_facts
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Evaluation, Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case, Json
+    from evalstore.planning.project import Project
+    from evalstore.results.attempts import Attempt
+    from evalstore.results.growing_results import CellKey
+    from evalstore.store.sessions import PricedSession
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """An answer of a candidate: all turns of one conversation."""
+
+    id: str
+    test: str
+    """The id of the test version: the conversation that was held."""
+    started: int
+    """Microseconds since 1970, UTC."""
+    answers: tuple[str, ...]
+    """The text of each turn of the candidate."""
+    facts: SessionFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """A result with its answers and the judgements that count."""
+
+    result: Result
+    case: Case
+    sessions: tuple[SessionView, ...]
+    judgements: tuple[JudgementView, ...]
+    failures: tuple[str, ...]
+    """Why an answer or a judgement is missing, newest first."""
+    attempts: tuple[Attempt, ...] = ()
+    """The verdict on each attempt, if there are several."""
+
+
+class AnswerReader:
+    """Reads answers, judgements and what they were asked for, in batches."""
+
+    def __init__(self, project: Project, run: Run) -> None:
+        self._project, self._store, self.run = project, project.store, run
+        self._versions = VersionReader(project.store, project.reading.contents)
+        self._prices = project.prices_by_version()
+        self._names: dict[str, tuple[str, bool]] = {}
+        self._free: dict[str, bool] = {}
+        """By model version: whether its answers cost nothing."""
+        self._sessions: Mapping[str, PricedSession] = {}
+        self._judgements: Mapping[str, Evaluation] = {}
+
+    def load(self, results: Sequence[tuple[Result, Case]]) -> None:
+        """Read the answers, judgements and versions of a batch, in the place of the last one's."""
+        cases = {id(case): case for _, case in results}.values()
+        self._versions.read_ahead(
+            [
+                *(("test", test) for case in cases for test in case.tests),
+                *(("prompt", result.prompt) for result, _ in results),
+                *(("evaluation", case.evaluation) for case in cases),
+            ]
+        )
+        self._sessions = self._store.find_priced_sessions(
+            key for result, _ in results for key in result.sessions
+        )
+        self._judgements = self._store.find_evaluations(
+            key for result, _ in results for key in result.evaluations
+        )
+        models = {priced.spent.model for priced in self._sessions.values()} - self._free.keys()
+        for key, content in self._store.load_contents("model", models).items():
+            self._free[key] = content.get("provider") == SCRIPTED
+        evaluators = {judgement.evaluator for judgement in self._judgements.values()}
+        self._names |= evaluator_names(self._store, evaluators - self._names.keys())
+
+    def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
+        """Yield the results of the batch that is loaded, with their answers."""
+        sessions, judgements = self._sessions, self._judgements
+        attempts = find_attempts(
+            self._store,
+            [
+                JudgedResult(self.run, None, result, case)
+                for result, case in results
+                if result.required_answers > 1
+            ],
+        )
+        failures = self._failures([result for result, _ in results if result.is_missing])
+        for result, case in results:
+            yield ResultView(
+                result,
+                case,
+                tuple(
+                    SessionView(
+                        key,
+                        session.question.test,
+                        session.started,
+                        tuple(map(answer_text, session.turns)),
+                        session_facts(
+                            session,
+                            is_scripted=self._free.get(session.question.model, False),
+                            prices=self._prices,
+                        ),
+                    )
+                    for key in result.sessions
+                    if (priced := sessions.get(key))
+                    for session in (priced.session,)
+                ),
+                tuple(
+                    judgement_view(
+                        key,
+                        judgement,
+                        *self._names.get(judgement.evaluator, ("", False)),
+                        checks=self._checks_of(judgement),
+                    )
+                    for key in result.evaluations
+                    if (judgement := judgements.get(key))
+                ),
+                failures.get(cell_of(result), ()),
+                attempts.get(result.evaluations, ()),
+            )
+
+    def _checks_of(self, judgement: Evaluation) -> Sequence[Json]:
+        content = self._versions.find("evaluation", judgement.evaluation) or {}
+        return content.get("checks", ()) if judgement.checks else ()
+
+    def conversation(self, test: str, prompt: str | None) -> tuple[TurnView, ...]:
+        """Return the turns of a conversation without the last one, which is the answer."""
+        return tuple(read_conversation(self._versions, test, prompt, ()))
+
+    def request(self, test: str) -> tuple[str, ...]:
+        """Return the tools, the schema and the options of a request, one line each."""
+        return describe_request(self._versions, test, {})
+
+    def criteria(self, evaluation: str | None) -> Criteria | None:
+        """Return the instructions and checks of an evaluation version; None without one."""
+        content = self._versions.find("evaluation", evaluation)
+        return None if content is None else describe_criteria(content, self._names_of(content))
+
+    def _names_of(self, evaluation: Json) -> dict[str | None, str]:
+        """Return the names of the prompts and schemas that the checks of a version refer to."""
+        references = [*references_of([evaluation])]
+        return reference_names(self._project, references) if references else {}
+
+    def answers(self, sessions: Collection[str]) -> dict[str, str]:
+        """Return the last answers of these sessions by id."""
+        stored = self._store.find_sessions(sessions)
+        return {key: answer_text(session.answer) for key, session in stored.items()}
+
+    def _failures(self, missing: Sequence[Result]) -> Mapping[CellKey, tuple[str, ...]]:
+        """Return the messages of the failed calls for results that lack something, by place."""
+        if not missing or not self.run.snapshot:
+            return {}
+        asked = questions_in_run(self._store, self.run, missing)
+        subjects = judged_subjects(missing)
+        messages: dict[str, dict[str, None]] = {}
+        for _, failure in self._store.find_failures_of(
+            {key for keys in asked.values() for key in keys},
+            {key for keys in subjects.values() for key in keys},
+        ):
+            if not self.run.started <= failure.at <= self.run.ended:
+                continue
+            key = failure.question or failure.subject or ""
+            messages.setdefault(key, {})[failure_text(failure)] = None
+        return {
+            cell_of(result): tuple(
+                dict.fromkeys(
+                    text
+                    for key in (
+                        *asked.get(cell_of(result), ()),
+                        *subjects.get(cell_of(result), ()),
+                    )
+                    for text in messages.get(key, ())
+                )
+            )[:MOST_FAILURES]
+            for result in missing
+        }

@@ -1,0 +1,232 @@
+"""The judgements on an answer by people, checks and models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.checks.difference_locator import flat_checks
+from evalstore.checks.types.judge import without_judge
+from evalstore.core import hashing
+from evalstore.planning.plan import decided_first
+from evalstore.results.model_names import name_models
+from evalstore.store.contents import damaged
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Evaluation, Vote
+    from evalstore.core.values import Json
+    from evalstore.store import Store
+
+EARLIER = "older instructions or checks"
+LATER = "newer instructions or checks"
+ELSEWHERE = "judged in another case"
+PASSED_OVER = "does not count"
+FIRST = "the first verdict, which counts in the workspace"
+AGAIN = "judged again, does not count"
+"""Reasons why a judgement does not count in the verdict."""
+AFTER = "added after this run; counts in the workspace only"
+TAKEN_BACK, REPLACED = "removed later", "replaced by a later label of this person"
+TAKES_BACK = "label removed"
+TAKES_BACK_AFTER = "label removed in the workspace; here it counts"
+"""Reasons why a label does not count in the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one check."""
+
+    verdict: str
+    name: str
+    feedback: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementView:
+    """One judgement of a session, or of several together."""
+
+    id: str
+    verdict: str
+    evaluator: str
+    """The id of the evaluator."""
+    by: str
+    is_person: bool
+    started: int
+    """Microseconds since 1970, UTC."""
+    evaluation: str
+    """The id of the evaluation version by which it was judged."""
+    why_not: str
+    """Why the judgement does not count in the verdict; empty if it counts."""
+    score: float | None
+    """The score from 0 to 1; None if there is none."""
+    label: str
+    feedback: str
+    reasoning: str
+    checks: tuple[CheckResult, ...]
+    sessions: tuple[str, ...]
+    cost: float | None
+    """The cost in USD; None if it is not known."""
+    latency: float
+    """The duration in seconds."""
+    taken_from: str = ""
+    """The id of the judgement that is used again because only checks were edited."""
+
+    @property
+    def is_of_other_version(self) -> bool:
+        """Return whether it is not by the instructions, checks and evaluators of the case."""
+        is_passed_over = self.why_not == PASSED_OVER and not self.is_person
+        return is_passed_over or self.why_not in (EARLIER, LATER, ELSEWHERE)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether another judgement of the same version by the same evaluator counts."""
+        return self.why_not in (FIRST, AGAIN)
+
+
+def read_judgements(
+    store: Store,
+    id: str,
+    judged: Sequence[str],
+    current: Collection[str] | None,
+    of_others: Callable[[], Collection[str]] = frozenset,
+) -> tuple[list[tuple[str, ...]], tuple[JudgementView, ...]]:
+    """Return the groups of sessions judged with this one, and all judgements on it.
+
+    `judged` are the ids of the judgements that count. `current` are the evaluation versions of the
+    displayed cases; with None, no judgement is marked as not counting. `of_others` reads the
+    evaluation versions of other cases of the session, such as a group of rows.
+    """
+    counted = store.find_evaluations(judged)
+    subjects = list(
+        dict.fromkeys(
+            evaluation.sessions for evaluation in counted.values() if id in evaluation.sessions
+        )
+    ) or [(id,)]
+    votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
+    evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
+    names = evaluator_names(store, {evaluation.evaluator for evaluation in evaluations.values()})
+    last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
+    counts = Counter(
+        _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
+        for evaluation in counted.values()
+    )
+    first = min(
+        (
+            evaluation.started
+            for evaluation in evaluations.values()
+            if evaluation.evaluation in (current or ()) and not evaluation.taken_from
+        ),
+        default=None,
+    )
+    with_checks = {each.evaluation for each in evaluations.values() if each.checks}
+    contents = store.load_contents("evaluation", with_checks)
+    listed: list[JudgementView] = []
+    others: Collection[str] | None = None
+    for key, stored in evaluations.items():
+        why_not = ""
+        if current is None:
+            pass
+        elif stored.evaluation not in current:
+            others = of_others() if others is None else others
+            why_not = LATER if first is not None and stored.started > first else EARLIER
+            why_not = ELSEWHERE if stored.evaluation in others else why_not
+        elif key not in counted:
+            why_not = PASSED_OVER
+        by, is_person = names.get(stored.evaluator, ("", False))
+        whose = _of_whom(stored, hashing.subject_of(stored.sessions))
+        if is_person and why_not == PASSED_OVER and stored.sessions in subjects:
+            if whose not in last:
+                raise damaged("evaluations", key, "its columns do not match its content")
+            why_not = _why_not(key, stored, last[whose], counts=whose in counts)
+        elif why_not == PASSED_OVER and whose in counts:
+            cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
+            in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
+            why_not = FIRST if key in in_workspace else AGAIN
+        checks = contents.get(stored.evaluation, {}).get("checks", ())
+        listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
+    return subjects, tuple(sorted(listed, key=_rank))
+
+
+def _rank(judgement: JudgementView) -> tuple[bool, bool, int, str]:
+    """Return the sort key: judgements that count come first, then people's, then the newest."""
+    return bool(judgement.why_not), not judgement.is_person, -judgement.started, judgement.id
+
+
+def _of_whom(judgement: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
+    """Return the evaluator, the evaluation version and the subject of a judgement."""
+    return judgement.evaluator, judgement.evaluation, subject
+
+
+def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> str:
+    """Return why a label does not count; `counts` says if another label of the person does."""
+    if last.id != id:
+        return TAKEN_BACK if last.verdict == "none" != evaluation.verdict else REPLACED
+    if evaluation.verdict == "none":
+        return TAKES_BACK_AFTER if counts else TAKES_BACK
+    return AFTER
+
+
+def check_name(check: Json) -> str:
+    """Return the name of a check, else its type, behind `not` when the opposite must hold."""
+    turned_round = "not " if check.get("not") else ""
+    return str(check.get("name") or f"{turned_round}{check.get('type') or ''}")
+
+
+def name_results(results: Sequence[Json], checks: Sequence[Json]) -> list[str]:
+    """Return the name of each result of checks; `checks` are those of the evaluation version."""
+    made_of = list(flat_checks(without_judge(checks)))
+    return [check_name(each) for each in (made_of if len(made_of) == len(results) else results)]
+
+
+def judgement_view(
+    id: str,
+    evaluation: Evaluation,
+    by: str,
+    is_person: bool,
+    why_not: str = "",
+    checks: Sequence[Json] = (),
+) -> JudgementView:
+    """Return a stored judgement as it is shown.
+
+    `by` is the name of its evaluator, and `checks` are those of its evaluation version.
+    """
+    names = name_results(evaluation.checks, checks)
+    return JudgementView(
+        id=id,
+        verdict=evaluation.verdict,
+        evaluator=evaluation.evaluator,
+        by=by,
+        is_person=is_person,
+        started=evaluation.started,
+        evaluation=evaluation.evaluation,
+        why_not=why_not,
+        score=evaluation.score,
+        label=evaluation.label or "",
+        feedback=evaluation.feedback,
+        reasoning=evaluation.reasoning,
+        checks=tuple(
+            CheckResult(str(check.get("verdict", "")), name, str(check.get("feedback") or ""))
+            for name, check in zip(names, evaluation.checks, strict=True)
+        ),
+        sessions=evaluation.sessions,
+        cost=evaluation.cost.usd if evaluation.cost else None,
+        latency=evaluation.latency,
+        taken_from=evaluation.taken_from or "",
+    )
+
+
+def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, bool]]:
+    """Return the name of each evaluator, and whether it is a person."""
+    contents = store.load_contents("evaluator", ids)
+    models = name_models(
+        store, {content["model"] for content in contents.values() if "model" in content}
+    )
+    names: dict[str, tuple[str, bool]] = {}
+    for id, content in contents.items():
+        if "model" in content:
+            names[id] = (models[content["model"]], False)
+        else:
+            person = content.get("human")
+            names[id] = (str(person or content.get("system") or "checks"), bool(person))
+    return names

@@ -1,0 +1,397 @@
+"""Why a case has its verdict: question, answer, expectation, difference, and its history.
+
+All of it follows from what is stored; no model is called and no code of the workspace runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from evalstore.core.clock import iso
+from evalstore.core.values import Json
+from evalstore.files.json_output import to_json
+from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import resolve_scope
+from evalstore.planning.reasons.renames import name_in_newest_run
+from evalstore.planning.results import as_result
+from evalstore.planning.status.workspace_results import compute_workspace, workspace_as_run
+from evalstore.results.answer.answer import AnswerView, question_of, read_answer
+from evalstore.results.answer.failed_checks import (
+    FailedCheck,
+    find_failed_checks,
+    find_failing_answer,
+)
+from evalstore.results.attempts import Attempt, shown_session
+from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
+from evalstore.results.prompt_names import name_prompts
+from evalstore.results.show.session_details import read_session_details
+from evalstore.store.results import read_results
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.trees.path_trees import find_entry
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.planned_work import PlannedWork
+    from evalstore.store import Store
+    from evalstore.store.session_results import SessionResults
+
+
+@dataclass(frozen=True, slots=True)
+class OtherResult:
+    """The result of the same case with another system prompt or candidate."""
+
+    prompt: str
+    """The name of the system prompt when the case has several; else empty."""
+    result: Result
+
+    @property
+    def model(self) -> str:
+        """Return the candidate."""
+        return self.result.model
+
+    @property
+    def verdict(self) -> str | None:
+        """Return the verdict, or `pending`; None for an answer that nothing judges."""
+        return self.result.word
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictExplanation:
+    """Why a result has its verdict."""
+
+    result: Result
+    run: str | None
+    """The id of the run; None: the result is that of the workspace."""
+    prompt: str
+    """The name of the system prompt when the case has several; else empty."""
+    answer: AnswerView
+    """The question, the answer, every judgement, the instructions and checks."""
+    failed_checks: tuple[FailedCheck, ...]
+    history: ResultHistory | None
+    """None when no run has judged the case."""
+    others: tuple[OtherResult, ...] = ()
+    """The results of the same case with other system prompts and candidates."""
+    former: frozenset[str] = frozenset()
+    """The models with results of this case that are not candidates of the workspace now."""
+    planned: PlannedWork | None = None
+    """What a run would do about the result, such as after an edit of its test."""
+    edit: str = ""
+    """What became of the test since the run, in words; empty if nothing, or if it is not known."""
+
+    @property
+    def model(self) -> str:
+        """Return the candidate."""
+        return self.result.model
+
+    @property
+    def verdict(self) -> str | None:
+        """Return the verdict, or `pending`; None for an answer that nothing judges."""
+        return self.result.word
+
+    @property
+    def since(self) -> Run | None:
+        """Return the first run of those without a break that passed or failed alike."""
+        return self.history.since if self.history else None
+
+    @property
+    def counts(self) -> VerdictCounts:
+        """Return the newest verdicts on this version of the case."""
+        return self.history.counts if self.history else VerdictCounts(())
+
+    def document(self) -> dict[str, Json]:
+        """Return the fields as JSON."""
+        result, answer = self.result, self.answer
+        return {
+            "run": self.run,
+            "file": result.file,
+            "row": result.row,
+            "prompt": result.prompt,
+            "promptName": self.prompt or None,
+            "model": result.model,
+            "verdict": result.word,
+            "session": answer.id,
+            "conversation": [
+                {"role": turn.role, "text": turn.text} for turn in answer.conversation
+            ],
+            "answer": answer.answer,
+            "together": [to_json(member) for member in answer.together],
+            "judgements": [_describe_judgement(each) for each in answer.judgements],
+            **self.document_of_history(),
+        }
+
+    def document_of_history(self) -> dict[str, Json]:
+        """Return as JSON what the page of the answer does not have."""
+        return {
+            "failedChecks": [_describe_check(check) for check in self.failed_checks],
+            "history": _describe_history(self.history) if self.history else None,
+            "others": [_describe_other(other) for other in self.others],
+            **({"planned": to_json(self.planned)} if self.planned else {}),
+        }
+
+
+def _describe_judgement(judgement: JudgementView) -> Json:
+    return {
+        "judgement": judgement.id,
+        "verdict": judgement.verdict,
+        "by": judgement.by,
+        "counts": not judgement.why_not,
+        "feedback": judgement.feedback,
+        "reasoning": judgement.reasoning,
+    }
+
+
+def _describe_check(check: FailedCheck) -> Json:
+    difference = check.difference
+    return {
+        "check": check.name,
+        "feedback": check.feedback,
+        "difference": None
+        if difference is None
+        else {
+            "expected": difference.expected,
+            "found": difference.actual,
+            "place": difference.place,
+            "note": difference.note,
+        },
+    }
+
+
+def _describe_history(history: ResultHistory) -> Json:
+    later = {"changes": to_json(history.later), "run": _describe_run(history.later_run)}
+    return {
+        "passes": history.passes,
+        "since": _describe_run(history.since),
+        "before": _describe_run(history.before),
+        "changes": to_json(history.changes),
+        "verdicts": list(history.counts.verdicts),
+        "judged": history.counts.judged,
+        "passed": history.counts.passed,
+        "flips": history.counts.changes,
+        "runsSearched": history.searched,
+        "isCut": history.is_cut,
+        **({"later": later} if history.later else {}),
+        **({"pending": True} if history.is_pending else {}),
+        **({"attempts": to_json(history.attempts)} if history.attempts else {}),
+    }
+
+
+def _describe_run(run: Run | None) -> Json:
+    return run and {
+        "run": run.id,
+        "started": iso(run.started),
+        "author": run.author,
+        "gitCommit": run.git.commit if run.git else None,
+        "gitDirty": run.git.dirty if run.git else None,
+    }
+
+
+def _describe_other(other: OtherResult) -> Json:
+    result = other.result
+    return {
+        "prompt": result.prompt,
+        "promptName": other.prompt or None,
+        "model": result.model,
+        "verdict": result.word,
+        "session": result.sessions[0] if result.sessions else None,
+    }
+
+
+def explain_result(
+    location: Location,
+    result: Result,
+    run: str | None,
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
+    cells: Sequence[Result] = (),
+) -> VerdictExplanation:
+    """Explain a result of a run, or of the workspace when `run` is None.
+
+    Of several attempts `session` names one; without it, the first that did not pass is explained.
+    `view` is the page of the answer, `cells` all results of its case, if they have been read.
+    """
+
+    def explain(store: Store, stored: Run) -> VerdictExplanation:
+        explanation = explain_stored_result(
+            location, store, result, stored, session=session, view=view, cells=cells
+        )
+        return explanation if run else replace(explanation, run=None)
+
+    with open_store(location) as store:
+        # What the newest run has is known without reading the workspace.
+        if stored := store.load_run(run) if run else _newest_run_with(store, result):
+            return explain(store, stored)
+    with open_project(location) as project:
+        is_gone = _find_case(project, result) is None  # then a run has what is shown of it
+        if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
+            return explain(project.store, stored)
+        here = cells or (() if is_gone else [*workspace_results(project, result.file, result.row)])
+        return explain_workspace_result(project, result, here, session=session, view=view)
+
+
+def _newest_run_with(store: Store, result: Result, among: int = 1) -> Run | None:
+    """Return the newest of these runs that has this very result."""
+    runs = store.find_recent_runs(limit=among)
+    return next((run for run in runs if result in read_results(store, run, only=result.file)), None)
+
+
+def explain_session(
+    location: Location, store: Store, view: AnswerView
+) -> VerdictExplanation | None:
+    """Explain the answer of a page; None when no recent run has it."""
+    if not view.places:
+        return None
+    for run in store.find_recent_runs():
+        for result in read_results(store, run, only=view.file):
+            if result.row == view.row and view.id in result.sessions:
+                return explain_stored_result(location, store, result, run, view=view)
+    return None
+
+
+def explain_stored_result(
+    location: Location,
+    store: Store,
+    result: Result,
+    run: Run,
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
+    folder: str | None = None,
+    cells: Sequence[Result] | None = None,
+    rows: RowResults | None = None,
+    sessions: SessionResults | None = None,
+) -> VerdictExplanation:
+    """Explain a result of a run; `view` is the page of its answer, if it has been read.
+
+    `folder` is that of the test files, if it is known. `cells` are all results of its case; None:
+    those in the run. Those who explain several results share `rows` and `sessions`.
+    """
+    folder = folder or open_workspace(location).settings.paths["tests"]
+    rows = rows or RowResults(store)
+    history = find_history(store, folder, result, run, rows=rows)
+    view = view or _read_view(location, store, result, run.id, session, history, sessions)
+    if cells is None:
+        file = result.file
+        leaf = find_entry([run.results], file, store.load_nodes).get(run.results)
+        in_run = rows.find({file: leaf}, {file: [result.row]})[file].cells if leaf else []
+        cells = [cell for cell, _ in in_run if cell.row == result.row]
+    names = _prompt_names(location, cells)
+    return VerdictExplanation(
+        result=result,
+        run=run.id,
+        prompt=names.get(result.prompt, ""),
+        answer=view,
+        failed_checks=tuple(find_failed_checks(store, view)),
+        history=history,
+        others=_others(result, cells, names),
+    )
+
+
+def explain_workspace_result(
+    project: Project,
+    result: Result,
+    cells: Sequence[Result],
+    *,
+    session: str | None = None,
+    view: AnswerView | None = None,
+    rows: RowResults | None = None,
+    sessions: SessionResults | None = None,
+) -> VerdictExplanation:
+    """Explain a result of the workspace; `cells` are all results of its case."""
+    store, location = project.store, project.location
+    names = _prompt_names(location, cells)
+    case = _find_case(project, result)
+    history = None
+    if case is not None:
+        history = find_history(
+            store,
+            project.settings.paths["tests"],
+            result,
+            workspace_as_run(project),
+            case=case,
+            file=name_in_newest_run(project, result.file),
+            project=project,
+            rows=rows,
+        )
+    view = view or _read_view(location, store, result, None, session, history, sessions)
+    return VerdictExplanation(
+        result=result,
+        run=None,
+        prompt=names.get(result.prompt, ""),
+        answer=view,
+        failed_checks=tuple(find_failed_checks(store, view)),
+        history=history,
+        others=_others(result, cells, names),
+    )
+
+
+def workspace_results(project: Project, file: str, row: str | None) -> Iterator[Result]:
+    """Yield the results of a row of a file in the workspace; those of all rows without `row`."""
+    path = f"{project.workspace.root / file}"
+    selection = SelectionOptions((path if row is None else f"{path}::{row}",))
+    for _, cells in compute_workspace(project, resolve_scope(project, selection)):
+        yield from map(as_result, cells)
+
+
+def _find_case(project: Project, result: Result) -> Case | None:
+    """Return the case of a result, if the workspace has it."""
+    file = project.reading.files.get(result.file)
+    return next((case for case in file.cases if case.row == result.row), None) if file else None
+
+
+def _read_view(
+    location: Location,
+    store: Store,
+    result: Result,
+    run: str | None,
+    named: str | None,
+    history: ResultHistory | None,
+    sessions: SessionResults | None,
+) -> AnswerView:
+    """Read the page of an answer: of the named session, or of the one that stands for the result.
+
+    Of answers that are judged together, the first that fails stands for the result.
+    """
+    attempts = history.attempts if history and not history.is_pending else ()
+    session = named or shown_session(result, attempts or _judged_sessions(store, result))
+    if session is None:
+        return question_of(location, result, run)
+    if named is None:
+        session = find_failing_answer(store, result, session)
+    judged = read_session_details(store, session, result, sessions)
+    return read_answer(location, store, session, result, judged)
+
+
+def _judged_sessions(store: Store, result: Result) -> list[Attempt]:
+    """Return the judgements as attempts, of a result that is pending or has a single attempt."""
+    if len(result.sessions) < 2:
+        return []
+    made = store.find_evaluations(result.evaluations)
+    judged = (made[id] for id in result.evaluations if id in made)
+    return [Attempt(it.sessions, it.verdict) for it in judged if it.verdict != "none"]
+
+
+def _prompt_names(location: Location, cells: Iterable[Result]) -> Mapping[str | None, str]:
+    """Return the names of the system prompts, if there are several."""
+    prompts = list(dict.fromkeys(cell.prompt for cell in cells))
+    return name_prompts(location, prompts) if len(prompts) > 1 else {}
+
+
+def _others(
+    result: Result, cells: Iterable[Result], names: Mapping[str | None, str]
+) -> tuple[OtherResult, ...]:
+    place = result.prompt_number, result.model
+    return tuple(
+        OtherResult(names.get(cell.prompt, ""), cell)
+        for cell in sorted(cells, key=lambda cell: cell.model != result.model)
+        if (cell.prompt_number, cell.model) != place
+    )

@@ -1,0 +1,1 @@
+"""The differences of two runs, files or workspaces."""

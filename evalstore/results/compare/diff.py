@@ -1,0 +1,222 @@
+"""The command `diff`: compares two sides case by case, each a run or the workspace."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.pair_groups import PairGroup
+from evalstore.comparison.version_diff import Difference
+from evalstore.core.errors import EvalstoreError
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.status.row_ids import has_edited_rows
+from evalstore.results.compare.diff_attempts import SideAttempts
+from evalstore.results.compare.diff_causes import find_causes
+from evalstore.results.compare.diff_notes import attempts_notes, selection_notes
+from evalstore.results.compare.diff_pairs import PairDetails, PairSorter, read_answers
+from evalstore.results.compare.diff_reasons import PairReasons
+from evalstore.results.compare.diff_result import Diff
+from evalstore.results.compare.diff_selection import only_rows, select_cases
+from evalstore.results.compare.diff_sides import (
+    compare_sides,
+    follow_renames,
+    only_models,
+    open_sides,
+    real_path,
+    require_candidate,
+    run_side,
+    workspace_side,
+)
+from evalstore.results.edits.edit_kinds import keep_differences
+from evalstore.results.edits.edited_sources import EditedSources, Versions
+from evalstore.results.edits.file_edits import find_edits
+from evalstore.results.edits.participant_edits import differ_participants
+from evalstore.results.equal_parts import as_equal, find_equal_parts, without_rows_of
+from evalstore.results.prompt_names import (
+    PromptNames,
+    name_prompts,
+    places_in,
+    prompt_labels,
+    prompts_of,
+    settled_places,
+)
+from evalstore.store.revisions import WORK, resolve_run
+from evalstore.store.trees.case_finder import CaseFinder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.core.runs import Run
+    from evalstore.planning.project import Project
+    from evalstore.results.compare.compared_side import Side
+
+
+_MOST_READ = 3
+"""How often the sides are read at most; the last time in whole."""
+
+
+def diff(
+    location: Location,
+    first: str | None = None,
+    second: str | None = None,
+    *,
+    selection: SelectionOptions | None = None,
+    answers: bool = False,
+    opened: Project | None = None,
+) -> Diff:
+    """Compare a run (default: the latest) with another run, or with the workspace.
+
+    The verdicts of the workspace follow from the stored answers and judgements. To compare two
+    runs, only the store is read: errors of test files do not matter. `opened` is the project if
+    it is open already, with its test files read where the workspace is compared.
+    """
+    selection = selection or SelectionOptions()
+    second = None if second == WORK else second
+    if first == WORK:
+        if second is None:
+            raise EvalstoreError(
+                "both sides are the workspace", hint=f"name a run: 'evalstore diff @ {WORK}'"
+            )
+        found = diff(location, second, selection=selection, answers=answers, opened=opened)
+        return found.swapped()
+    with (
+        nullcontext(opened)
+        if opened
+        else open_sides(location, selection, needs_files=second is None)
+    ) as project:
+        store, folder = project.store, project.settings.paths["tests"]
+        runs = [resolve_run(store, revision) for revision in (first or "@", second) if revision]
+        was, now = _read_sides(project, runs, selection)
+        equal = now.equal
+        was = follow_renames(store, folder, was, now)
+        for model in selection.models:
+            require_candidate(model, was, now)
+        selected = select_cases(project, selection.paths, was, now)
+        was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
+        candidates = candidate_order(project.settings)
+        finder = CaseFinder(store)
+        filled, pairing = compare_sides(
+            store, folder, was, now, selected, candidates, finder=finder
+        )
+        attempts = SideAttempts(store, filled, finder), SideAttempts(store, now, finder)
+        details = PairDetails(store, attempts)
+        sorter = PairSorter(project, details)
+        comparison = sorter.sort(pairing, real_path)
+        comparison.equal, comparison.by_verdict = as_equal(equal), now.by_verdict
+        # By the marked names of their files, which the comparison shows without the marks.
+        gone = PairGroup(pairing.sides, comparison.gone.numbers())
+        causes = (
+            find_causes((pair.either for pair in gone), filled, now, finder),
+            find_causes((pair.either for pair in comparison.new), now, filled, finder),
+        )
+        both = filled.results.file_names.keys() & now.results.file_names.keys()
+        both |= equal.by_file.keys()
+        edited = {
+            path: (filled.files[filled.nodes[path]], now.files[node])
+            for path, node in sorted(now.nodes.items())
+            if filled.nodes.get(path, node) != node and path in both and selected.covers_file(path)
+        }
+        names = PromptNames(location, project)
+        names.expect(prompts_of(file for pair in edited.values() for file in pair))
+        changes = {path: filled.compare_sources(now, path) for path in edited}
+        edits = {
+            path: differences
+            for path, differences in find_edits(
+                project.versions, edited, finder, names, changes
+            ).items()
+            if differences
+        }
+        sources = EditedSources(finder, project.versions, names)
+        listed = sources.find(
+            {path: Versions(path, *edited[path], changes[path]) for path in edits}
+        )
+        for path, old in filled.former.items():
+            if path in now.nodes and path != old and selected.covers_file(path):
+                renamed = Difference("renamed", old, path)
+                edits[path] = keep_differences(chain([renamed], edits.get(path, ())))
+        found = Diff(
+            was.name,
+            now.name,
+            comparison,
+            edits,
+            details.feedback,
+            prompts=prompt_labels(
+                project,
+                chain(places_in(filled.results), places_in(now.results), settled_places(equal)),
+            ),
+            participants=_differ_participants(project, runs, selection),
+            notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
+            reasons=PairReasons(
+                sorter.questions.words,
+                sorter.judgements,
+                sorter.same_answers,
+                (was.rule, now.rule),
+                filled.earlier,
+            ),
+            labels=details.labels,
+            has_edited_rows=has_edited_rows(project.workspace, comparison),
+            causes=causes,
+            sources=listed,
+            is_now_partial=now.selection not in ("", was.selection),
+            attempts=attempts,
+        )
+        return add_answers(project, found) if answers else found
+
+
+def _differ_participants(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    """Return how candidates, evaluators and attempts differ, and how the other way round."""
+    if len(runs) > 1:
+        was, now = runs
+    else:
+        from evalstore.planning.status.workspace_results import workspace_as_run
+
+        was, now = runs[0], workspace_as_run(project, selection)
+    find = project.versions.find
+    return tuple(differ_participants(was, now, find)), tuple(differ_participants(now, was, find))
+
+
+def _read_sides(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[Side, Side]:
+    """Return the sides: the first run, and the second one or the workspace.
+
+    The newer side has the parts that are equal on both, whose results are left out.
+    """
+    second = runs[1] if len(runs) > 1 else None
+    current = {each.name or each.id for each in project.settings.candidates}
+    equal = find_equal_parts(project, runs[0], second, selection)
+    for tries_left in reversed(range(_MOST_READ)):
+        now = (
+            run_side(project.store, second, current, equal)
+            if second
+            else workspace_side(project, selection, equal)
+        )
+        was = run_side(project.store, runs[0], current, now.equal)
+        apart = without_rows_of(project.store, now.equal, was.results, now.results)
+        if len(apart) == len(now.equal):
+            break
+        # The rows that are read now may be those of other equal parts as well.
+        equal = apart if tries_left > 1 else SettledParts()
+    return was, now
+
+
+def with_prompt_names(location: Location, diff: Diff) -> Diff:
+    """Return the comparison with the names of all its system prompts."""
+    sides = diff.comparison.sides
+    has_prompts = any(prompt for side in sides[:2] for _, prompt in side.prompts)
+    differing = diff.comparison.differing if has_prompts else ()
+    ids = {result.prompt for result in differing if result.prompt}
+    return replace(diff, prompt_names=name_prompts(location, ids))
+
+
+def add_answers(project: Project, diff: Diff) -> Diff:
+    """Return the comparison with the answers that show the changes."""
+    pairs = chain(diff.comparison.differing_pairs, diff.equal_with_answers)
+    ids = (id for pair in pairs for id in diff.shown_sessions(pair) if id)
+    return replace(diff, answers=read_answers(project.store, ids))

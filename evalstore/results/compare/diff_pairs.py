@@ -1,0 +1,127 @@
+"""Sorts the pairs of a comparison, and reads what is shown of those that differ, in batches."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.answer_pairs import has_equal_texts, sessions_to_compare
+from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
+from evalstore.files.filed_mapping import FiledMapping
+from evalstore.results.compare.diff_notes import QuestionChanges
+from evalstore.results.compare.paired_words import PairedWords
+from evalstore.results.compare.same_answers import find_same_answers, sessions_of
+from evalstore.results.judgement_changes import judgement_changes
+from evalstore.results.rendering import answer_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from evalstore.comparison.comparison import Comparison
+    from evalstore.comparison.pair_groups import Pairing
+    from evalstore.planning.project import Project
+    from evalstore.results.compare.diff_attempts import SideAttempts
+    from evalstore.store import Store
+
+_AT_ONCE = 1_000
+"""Pairs whose answers are read together."""
+_FLIPS = ("broke", "fixed", "changed")
+_EQUAL = "equal"
+"""The group of pairs that were asked anew, with the same verdict and equal answers."""
+_GROUP = {_EQUAL: "unchanged"}
+
+
+class PairDetails:
+    """What is shown of pairs that differ: feedback, labels and attempts."""
+
+    def __init__(self, store: Store, attempts: tuple[SideAttempts, SideAttempts]) -> None:
+        self.feedback = FiledMapping[str, str]()
+        self.labels: set[str] = set()
+        self.attempts = attempts
+        self._store = store
+
+    def read(self, pairs: Sequence[Pair]) -> None:
+        """Read what is shown of these pairs."""
+        sides = [side for pair in pairs for side in (pair.was, pair.now) if side]
+        ids = [id for side in sides for id in side.evaluations]
+        found = self._store.find_feedback(ids)
+        self.feedback.update({id: found[id] for id in ids if id in found})
+        self.labels |= self._store.find_labels_among(ids)
+        was, now = self.attempts
+        was.read(pair.was for pair in pairs)
+        now.read(pair.now for pair in pairs)
+
+    def read_all(self, pairs: Iterable[Pair]) -> None:
+        """Read what is shown of many pairs."""
+        left = iter(pairs)
+        while batch := list(islice(left, _AT_ONCE)):
+            self.read(batch)
+
+
+class PairSorter:
+    """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
+
+    def __init__(self, project: Project, details: PairDetails) -> None:
+        self.questions = QuestionChanges(project)
+        self.judgements = PairedWords[tuple[str, ...]]()
+        """By the judgements of both sides: labels and changes of evaluators between them."""
+        self.same_answers = PairedWords[bool]()
+        self._project, self._details = project, details
+        self._pairs = SortedPairs()
+
+    def sort(self, pairing: Pairing, name: Callable[[str], str]) -> Comparison:
+        """Return the comparison; `name` returns the name by which a file is shown."""
+        for batch in pairing.batches():
+            groups = self._find_groups([pair for _, pair in batch])
+            listed = list(zip(groups, batch, strict=True))
+            # Of one row, what was found to be equal comes after what was not asked anew.
+            listed.sort(key=lambda entry: (pairing.key(entry[1][0]), entry[0] == _EQUAL))
+            for group, (numbers, pair) in listed:
+                self._pairs.add(_GROUP.get(group, group), numbers, _renamed(pair, name))
+        was = pairing.sides.was.with_names(name)
+        return self._pairs.finish(pairing.sides._replace(was=was))
+
+    def _find_groups(self, pairs: Sequence[Pair]) -> list[str]:
+        """Return the group of each pair, after reading what explains those that differ."""
+        groups: list[str] = [sort_pair(pair) for pair in pairs]
+
+        def of_group(*names: str) -> list[Pair]:
+            return [pair for pair, group in zip(pairs, groups, strict=True) if group in names]
+
+        sessions = self._project.store.find_compared(sessions_to_compare(of_group(*_FLIPS)))
+        for number, pair in enumerate(pairs):
+            if groups[number] == "changed" and pair.has_same_verdict:
+                groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
+        same = find_same_answers(self._project.store, of_group("changed"), sessions)
+        for was, now in same:
+            self.same_answers.add(was, now, True)
+        for number, pair in enumerate(pairs):
+            if groups[number] == "changed" and sessions_of(pair) in same:
+                groups[number] = "same_answer"
+        on_both = of_group(*_FLIPS, "same_answer")
+        self.questions.read(on_both, sessions)
+        both_ways = [side for pair in on_both for side in (pair, pair.swapped())]
+        changes = judgement_changes(self._project.store, self._project.versions, both_ways)
+        for (old, new), words in changes.items():
+            if words:
+                self.judgements.add(old, new, tuple(words))
+        self._details.read([*on_both, *of_group("new", "gone")])
+        return groups
+
+
+def _renamed(pair: Pair, name: Callable[[str], str]) -> Pair:
+    """Return a pair with the name by which the file of the first side is shown."""
+    if pair.was is None or (file := name(pair.was.file)) == pair.was.file:
+        return pair
+    return Pair(pair.was._replace(file=file), pair.now)
+
+
+def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:
+    """Return the texts of these answers, by the id of the session."""
+    answers = FiledMapping[str, str]()
+    left = iter(ids)
+    while batch := list(islice(left, _AT_ONCE)):
+        sessions = store.find_sessions(batch)
+        known = [id for id in dict.fromkeys(batch) if id in sessions]
+        answers.update({id: answer_text(sessions[id].answer) for id in known})
+    return answers

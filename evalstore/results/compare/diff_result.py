@@ -1,0 +1,309 @@
+"""What `diff` finds: two sides compared case by case, each a run or the workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from evalstore.comparison.version_diff import Difference, unified
+from evalstore.core.results import Result
+from evalstore.core.side_names import WORKSPACE
+from evalstore.core.values import Json
+from evalstore.files.json_output import to_json
+from evalstore.results.compare.diff_attempts import (
+    change_text,
+    choose_attempts,
+    sessions_to_show,
+)
+from evalstore.results.compare.diff_causes import Causes
+from evalstore.results.compare.diff_json import edits_to_json, side_to_json
+from evalstore.results.compare.diff_reasons import PairReasons
+from evalstore.results.compare.same_answers import sessions_of
+from evalstore.results.edits.edit_kinds import keep_differences
+from evalstore.results.prompt_names import name_field
+from evalstore.store.results import join_feedback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+
+    from evalstore.comparison.comparison import Comparison, Pair
+    from evalstore.comparison.pair_groups import PairGroup
+    from evalstore.comparison.paired_tests import RateChange
+    from evalstore.comparison.statistics import Rate
+    from evalstore.results.attempts import Attempts
+    from evalstore.results.compare.diff_attempts import PairAttempts
+
+CHANGES = ("broke", "fixed", "changed", "new", "gone")
+"""The lists of pairs that a comparison has as JSON."""
+_MOST_EQUAL = 1_000
+"""Equal results of two candidates whose answers are read."""
+
+
+@dataclass
+class Diff:
+    """The differences between two sides."""
+
+    was: str
+    now: str
+    """A run's id, or `workspace`."""
+    comparison: Comparison
+    edits: Mapping[str, Sequence[Difference]]
+    """Test file -> the edits of its cases."""
+    feedback: Mapping[str, str]
+    """The feedback by the id of its judgement."""
+    participants: tuple[tuple[Difference, ...], tuple[Difference, ...]] = ((), ())
+    """How candidates, evaluators and attempts differ, and how from the second side to the first."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """Session id -> its answer, when answers were requested."""
+    attempts: tuple[Attempts, Attempts] = field(default_factory=lambda: ({}, {}))
+    """The attempts of the results of both sides that differ and have several."""
+    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> the name of each."""
+    notes: list[str] = field(default_factory=list)
+    """Notes for a reader about the sides."""
+    reasons: PairReasons = field(default_factory=PairReasons)
+    """What explains the pairs, and which runs have the results that the first side lacks."""
+    models: tuple[str, str] | None = None
+    """The candidates, or the system prompts, that are compared, when both are of one run."""
+    is_of_prompts: bool = False
+    """Whether `models` are the names of system prompts: the pairs may be of several candidates."""
+    labels: Set[str] = frozenset()
+    """The ids of the judgements that are labels of people."""
+    has_edited_rows: bool = False
+    """Whether rows that are new may be edited ones, which the field `rowId` would show."""
+    prompt_names: Mapping[str | None, str] = field(default_factory=dict)
+    """The names of all system prompts by id, where they are asked for."""
+    causes: tuple[Causes, Causes] = (Causes(), Causes())
+    """What only the first side has, and what only the second one has."""
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Test file -> what was edited: the file first, unless it was only what it uses."""
+    is_now_partial: bool = False
+    """Whether the newer side is a run of some cases, and the older one is not of the same."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing differs."""
+        return self.comparison.is_equal and not (self.edits or self.participants[0])
+
+    @property
+    def broke(self) -> PairGroup:
+        """Return cases that passed on the first side and do not on the second."""
+        return self.comparison.broke
+
+    @property
+    def fixed(self) -> PairGroup:
+        """Return cases that did not pass on the first side and do on the second."""
+        return self.comparison.fixed
+
+    @property
+    def changed(self) -> PairGroup:
+        """Return other cases with another verdict, or with other sessions.
+
+        Those in `same_answer` are among them.
+        """
+        return self.comparison.changed_or_same
+
+    @property
+    def same_answer(self) -> PairGroup:
+        """Return changed cases with the same verdict and, word for word, the same answer."""
+        return self.comparison.same_answer
+
+    @property
+    def new(self) -> PairGroup:
+        """Return cases that only the second side has."""
+        return self.comparison.new
+
+    @property
+    def gone(self) -> PairGroup:
+        """Return cases that only the first side has."""
+        return self.comparison.gone
+
+    @property
+    def rates(self) -> tuple[Rate, Rate]:
+        """Return the pass rates of both sides over the cases that are judged on both."""
+        return self.comparison.rates()
+
+    @property
+    def change(self) -> RateChange:
+        """Return the difference of the pass rates, with its 95 % interval and p-value."""
+        return self.comparison.change()
+
+    @property
+    def p_value(self) -> float:
+        """Return the p-value of the sign-flip test over files: 0..1, 1 without a difference."""
+        return self.change.p
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of the sides."""
+        return self.models or (_name(self.was), _name(self.now))
+
+    @property
+    def earlier(self) -> Mapping[Result, str]:
+        """Return results of the first side that its run lacks -> the id of the run with them."""
+        return self.reasons.earlier
+
+    def swapped(self) -> Diff:
+        """Return the same comparison with the sides exchanged."""
+        return replace(
+            self,
+            was=self.now,
+            now=self.was,
+            comparison=self.comparison.swapped(),
+            edits=_swap(self.edits),
+            participants=(self.participants[1], self.participants[0]),
+            reasons=self.reasons.swapped(),
+            models=self.models and (self.models[1], self.models[0]),
+            attempts=(self.attempts[1], self.attempts[0]),
+            causes=(self.causes[1], self.causes[0]),
+        )
+
+    def causes_of(self, change: str) -> list[str]:
+        """Return why results are `new` or `gone`: `candidate mini removed`; empty for others."""
+        if change not in ("gone", "new"):
+            return []
+        return self.causes[change == "new"].texts(change)
+
+    def causes_text(self, change: str) -> str:
+        """Return ` (candidate mini removed)`; empty for pairs that both sides have."""
+        return f" ({', '.join(causes)})" if (causes := self.causes_of(change)) else ""
+
+    def attempts_of(self, pair: Pair) -> PairAttempts:
+        """Return the attempts of both sides; empty for a side that does not have several."""
+        was, now = (
+            known.get(side.evaluations, ()) if side else ()
+            for known, side in zip(self.attempts, (pair.was, pair.now), strict=True)
+        )
+        return was, now
+
+    def shown_sessions(self, pair: Pair) -> tuple[str | None, str | None]:
+        """Return the answers of both sides that show the change."""
+        attempts = self.attempts_of(pair)
+        return sessions_to_show(pair, attempts, choose_attempts(pair, attempts))
+
+    def shown_judgements(self, pair: Pair) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the judgements of both sides: of several attempts, those on the shown one."""
+        attempts = self.attempts_of(pair)
+        chosen = choose_attempts(pair, attempts)
+        was, now = (
+            attempt.judgements if listed and attempt else side.evaluations if side else ()
+            for side, listed, attempt in zip((pair.was, pair.now), attempts, chosen, strict=True)
+        )
+        return was, now
+
+    def attempts_text(self, pair: Pair) -> str:
+        """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several."""
+        return change_text(pair, self.attempts_of(pair))
+
+    def feedback_of(self, result: Result | None) -> str:
+        """Return the feedback on one side of a pair: of a label, only its note."""
+        return self._join_feedback(result.evaluations) if result else ""
+
+    def _join_feedback(self, judgements: Sequence[str]) -> str:
+        labels = [id for id in judgements if id in self.labels]
+        return join_feedback(labels or judgements, self.feedback)
+
+    def feedback_on(self, pair: Pair) -> tuple[str, str]:
+        """Return the feedback on both sides, of several attempts that on the shown one."""
+        was, now = map(self._join_feedback, self.shown_judgements(pair))
+        return was, now
+
+    def reason(self, pair: Pair) -> str:
+        """Return the change that explains a pair: of a definition, the answer or a judgement."""
+        return self.reasons.explain(pair)
+
+    def answer_diff(self, pair: Pair) -> list[str]:
+        """Return the unified diff of the shown answers of both sides; empty when they are equal."""
+        was, now = (self.answers.get(id or "", "") for id in self.shown_sessions(pair))
+        return unified(was, now, *self.names)
+
+    @property
+    def equal_with_answers(self) -> list[Pair]:
+        """Return the first equal results of two candidates; none of two runs."""
+        return self.comparison.unchanged[:_MOST_EQUAL] if self.models else []
+
+    def document(self) -> Json:
+        """Return the comparison as JSON."""
+        pairs = {name: [*listed] for name, listed in self.pair_documents().items()}
+        return self.document_with(pairs)
+
+    def pair_documents(self) -> dict[str, Iterator[Json]]:
+        """Return the pairs of each change as JSON, which is made while it is read."""
+        return {name: map(self.pair_document, getattr(self, name)) for name in CHANGES}
+
+    def document_with(
+        self, pairs: Mapping[str, Json], convert: Callable[[Any], Json] = to_json
+    ) -> Json:
+        """Return the comparison as JSON, with these lists of its pairs.
+
+        `convert` turns the edits of a file into JSON.
+        """
+        return {
+            "from": self.was,
+            "to": self.now,
+            **_names_json(self),
+            **pairs,
+            "sameAnswer": len(self.same_answer),
+            "unchanged": self.comparison.unchanged_count,
+            "undecided": self.comparison.undecided,
+            "causes": {change: self.causes_of(change) for change in ("new", "gone")},
+            "notes": self.notes,
+            "edits": edits_to_json(self.edits, self.sources, convert),
+            "participants": to_json(self.participants[0]),
+            "statistics": _statistics_json(self.comparison),
+        }
+
+    def pair_document(self, pair: Pair) -> Json:
+        """Return a pair as JSON."""
+        shown = pair.either
+        attempts, name = self.attempts_of(pair), self.prompt_names.get(shown.prompt)
+        sessions, feedback = self.shown_sessions(pair), self.feedback_on(pair)
+        document = {
+            "file": shown.file,
+            "row": shown.row,
+            "prompt": shown.prompt,
+            **({"promptName": name} if name else name_field(self.prompts, shown)),
+            "model": shown.model,
+            "was": side_to_json(pair.was, attempts[0], sessions[0], feedback[0], self.earlier),
+            "now": side_to_json(pair.now, attempts[1], sessions[1], feedback[1], self.earlier),
+            "reason": self.reason(pair),
+        }
+        if sessions_of(pair) in self.reasons.same_answers:
+            document["sameAnswer"] = True
+        if self.answers:
+            document["answers"] = self.answer_diff(pair)
+        return document
+
+    def _repr_html_(self) -> str:
+        """Return the comparison as notebooks show it: the pass rates, and what changed."""
+        from evalstore.results.compare.diff_html import describe
+
+        return describe(
+            *(self.comparison, self.names, self.notes, self.causes_text, self.reason),
+            lambda pair: self.feedback_on(pair)[1],
+        )
+
+
+def _statistics_json(comparison: Comparison) -> Json:
+    """Return the pass rates of both sides and their change."""
+    was, now = comparison.rates()
+    return {"was": to_json(was), "now": to_json(now), **to_json(comparison.change())}
+
+
+def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, Sequence[Difference]]:
+    """Return the edits with the sides exchanged."""
+    return {
+        file: keep_differences(edit.swapped() for edit in listed) for file, listed in edits.items()
+    }
+
+
+def _name(side: str) -> str:
+    """Return the short id of a run, or `workspace`."""
+    return side if side == WORKSPACE else side[:8]
+
+
+def _names_json(diff: Diff) -> Json:
+    """Return the two candidates, or system prompts, that are compared within a run."""
+    if not diff.models:
+        return {}
+    return {"prompts" if diff.is_of_prompts else "models": list(diff.models)}

@@ -1,0 +1,268 @@
+"""The two sides that `diff` compares: each a run, or the workspace."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from evalstore.comparison.comparison import pair_results
+from evalstore.comparison.file_pairs import pair_alike, pair_files
+from evalstore.comparison.placed_results import PlacedResults
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Result
+from evalstore.core.side_names import WORKSPACE, side_name
+from evalstore.core.values import RECORDED, CaseFile
+from evalstore.files.fields import suggest
+from evalstore.planning.cells.earlier_results import EarlierRuns, RunFilter, every_run
+from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning.open_project import open_catalogue, open_project
+from evalstore.planning.options import (
+    SelectionOptions,
+    describe_selection,
+    is_chosen_by_verdict,
+    is_partial,
+)
+from evalstore.planning.reasons.path_history import PathHistory
+from evalstore.planning.reasons.renames import known_ids, same_leaf
+from evalstore.results.compare.comparable_results import comparable
+from evalstore.results.compare.compared_side import OTHER, Side
+from evalstore.results.compare.filled_side import fill_older_side
+from evalstore.results.edits.participant_edits import find_named_candidates
+from evalstore.store.results import iterate_cases
+from evalstore.store.revisions import resolve_run
+from evalstore.store.run_sources import SourcesReader
+from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.path_trees import read_tree
+from evalstore.workspace.source_digests import read_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from evalstore.comparison.pair_groups import Pairing
+    from evalstore.core.runs import Run
+    from evalstore.planning.cells.earlier_results import EarlierEntries
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.planning.selection import Selection
+    from evalstore.store import Store
+
+
+def run_side(
+    store: Store,
+    run: Run,
+    current: Collection[str] = (),
+    equal: SettledParts | None = None,
+) -> Side:
+    """Return a run with its cases; `current` are the candidates of the settings now.
+
+    Results of parts that are `equal` on both sides are left out.
+    """
+    equal = equal or SettledParts()
+    nodes = read_tree(run.snapshot, store.load_nodes)
+    files = store.load_case_files(list(set(nodes.values())))
+    candidates = {candidate.id for candidate in run.candidates}
+    models = None if run.selection.get("models") else {RECORDED, *candidates}
+    batches = iterate_cases(store, run, without={part.results for part in equal})
+    results = PlacedResults(result for batch in batches for result, _ in batch)
+    selection = describe_selection(run.selection) if is_partial(run) else ""
+    rule, named = run.verdict_rule, find_named_candidates(store, run, current)
+    return Side(
+        *(run.id, results, nodes, files, models, selection),
+        by_verdict=is_chosen_by_verdict(run.selection),
+        rule=rule,
+        named=named,
+        equal=equal,
+        sources=SourcesReader(store).find(run),
+    )
+
+
+def workspace_side(
+    project: Project, selection: SelectionOptions, equal: SettledParts | None = None
+) -> Side:
+    """Return the workspace, with the results of its cases from stored answers and judgements.
+
+    Those of `equal` parts are left out, unless their questions are asked in other parts, too.
+    """
+    from evalstore.planning.planner import resolve_scope  # two runs are compared without it
+    from evalstore.planning.results import as_result
+    from evalstore.planning.status.workspace_results import compute_workspace
+
+    scope = resolve_scope(project, selection, settled=equal)
+    candidates = scope.settled.models
+
+    def read() -> Iterator[Result]:
+        for _, cells in compute_workspace(project, scope):
+            candidates.update(each.cell.candidate.id for each in cells)
+            yield from map(as_result, cells)
+
+    results = PlacedResults(read())
+    files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
+    models = None if selection.models else candidates
+    nodes, rule = dict(project.reading.nodes), project.settings.verdict
+    named = {each.name or each.id for each in project.settings.candidates}
+    left_out = frozenset(named - models) if models is not None else frozenset()
+    return Side(
+        *(WORKSPACE, results, nodes, files, models, "", False, rule, left_out),
+        equal=scope.settled,
+        sources=read_sources(project.workspace, project.reading),
+    )
+
+
+def side_of_candidates(project: Project, revision: str | None) -> Side:
+    """Return a run, or the workspace, to compare its candidates.
+
+    A selection of candidates alone leaves out no case of theirs.
+    """
+    if revision is None:
+        return workspace_side(project, SelectionOptions())
+    run = resolve_run(project.store, revision)
+    side = run_side(project.store, run)
+    selection = {name: value for name, value in run.selection.items() if name != "models"}
+    is_some = is_partial(replace(run, selection=selection))
+    return replace(side, selection=describe_selection(selection) if is_some else "")
+
+
+def only_models(side: Side, models: tuple[str, ...]) -> Side:
+    """Return the side with only these candidates; with all of them when none is named."""
+    if not models:
+        return side
+    kept = (result for result in side.results if result.model in models)
+    return replace(side, results=PlacedResults(kept))
+
+
+def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
+    """Return the older side, a run, with the file paths of the newer one.
+
+    `folder` is that of the test files.
+    """
+    pairs: dict[str, str] = {}
+    if was.nodes.keys() != now.nodes.keys():
+        history = _history_between(store, folder, was, now)
+        former = {path: history.name(path) for path in now.nodes}
+        pairs = {path: name for path, name in former.items() if name and name != path}
+        pairs = {path: name for path, name in pairs.items() if name in was.nodes}
+    ids_was, ids_now = (partial(known_ids, side.files, folder) for side in (was, now))
+    same = partial(same_leaf, was.files, now.files)
+    alike = partial(pair_alike, was.files, now.files)
+    old = {path: node for path, node in was.nodes.items() if path not in pairs.values()}
+    new = {path: node for path, node in now.nodes.items() if path not in pairs}
+    pairs |= pair_files(old, new, ids_was, ids_now, same, alike)
+    if all(old == new for new, old in pairs.items()):
+        return was
+    names = {path: f"{path}{OTHER}" if path in now.nodes else path for path in was.nodes}
+    names |= {old: new for new, old in pairs.items()}
+    return replace(
+        was,
+        results=PlacedResults(
+            result._replace(file=names.get(result.file, result.file)) for result in was.results
+        ),
+        nodes={names[path]: node for path, node in was.nodes.items()},
+        former={name: path for path, name in names.items()},
+    )
+
+
+def _history_between(store: Store, folder: str, was: Side, now: Side) -> PathHistory:
+    """Return the paths of the files of one side in the other, a run, by way of the runs between."""
+    history = PathHistory(store, folder, now.nodes, now.files)
+    last = store.load_run(was.name)
+    first = None if now.name == WORKSPACE else store.load_run(now.name)
+    is_older = first is None or (first.started, first.id) > (last.started, last.id)
+    newer, older = (first, last) if is_older or first is None else (last, first)
+    between = takewhile(
+        lambda run: run.id != older.id,
+        store.find_recent_runs(before=newer, limit=store.count_runs()),
+    )
+    for run in between if is_older else reversed([*between]):
+        history.step(run.snapshot)
+    history.step(last.snapshot)
+    return history
+
+
+def case_files(*sides: Side) -> dict[str, CaseFile]:
+    """Return the cases of the test files of these sides, by path."""
+    return {
+        path: side.files[node]
+        for side in sides
+        for path, node in side.nodes.items()
+        if not path.endswith(OTHER)
+    }
+
+
+def real_path(file: str) -> str:
+    """Return the path that a file of a side has had, also where another file has it now."""
+    return file.removesuffix(OTHER)
+
+
+# --- cases that a run of a selection left out
+
+
+def compare_sides(
+    store: Store,
+    folder: str,
+    was: Side,
+    now: Side,
+    selection: Selection,
+    candidates: Callable[[str], Any] = str,
+    counts: RunFilter = every_run,
+    finder: CaseFinder | None = None,
+) -> tuple[Side, Pairing]:
+    """Return the older side with the verdicts that it lacks, and its pairs with the newer one.
+
+    `was` is what `follow_renames` returns, and `candidates` the sort key of candidates. Verdicts
+    are filled in from earlier runs that count.
+    """
+    filled = _fill_older_side(store, folder, was, now, selection, counts)
+    finder = finder or CaseFinder(store)
+    old = comparable(filled, now, selection, finder)
+    new = comparable(now, filled, selection, finder)
+    return filled, pair_results(filled.results, now.results, old, new, candidates)
+
+
+def _fill_older_side(
+    store: Store, folder: str, was: Side, now: Side, selection: Selection, counts: RunFilter
+) -> Side:
+    """Return the older side with the verdicts that it lacks, from the runs before it."""
+    if was.name == WORKSPACE or not (was.selection or any(was.results.missing)):
+        return was
+
+    def before(paths: set[str]) -> Iterator[EarlierEntries]:
+        runs = EarlierRuns(store, _history_between(store, folder, was, now), counts)
+        return runs.before(store.load_run(was.name), paths, limit=store.count_runs())
+
+    return fill_older_side(store, was, now, selection.covers_file, before)
+
+
+def require_candidate(
+    model: str, *sides: Side, hint: str = "", besides: Collection[str] = ()
+) -> None:
+    """Raise `EvalstoreError` for a model that is a candidate of none of the sides.
+
+    `hint` says what to do if the name is right. It cannot be meant for one of `besides`.
+    """
+    candidates = {model for side in sides for model in side.results.model_names}
+    if model not in candidates:
+        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
+        others = candidates - {*besides}
+        meant = suggest(model, others, "candidates") if others else ""
+        raise EvalstoreError(
+            f"'{model}' is not a candidate of {names}", hint="; ".join(filter(None, [meant, hint]))
+        )
+
+
+@contextmanager
+def open_sides(
+    location: Location, selection: SelectionOptions, *, needs_files: bool
+) -> Iterator[Project]:
+    """Open the workspace; test files are read and must be valid if one side needs them."""
+    if not needs_files:
+        with open_catalogue(location) as project:
+            yield project
+        return
+    with open_project(location) as project:
+        from evalstore.planning.planner import require_sound
+
+        require_sound(project, selection)
+        yield project

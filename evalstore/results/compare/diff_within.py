@@ -1,0 +1,177 @@
+"""Compares two candidates, or two system prompts, within one run or the workspace."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.comparison_within import compare_models, compare_prompts
+from evalstore.comparison.placed_results import PlacedResults
+from evalstore.core.display import short
+from evalstore.core.errors import EvalstoreError
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.results.compare.diff import add_answers
+from evalstore.results.compare.diff_attempts import SideAttempts
+from evalstore.results.compare.diff_notes import alone_notes, selection_notes
+from evalstore.results.compare.diff_pairs import PairDetails
+from evalstore.results.compare.diff_reasons import PairReasons
+from evalstore.results.compare.diff_result import Diff
+from evalstore.results.compare.diff_selection import only_rows, select_cases
+from evalstore.results.compare.diff_sides import (
+    only_models,
+    open_sides,
+    require_candidate,
+    side_of_candidates,
+)
+from evalstore.results.prompt_names import (
+    find_prompt,
+    name_prompts_of_run,
+    places_in,
+    prompt_labels,
+)
+from evalstore.store.revisions import WORK
+from evalstore.store.trees.case_finder import CaseFinder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from evalstore.comparison.comparison import Comparison
+    from evalstore.core.results import Result
+    from evalstore.planning.project import Project
+    from evalstore.planning.selection import Selection
+    from evalstore.results.compare.compared_side import Side
+
+
+def diff_models(
+    location: Location,
+    revision: str | None,
+    models: tuple[str, str],
+    *,
+    selection: SelectionOptions | None = None,
+    answers: bool = False,
+    only: Callable[[Result], bool] | None = None,
+) -> Diff:
+    """Compare two candidates of one run, or of the workspace without a revision.
+
+    With `only`, just the results for which it returns True are compared. Raises `EvalstoreError`
+    for an unknown candidate.
+    """
+    selection = selection or SelectionOptions()
+    revision = None if revision == WORK else revision
+    with open_sides(location, selection, needs_files=revision is None) as project:
+        side = side_of_candidates(project, revision)
+        for model in models:
+            if model not in side.results.model_names:
+                hint = _run_both(project, side, models)
+                require_candidate(model, side, hint=hint, besides=models)
+        selected = select_cases(project, selection.paths, side)
+        (side,) = only_rows(selected, side)
+        was, now = (_of_model(side, model, selected, only) for model in models)
+        found = _within(project, side, compare_models(was, now), models)
+        found.prompts = prompt_labels(project, places_in(side.results))
+        return add_answers(project, found) if answers else found
+
+
+def diff_prompts(
+    location: Location,
+    revision: str | None,
+    prompts: tuple[str, str],
+    *,
+    selection: SelectionOptions | None = None,
+    answers: bool = False,
+    only: Callable[[Result], bool] | None = None,
+) -> Diff:
+    """Compare two system prompts of one run, or of the workspace without a revision.
+
+    Each answer is compared with that of the same candidate in the same case. The prompts are given
+    by their names, or the first digits of their ids. With `only`, just the results for which it
+    returns True are compared. Raises `EvalstoreError` for an unknown one.
+    """
+    selection = selection or SelectionOptions()
+    revision = None if revision == WORK else revision
+    with open_sides(location, selection, needs_files=revision is None) as project:
+        side = side_of_candidates(project, revision)
+        for model in selection.models:
+            require_candidate(model, side)
+        names = name_prompts_of_run(project, (result.prompt for result in side.results))
+        ids = [find_prompt(names, name) for name in prompts]
+        selected = select_cases(project, selection.paths, side)
+        (side,) = only_rows(selected, side)
+        results = PlacedResults(
+            result
+            for result in only_models(side, selection.models).results
+            if selected.covers_file(result.file)
+            and result.prompt in ids
+            and (only is None or only(result))
+        )
+        asked: dict[int, set[str | None]] = {}
+        for row, result in zip(results.rows, results, strict=True):
+            asked.setdefault(row, set()).add(result.prompt)
+        both = PlacedResults(
+            result
+            for row, result in zip(results.rows, results, strict=True)
+            if len(asked[row]) == len({*ids})
+        )
+        if not both:
+            raise EvalstoreError(
+                f"no case was asked with both '{prompts[0]}' and '{prompts[1]}'",
+                hint="list both under 'systemPrompts' in its frontmatter",
+            )
+        was, now = (_of_prompt(both, id) for id in ids)
+        order = candidate_order(project.settings)
+        shown = names[ids[0]], names[ids[1]]
+        found = _within(project, side, compare_prompts(was, now, order), shown)
+        found.is_of_prompts = True
+        found.notes += alone_notes(len(results) - len(both))
+        return add_answers(project, found) if answers else found
+
+
+def _of_model(
+    side: Side, model: str, selected: Selection, only: Callable[[Result], bool] | None
+) -> Iterator[Result]:
+    """Yield the selected results of a candidate."""
+    for result in side.results:
+        is_of_model = result.model == model and selected.covers_file(result.file)
+        if is_of_model and (only is None or only(result)):
+            yield result
+
+
+def _of_prompt(results: Iterable[Result], prompt: str | None) -> Iterator[Result]:
+    """Yield the results with a system prompt."""
+    return (result for result in results if result.prompt == prompt)
+
+
+def _within(project: Project, side: Side, comparison: Comparison, names: tuple[str, str]) -> Diff:
+    """Return a comparison of two candidates, or system prompts, of one side."""
+    attempts = SideAttempts(project.store, side, CaseFinder(project.store))
+    details = PairDetails(project.store, (attempts, attempts))
+    details.read_all(comparison.differing_pairs)
+    comparison.by_verdict = side.by_verdict
+    return Diff(
+        side.name,
+        side.name,
+        comparison,
+        {},
+        details.feedback,
+        notes=list(selection_notes(side, side, side)),
+        reasons=PairReasons(is_within_run=True),
+        models=names,
+        is_now_partial=bool(side.selection),
+        labels=details.labels,
+        attempts=details.attempts,
+    )
+
+
+def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
+    """Return the hint how a run of both candidates is made, or how prompts are compared."""
+    named = prompt_labels(project, places_in(side.results)).values()
+    if any(set(models) <= set(names.values()) for names in named):
+        options = shlex.join(["--prompt", models[0], "--vs", models[1]])
+        return f"'evalstore diff {options}' compares these system prompts"
+    for run in project.store.find_recent_runs():
+        if {*models} <= {candidate.id for candidate in run.candidates}:
+            options = shlex.join([short(run.id), "--model", models[0], "--vs", models[1]])
+            return f"'evalstore diff {options}' compares them in a run with both"
+    options = " ".join(f"-m {shlex.quote(model)}" for model in models)
+    return f"'evalstore run {options}' makes a run with both"

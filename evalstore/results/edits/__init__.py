@@ -1,0 +1,1 @@
+"""What was edited between two states of a workspace."""

@@ -1,0 +1,157 @@
+"""Formats the changes of test files, and the reasons of planned work, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.focused_lines import focus
+from evalstore.comparison.version_diff import Difference
+from evalstore.core.display import plural, safe
+from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.planning.reasons.source_changes import ROWS
+from evalstore.planning.status.summed_items import AllEqual
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.status.status_report import FileChange, OtherReason
+
+_NEW_CANDIDATE = "new candidate"
+"""Begins a reason for which nothing is asked again."""
+
+
+def shared_edits(items: Iterable[FileChange | PlanItem]) -> tuple[str, ...]:
+    """Return what was edited beside the reasons, if it is the same for all of several entries."""
+    shared = AllEqual()
+    for item in items:
+        shared.add(item)
+    return shared.edits
+
+
+def shared_text(shared: tuple[str, ...]) -> str:
+    """Return what was edited in all entries of a list: `also changed in each: instructions`."""
+    return f"also changed in each: {', '.join(shared)}"
+
+
+def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
+    """Return the effect of a changed file on its cases; what has the reason comes last.
+
+    `shared` is what `shared_edits` returns, which is left out.
+    """
+    code = change.code.strip()
+    if code == "A":
+        return f"{plural(change.asked, 'case')} new"
+    if code == "D":
+        return f"{plural(change.gone, 'case')} removed"
+    if code == "R":
+        return reason_text(change, shared)
+    settled = settled_text(change)
+    if code == "=" and change.settled and not change.gone:
+        if not change.prompts:
+            return settled
+        edited = "" if change.reverted else " edited:"
+        return f"{prompts_text(change.prompts)}{edited} {settled}"
+    is_again = not change.reason.startswith(_NEW_CANDIDATE)
+    counts = (
+        (change.new, "new"),
+        (change.gone, "removed"),
+        (change.added, "asked"),
+        (change.asked - change.added, "asked again" if is_again else "asked"),
+        (change.judged, "judged again"),
+    )
+    listed = [f"{plural(count, 'case')} {word}" for count, word in counts if count]
+    if change.waiting:
+        listed.append(f"{plural(change.waiting, 'new or edited case')} pending")
+    if change.settled:
+        listed.append(f"{change.settled:,} {settled}" if listed else settled)
+    parts = ", ".join(listed)
+    reason = reason_text(change, shared)
+    if change.file not in change.sources:
+        rows = ", ".join(name for name in change.edited if name.startswith(ROWS))
+        if not reason:
+            reason = ", ".join(change.edited)
+        elif rows:
+            reason += f" ({rows})"
+    return ": ".join(part for part in (parts, reason) if part)
+
+
+def prompts_text(names: Sequence[str]) -> str:
+    """Return `system prompt brief`, or `system prompts brief, polite`."""
+    return f"system prompt{'s' * (len(names) > 1)} {', '.join(names)}"
+
+
+def settled_text(change: FileChange) -> str:
+    """Return what became of edited cases that need nothing, and which of them fail."""
+    text = "reverted to a stored version" if change.reverted else "answered and judged already"
+    if change.used_again:
+        again = "stored judgements are used again"
+        text = f"{text}, {again}" if change.reverted else again
+    now = _outcome_text(change)
+    return f"{text} ({now})" if now else text
+
+
+def _outcome_text(change: FileChange) -> str:
+    """Return `2 results fixed, 1 broke, 3 fail, 1 undecided`, or of a single one `now fails`.
+
+    A case has a result for each candidate and system prompt.
+    """
+    failing = max(0, change.failing - change.broke)
+    fails = f"fail{'s' * (failing == 1)}"
+    count = change.broke + change.fixed + failing + change.undecided
+    if change.settled == 1 and count == 1:
+        if change.undecided:
+            return "undecided"
+        if change.broke:
+            return "now fails"
+        return fails if failing else "now passes" if change.fixed else ""
+    return results_text(
+        (change.fixed, "fixed"),
+        *((change.broke, "broke"), (failing, fails), (change.undecided, "undecided")),
+    )
+
+
+def results_text(*counts: tuple[int, str]) -> str:
+    """Return what became of how many results: `2 results fixed, 1 broke`."""
+    listed = [(count, word) for count, word in counts if count]
+    first = [f"{plural(count, 'result')} {word}" for count, word in listed[:1]]
+    return ", ".join([*first, *(f"{count:,} {word}" for count, word in listed[1:])])
+
+
+def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ...] = ()) -> str:
+    """Return a reason, and what else was edited: `…; also changed: instructions, checks`.
+
+    `shared` is what `shared_edits` returns, which is left out.
+    """
+    if not item.also or item.also == shared:
+        return item.reason
+    return f"{item.reason}; also changed: {', '.join(item.also)}"
+
+
+def reason_value_lines(
+    item: FileChange | OtherReason | PlanItem, *, width: int | None, indent: int = 0
+) -> Iterator[StyledLine]:
+    """Yield the values of a reason below each other if its text does not have them."""
+    reason = Difference(item.reason, item.was, item.now)
+    yield from _value_lines(reason, width=width, indent=indent)
+
+
+def edit_lines(edit: Difference, *, width: int | None, indent: int = 0) -> Iterator[StyledLine]:
+    """Yield an edit of a test file, with its values below it if they do not fit into its line.
+
+    The lines of the values have at most `width` columns, or are whole without one.
+    """
+    yield StyledLine((StyledSpan(safe(str(edit))),), indent)
+    yield from _value_lines(edit, width=width, indent=indent + 2)
+
+
+def _value_lines(edit: Difference, *, width: int | None, indent: int) -> Iterator[StyledLine]:
+    """Yield the values that do not fit; one that is new or removed stands alone."""
+    if edit.fits:
+        return
+    old, new = focus(edit.was, edit.now, None if width is None else width - indent - len("- "))
+    if edit.was is not None:
+        yield StyledLine((StyledSpan(f"- {old}", "old"),), indent, hang=2)
+    if edit.now is not None:
+        yield StyledLine((StyledSpan(f"+ {new}", "new"),), indent, hang=2)

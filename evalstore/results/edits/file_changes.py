@@ -1,0 +1,187 @@
+"""Finds the test files that differ from the snapshot of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.planning.reasons.renames import pair_with_workspace
+from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
+from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.planning.status.planned_rows import plan_rows
+from evalstore.planning.status.row_ids import lacks_row_id
+from evalstore.planning.status.status_report import FileChange
+from evalstore.results.edits.edited_file import EditedFile, FileItems
+from evalstore.results.edits.edited_files import are_edited_prompts, find_replaced_prompts
+from evalstore.results.edits.edited_sources import EditedSources, Versions
+from evalstore.store.run_sources import SourcesReader
+from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.path_trees import read_tree
+from evalstore.workspace.source_digests import read_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalstore.core.runs import Run
+    from evalstore.core.values import CaseFile
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Project
+    from evalstore.planning.status.stored_outcomes import StoredOutcomes
+    from evalstore.results.edits.edited_file import WasRun
+
+_MOST_READ = 50
+"""The most edited files of which it is found out whether they were edited themselves."""
+
+
+class FileChanges:
+    """Finds the test files that differ from a run, from the plans of all cells, batch by batch."""
+
+    def __init__(self, project: Project, run: Run, was_run: WasRun, *, narrows: bool) -> None:
+        """Compare the files of the workspace with those of the run.
+
+        With `narrows`, only files in which the command would do something are among the changes.
+        """
+        self._project, self._run, self._was_run = project, run, was_run
+        self._narrows = narrows
+        self._pairs: dict[str, str] = {}
+        self._edited: dict[str, EditedFile] = {}
+        """The files whose cases differ."""
+        self._selected: set[str] = set()
+        self._busy: set[str] = set()
+        """Files with items of the plan."""
+        self._gone: dict[str, int] = {}
+        """How many cases each file had that is gone."""
+        self._is_same = project.snapshot()[0] == run.snapshot
+        if self._is_same:
+            return
+        nodes, store = project.reading.nodes, project.store
+        before = read_tree(run.snapshot, store.load_nodes)
+        old_files: dict[str, CaseFile] = {}
+        self._pairs = pair_with_workspace(project, before, old_files)
+        changed = {path: old for path, old in self._pairs.items() if before[old] != nodes[path]}
+        gone = before.keys() - set(self._pairs.values())
+        broken = {problem.file for problem in (*project.reading.errors, *project.left_out)}
+        leaves = {before[path] for path in (*changed.values(), *gone)}
+        old_files |= store.load_case_files(leaves - old_files.keys())
+        for path, old in changed.items():
+            edited = EditedFile(path, old_files[before[old]], project.reading.files[path])
+            if edited.differs:
+                self._edited[path] = edited
+        self._gone = {path: len(old_files[before[path]].cases) for path in gone - broken}
+
+    def lists(self, file: str) -> bool:
+        """Return whether a file is among the changes, if it has an item of the plan."""
+        if self._is_same:
+            return False
+        return file not in self._pairs or file in self._edited or self._pairs[file] != file
+
+    def add(self, plan: Plan, items: Mapping[str, FileItems]) -> None:
+        """Add the plan of a batch, with its items by file."""
+        if self._is_same:
+            return
+        self._selected.update(cell.file for cell in plan.cells)
+        self._busy |= {file for file, own in items.items() if own.asks or own.judgements}
+        edited = {file for file in {cell.file for cell in plan.cells} if file in self._edited}
+        if not edited:
+            return
+        rows = plan_rows(plan, edited, self._project.settings.verdict)
+        for file in edited:
+            self._edited[file].add(rows[file], items.get(file) or FileItems())
+
+    def finish(self) -> list[FileChange]:
+        """Return the changes, as git shows them."""
+        if self._is_same:
+            return []
+        reading, narrows = self._project.reading, self._narrows
+        changes = [
+            FileChange("A ", path, len(reading.files[path].cases), 0, 0, "new")
+            for path in reading.nodes.keys() - self._pairs.keys()
+            if not narrows or path in self._selected
+        ]
+        differing = self._compare_sources()
+        prompts = {
+            path: _edited_prompts(self._project, edited.was, edited.now, differing[path])
+            for path, edited in self._edited.items()
+        }
+        sources = self._find_sources(
+            {path: differing[path] for path, names in prompts.items() if not names}
+        )
+        for path, old in self._pairs.items():
+            change = None
+            if path in self._edited:
+                change = self._edited[path].describe(self._was_run)
+                edited = sources.get(path, ())
+                change = replace(change, prompts=prompts[path], edited=edited)
+            workspace = self._project.workspace
+            if change and change.gone and change.new and lacks_row_id(workspace, path):
+                change = replace(change, may_be_edited_rows=True)
+            if path != old:
+                change = _as_renamed(change or FileChange("R ", path, 0, 0, 0, ""), old)
+            if change:
+                changes.append(change)
+        changes += [
+            FileChange("D ", path, 0, 0, count, "removed") for path, count in self._gone.items()
+        ]
+        if narrows:
+            changes = [
+                change
+                for change in changes
+                if change.file in self._busy or change.new or change.asked or change.judged
+            ]
+        return sorted(changes, key=lambda change: (change.file, change.code))
+
+    def _compare_sources(self) -> dict[str, SourceChanges | None]:
+        """Return whose bytes differ from those that the run has noted, by edited test file."""
+        project = self._project
+        was = SourcesReader(project.store).find(self._run) if self._edited else None
+        now = read_sources(project.workspace, project.reading) if was else None
+        return {path: compare_sources(was, now, path, self._pairs[path]) for path in self._edited}
+
+    def _find_sources(
+        self, files: Mapping[str, SourceChanges | None]
+    ) -> dict[str, tuple[str, ...]]:
+        """Return what was edited where these files differ; nothing if they are many."""
+        if len(files) > _MOST_READ:
+            return {}
+        project = self._project
+        find = EditedSources(
+            CaseFinder(project.store),
+            VersionReader(project.store, project.reading.contents, project.contents),
+            project.name_of_version,
+        ).find
+        return find(
+            {
+                path: Versions(path, self._edited[path].was, self._edited[path].now, changes)
+                for path, changes in files.items()
+            }
+        )
+
+
+def _edited_prompts(
+    project: Project, was: CaseFile, now: CaseFile, changes: SourceChanges | None
+) -> tuple[str, ...]:
+    """Return the names of the system prompts that were edited, if the test file was not."""
+    replaced, is_all = find_replaced_prompts(was, now)
+    name = project.name_of_version
+    names = {
+        None if name("prompt", former) else name("prompt", id)  # a named one was exchanged
+        for _, former, id in replaced
+    }
+    if not is_all or None in names:
+        return ()
+    edited = sorted(filter(None, names))
+    return tuple(edited) if are_edited_prompts(edited, changes) else ()
+
+
+def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:
+    """Return a change with how many of its results broke and were fixed without a call."""
+    if not change.settled:
+        return change
+    file = change.file
+    return replace(change, broke=outcomes.broke[file], fixed=outcomes.fixed[file])
+
+
+def _as_renamed(change: FileChange, old: str) -> FileChange:
+    """Return the change of a file that has been renamed."""
+    reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
+    return replace(change, reason=reason, old_file=old)

@@ -1,0 +1,193 @@
+"""Compares the candidates, evaluators and attempts of each run with those before it."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.candidate_edits import (
+    TEMPERATURE_OF,
+    Candidates,
+    candidates_after,
+    differ_candidate,
+    differ_candidates,
+)
+from evalstore.comparison.version_diff import Difference
+from evalstore.results.judgement_changes import differ_evaluators
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from evalstore.comparison.version_diff import Find
+    from evalstore.core.runs import Run
+    from evalstore.core.values import CaseFile
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.project import Project
+    from evalstore.store import Store
+
+
+class ParticipantHistory:
+    """Follows the candidates and evaluators from older to newer runs."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._candidates: Candidates | None = None
+        """None while all runs were limited to some of them."""
+        self._named: set[str] = set()
+        """Those that only `-m` has named, for runs since the last one that was not limited."""
+        self.models: set[str] = set()
+        """The candidates that had results until the last run, without those removed since."""
+        self._last: Run | None = None
+
+    def step(
+        self,
+        run: Run,
+        models: Collection[str],
+        *,
+        file: CaseFile | None = None,
+        with_temperature: bool = True,
+        with_evaluators: bool = True,
+    ) -> tuple[Difference, ...]:
+        """Return how a run differs from those before; only candidates in `models` count.
+
+        With `file`, only evaluators of this test file. None has to answer in all runs: a run that
+        was limited to some candidates removes none, and what only such runs had is not removed by
+        the next one that was not.
+        """
+        was, self._candidates = self._candidates, _candidates_as_of(self._candidates, run)
+        if was is not None and is_limited(run):
+            self._named |= {candidate.id for candidate in run.candidates} - was.keys()
+        elif was is not None:
+            gone = self._named - (self._candidates or {}).keys()
+            was = {id: candidate for id, candidate in was.items() if id not in gone}
+            self._named = set()
+        self.models |= {*models}
+        edits: list[Difference] = []
+        if was is not None and self._candidates is not None:
+            edits += differ_candidates(
+                was,
+                self._candidates,
+                self.models,
+                self._find,
+                with_temperature=with_temperature,
+            )
+        self.models &= (self._candidates or {}).keys()
+        if self._last is not None and with_evaluators:
+            edits += _evaluator_edits(self._last, run, self._find, file)
+        if self._last is not None:
+            edits += _attempts_edits(self._last, run, file)
+        self._last = run
+        return tuple(edits)
+
+
+def find_participant_edits(
+    store: Store, runs: Sequence[Run], find: Find
+) -> list[tuple[Difference, ...]]:
+    """Return the edits of candidates and evaluators in each of these runs, newest first.
+
+    Runs of imported verdicts have none.
+    """
+    history = ParticipantHistory(find)
+    edits: dict[str, tuple[Difference, ...]] = {}
+    for run in reversed([*runs, *(_runs_before(store, runs) if runs else ())]):
+        if run.origin is None:
+            edits[run.id] = history.step(run, {candidate.id for candidate in run.candidates})
+    return [edits.get(run.id, ()) for run in runs]
+
+
+def find_current_edits(project: Project, selection: SelectionOptions) -> list[Difference]:
+    """Return how candidates and evaluators differ from those before, as a run now would."""
+    from evalstore.planning.status.workspace_results import workspace_as_run  # 'log' plans nothing
+
+    history = ParticipantHistory(project.versions.find)
+    runs = [run for run in _runs_before(project.store, []) if run.origin is None]
+    edits: tuple[Difference, ...] = ()
+    for run in (*reversed(runs), workspace_as_run(project, selection)):
+        edits = history.step(run, {candidate.id for candidate in run.candidates})
+    return [*edits]
+
+
+def without_named(edits: Iterable[Difference], items: Iterable[PlanItem]) -> list[Difference]:
+    """Return the edits that no reason of these items of a plan names."""
+    reasons = {item.reason for item in items}
+    return [edit for edit in edits if not any(_core(edit) in reason for reason in reasons)]
+
+
+def differ_participants(was: Run, now: Run, find: Find) -> Iterator[Difference]:
+    """Yield how candidates of both runs, the evaluators and the attempts differ."""
+    candidates = {candidate.id: candidate for candidate in was.candidates}
+    for candidate in now.candidates:
+        if candidate.id in candidates:
+            yield from differ_candidate(candidates[candidate.id], candidate, find)
+    yield from _evaluator_edits(was, now, find, None)
+    yield from _attempts_edits(was, now, None)
+
+
+def _core(edit: Difference) -> str:
+    """Return what an edit is called in the reasons of a plan."""
+    if edit.subject.startswith(TEMPERATURE_OF):
+        return "model option temperature"
+    _, _, rest = edit.subject.partition(": ")
+    return (rest or edit.subject).split(" (")[0]
+
+
+def is_limited(run: Run) -> bool:
+    """Return whether `-m` named the candidates of a run."""
+    return "models" in run.selection
+
+
+def find_named_candidates(store: Store, run: Run, current: Collection[str]) -> frozenset[str]:
+    """Return the candidates of a run that only `-m` named.
+
+    They are in neither of the runs of all candidates before and after it; if there is none after
+    it, they are not among the `current` ones of the settings either.
+    """
+    if not is_limited(run):
+        return frozenset()
+    before = next(_runs_of_all(store.find_recent_runs(before=run)), None)
+    newer = takewhile(lambda each: each.id != run.id, store.find_recent_runs())
+    after = next(_runs_of_all(reversed([*newer])), None)
+    known = {*_names(before), *(_names(after) if after else current)}
+    return frozenset(_names(run)) - known
+
+
+def _runs_of_all(runs: Iterable[Run]) -> Iterator[Run]:
+    return (run for run in runs if run.origin is None and not is_limited(run))
+
+
+def _names(run: Run | None) -> Iterator[str]:
+    return (candidate.id for candidate in run.candidates) if run else iter(())
+
+
+def _runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
+    """Yield the runs before these, or all without any, until one that had all candidates."""
+    for run in store.find_recent_runs(before=runs[-1] if runs else None):
+        yield run
+        if run.origin is None and not is_limited(run):
+            return
+
+
+def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile | None) -> Iterator[Difference]:
+    """Yield how the evaluators differ between two runs, with both values if they are long."""
+    for change in differ_evaluators(was, now, find, file):
+        edit = Difference("", change.was, change.now)
+        yield Difference(change.text, *((None, None) if edit.fits else (change.was, change.now)))
+
+
+def _attempts_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[Difference]:
+    """Yield how many more or fewer answers a run counts, of a file those that it does not set."""
+    of_file = file.attempts if file else None
+    old, new = (
+        run.attempts if "attempts" in run.selection else of_file or run.attempts
+        for run in (was, now)
+    )
+    if old and new and old != new:
+        yield Difference(f"attempts {old} -> {new}")
+
+
+def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:
+    """Return the candidates as of a run; None while all runs were limited to some of them."""
+    if before is None and is_limited(run):
+        return None
+    return candidates_after(before or {}, run)

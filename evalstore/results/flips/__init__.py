@@ -1,0 +1,1 @@
+"""Verdicts that changed, and when."""

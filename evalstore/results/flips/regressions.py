@@ -1,0 +1,311 @@
+"""Finds the regressions of a run: cases that do not pass although they have passed before.
+
+What passed in between and stands now on the same answer and judgement as when it failed before,
+because an edit was undone or another branch was run, is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from evalstore.comparison.comparison import sort_pairs
+from evalstore.comparison.placed_results import unpack_result
+from evalstore.files.filed_sequence import keep_values
+from evalstore.files.temporary_list import SortedValues
+from evalstore.planning.baseline import GateRuns, is_same_result
+from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, RunFilter, every_run
+from evalstore.planning.cells.same_cells import find_cells, is_judged
+from evalstore.planning.reasons.path_history import PathHistory
+from evalstore.planning.selection import Selection
+from evalstore.results.compare.diff_sides import compare_sides, follow_renames, run_side
+from evalstore.store.results import iterate_cases
+from evalstore.store.rows.row_results import RowResults
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
+from evalstore.workspace.git import read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case, Json
+    from evalstore.planning.baseline import Baseline
+    from evalstore.planning.project import Project
+    from evalstore.store import Store
+
+_AT_ONCE = 2_000
+"""The failures that are looked for together."""
+_OPEN = 1 << 62
+"""Stands for a failure of which no run decided."""
+
+
+class Regression(NamedTuple):
+    """A result that does not pass, and the earlier run in which its case passed."""
+
+    result: Result
+    passed_in: str
+    """The id of the run."""
+
+    def document(self) -> Json:
+        """Return the place of the result and the run as plain values."""
+        result = self.result
+        return {
+            "file": result.file,
+            "row": result.row,
+            "prompt": result.prompt,
+            "model": result.model,
+            "passedIn": self.passed_in,
+        }
+
+
+class _Place(NamedTuple):
+    """By what a result is found in an older run; these are the first fields of a result."""
+
+    file: str
+    row: str
+    key: str
+    prompt_number: int
+    prompt: str | None
+    model: str
+
+
+class _Failure(NamedTuple):
+    """A result that does not pass, and its case in the last run that was searched."""
+
+    result: Result
+    then: _Place
+    """Its place in the newest run searched so far that judged the case."""
+    prompts: tuple[str | None, ...]
+    """The system prompts that the case had in that run."""
+    passed_in: str | None = None
+    """The newest complete run that judged the case, which passed."""
+    partly: str | None = None
+    """The newest other run that did, if the case passed; empty: it did not pass."""
+
+
+def _failure(result: Result, then: Result, case: Case) -> _Failure:
+    return _Failure(result, _Place._make(then[: len(_Place._fields)]), case.prompts)
+
+
+_Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
+"""Returns what is known of a failure after an earlier result of its case; None: it is none."""
+
+
+def find_regressions(
+    project: Project, run: Run, baseline: Baseline | None = None
+) -> Sequence[Regression]:
+    """Return the results of a run that do not pass and whose cases have passed before.
+
+    Without a baseline the newest complete run of `GateRuns` that judged a case decides, or outside
+    of git the newest in which it passed; where there is none, the newest other one. Files and rows
+    are followed from run to run, however old. With a baseline they are the results that broke in
+    the comparison of the two runs. Many regressions are in a temporary file.
+    """
+    store, folder = project.store, project.settings.paths["tests"]
+    if baseline:
+        return keep_regressions(_find_broken(store, folder, run, baseline))
+    counting = GateRuns(project.workspace.root, run.git, store, run.id)
+    follow = partial(PathHistory, store, folder, run.snapshot, {})
+    decide, failures = partial(_judge_past, counting), _find_failures(store, run)
+    ordered = SortedValues()
+    ordered.add(
+        [result.file, result.row, place, number, tuple(result), passed_in or partly]
+        for place, number, (result, _, _, passed_in, partly) in _search(
+            store, run, follow, failures, decide, kind=counting.kind
+        )
+        if passed_in or partly
+    )
+    return keep_regressions(_unpack(value[-2:]) for value in ordered)
+
+
+def keep_regressions(regressions: Iterable[Regression]) -> Sequence[Regression]:
+    """Return regressions as a list, or if there are many in a temporary file."""
+    return keep_values(regressions, _pack, _unpack)
+
+
+def without_files(
+    regressions: Sequence[Regression], is_left_out: Callable[[str], bool]
+) -> Sequence[Regression]:
+    """Return regressions without those of some test files."""
+    files = {regression.result.file for regression in regressions}
+    left_out = {file for file in files if is_left_out(file)}
+    if not left_out:
+        return regressions
+    return keep_regressions(each for each in regressions if each.result.file not in left_out)
+
+
+def _pack(regression: Regression) -> tuple[Any, ...]:
+    return tuple(regression.result), regression.passed_in
+
+
+def _unpack(values: Sequence[Any]) -> Regression:
+    result, passed_in = values
+    return Regression(unpack_result(result), passed_in)
+
+
+def has_case_without_verdict(
+    project: Project, cells: Iterable[tuple[Result, Case]], baseline: Baseline | None = None
+) -> bool:
+    """Return whether an older run, which the store lacks, may tell what became of these cases.
+
+    Without a baseline that is so unless a complete run decides for each; with one, unless each has
+    a verdict in it or in a run before it. The cells are those of the workspace.
+    """
+    store, reading = project.store, project.reading
+    newest = baseline.run if baseline else next(store.find_recent_runs(limit=1), None)
+    if newest is None:
+        return True
+    failures = (_failure(result, result, case) for result, case in cells)
+    after = replace(newest, started=newest.started + 1, id="0" * 32)
+    root = project.workspace.root
+    counting = GateRuns(root, read_state(root), None)
+
+    def decide(failure: _Failure, was: Result, past: Run) -> _Failure | None:
+        now = failure.result
+        if baseline or (
+            was.verdict == "pass" and now.verdict in (None, "pass") and counting.is_complete(past)
+        ):
+            return None  # what is still to be judged cannot have failed before that pass
+        return _judge_past(counting, failure, was, past)
+
+    folder, counts = project.settings.paths["tests"], baseline.counts if baseline else every_run
+    follow = partial(PathHistory, store, folder, reading.nodes, reading.files)
+    found = _search(store, after, follow, failures, decide, counts, counting.kind)
+    return any(place == _OPEN for place, *_ in found)
+
+
+def _search(
+    store: Store,
+    run: Run,
+    follow: Callable[[], PathHistory],
+    failures: Iterable[_Failure],
+    decide: _Decide,
+    counts: RunFilter = every_run,
+    kind: Callable[[Run], object] = every_run,
+) -> Iterator[tuple[int, int, _Failure]]:
+    """Yield the failures but for those of which an earlier run tells that they are none.
+
+    Each is given with the number of runs that were searched before one decided that it is a
+    regression, whatever older runs have, or `_OPEN`; and with its own number. `follow` returns the
+    paths of files before the run, and failures of a file are best next to each other.
+    """
+    rows, left = RowResults(store), enumerate(failures)
+    limit = store.count_runs()
+    recent = RecentRuns(store, run, limit)
+    while waiting := dict(islice(left, _AT_ONCE)):
+        paths = {each.result.file for each in waiting.values()}
+        runs = EarlierRuns(store, follow(), counts, recent, kind)
+        for place, (past, entries) in enumerate(runs.before(run, paths, limit=limit)):
+            here = {number: each for number, each in waiting.items() if each.result.file in entries}
+            if not here:
+                continue
+            cells = ((each.then, each.prompts) for each in here.values())
+            found = find_cells(rows, entries, cells, is_judged)
+            for (number, failure), was in zip(here.items(), found, strict=True):
+                if was is None:
+                    continue
+                known = decide(failure, was[0], past)
+                if known is None:
+                    del waiting[number]
+                    continue
+                then = _Place._make(was[0][: len(_Place._fields)])
+                waiting[number] = known._replace(then=then, prompts=was[1].prompts)
+                if (known, then) != (failure, failure.then):
+                    runs.forget(failure.result.file)
+            for number in _judged_later(store, past, waiting):
+                yield place, number, waiting.pop(number)
+            paths &= {each.result.file for each in waiting.values()}
+            if not paths:
+                break
+        for number, failure in waiting.items():
+            yield _OPEN, number, failure
+
+
+def _judge_past(runs: GateRuns, failure: _Failure, was: Result, past: Run) -> _Failure | None:
+    """Return what an earlier result of the case tells of a failure; None if it did not regress."""
+    now = failure.result
+    failed_so = was.verdict != "pass" and is_same_result(was, now)
+    accepts = runs.is_accepted(past) and (was.verdict != "undecided" or now.verdict == "undecided")
+    if failure.passed_in:
+        return None if failed_so else failure
+    if runs.is_complete(past):
+        if was.verdict == "pass":
+            return failure._replace(passed_in=past.id)
+        return None if accepts else failure
+    if failure.partly:
+        return failure._replace(partly="") if failed_so else failure
+    if failure.partly is None and runs.counts(past):
+        if was.verdict == "pass":
+            return failure._replace(partly=past.id)
+        if accepts:
+            return failure._replace(partly="")
+    return failure
+
+
+def _judged_later(store: Store, past: Run, failures: Mapping[int, _Failure]) -> list[int]:
+    """Return those that passed in this run and were judged after it: no older run has them."""
+    passed = {
+        number: each.result.evaluations
+        for number, each in failures.items()
+        if each.passed_in == past.id
+    }
+    times = store.find_judgement_times({*chain(*passed.values())}) if passed else {}
+    return [
+        number for number, ids in passed.items() if any(times.get(id, 0) > past.ended for id in ids)
+    ]
+
+
+def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Iterator[Regression]:
+    """Yield the results that broke since the baseline, as `diff` pairs the two runs.
+
+    What the baseline has left undecided is compared with the last decision before it.
+    """
+    now = run_side(store, run)
+    was = follow_renames(store, folder, run_side(store, baseline.run), now)
+    filled, pairing = compare_sides(store, folder, was, now, Selection(), counts=baseline.counts)
+    pairs = sort_pairs(pairing)
+    undecided, is_any = DigestSet(), False
+    for pair in chain(pairs.broke, pairs.changed):  # what is undecided now has not broken
+        if pair.was is None or pair.now is None or pair.now.verdict in (None, "pass"):
+            continue
+        if pair.was.verdict == "pass":
+            yield Regression(pair.now, filled.earlier.get(pair.was, baseline.run.id))
+        elif pair.was.verdict == "undecided" != pair.now.verdict:
+            is_any = undecided.add(digest_of_value(pair.now)) or is_any
+    if not is_any:
+        return
+    failures = (
+        each for each in _find_failures(store, run) if digest_of_value(each.result) in undecided
+    )
+    follow = partial(PathHistory, store, folder, run.snapshot, {})
+    counts, ordered = partial(_is_before, baseline), SortedValues()
+    ordered.add(
+        [place, number, tuple(each.result), each.passed_in]
+        for place, number, each in _search(store, run, follow, failures, _last_decision, counts)
+        if each.passed_in
+    )
+    for value in ordered:
+        yield _unpack(value[-2:])
+
+
+def _is_before(baseline: Baseline, run: Run) -> bool:
+    newest = baseline.run
+    return (run.started, run.id) < (newest.started, newest.id) and baseline.counts(run)
+
+
+def _last_decision(failure: _Failure, was: Result, past: Run) -> _Failure | None:
+    """Return a failure with the run of its last decision; None if that was not a pass."""
+    if failure.passed_in or was.verdict == "undecided":
+        return failure
+    return failure._replace(passed_in=past.id) if was.verdict == "pass" else None
+
+
+def _find_failures(store: Store, run: Run) -> Iterator[_Failure]:
+    """Yield the judged results of a run that do not pass, by file."""
+    for batch in iterate_cases(store, run):
+        for result, case in batch:
+            if result.verdict not in (None, "pass"):
+                yield _failure(result, result, case)

@@ -1,0 +1,202 @@
+"""What changed between two results of a case: its definition, the model, a judge or the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.comparison.answer_pairs import counts_older
+from evalstore.comparison.candidate_edits import differ_candidate
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair
+from evalstore.comparison.word_diff import ChangedLine, diff_lines
+from evalstore.core.display import plural, short
+from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.results.edits.test_parts import describe_parts, load_test_parts
+from evalstore.results.judgement_changes import differ_evaluators, judgement_changes
+from evalstore.results.rendering import answer_text
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case
+    from evalstore.planning.project import Project
+    from evalstore.store import Store
+
+_CONTEXT = 1
+"""Equal lines that are shown around an edit."""
+
+
+class JudgedResult(NamedTuple):
+    """The result of a case in a run."""
+
+    run: Run
+    """For the workspace, a run that is not stored."""
+    node: str | None
+    """The leaf of its test file in the snapshot."""
+    result: Result
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class ResultChange:
+    """One thing that changed."""
+
+    JSON_FIELDS = ("text", "lines")
+    text: str
+    hunks: tuple[tuple[ChangedLine, ...], ...] = ()
+    """The edited lines, with the words that differ."""
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the edited lines behind their signs: a blank, `-` or `+`."""
+        return [
+            line.sign + "".join(piece.text for piece in line.pieces)
+            for hunk in self.hunks
+            for line in hunk
+        ]
+
+
+def find_result_changes(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None = None
+) -> Iterator[ResultChange]:
+    """Yield what changed between two judged results of a case: first a label, which decides.
+
+    When no definition changed: another answer to the same question, or another judgement of the
+    same answer. `project` is needed for a result of the workspace.
+    """
+    changes = [
+        *_edits(store, was, now, project),
+        *_candidates(store, was, now, project),
+        *_evaluators(store, was, now, project),
+    ]
+    if changes and (label := _label(store, was, now)):
+        is_same = was.result.sessions == now.result.sessions
+        yield ResultChange(f"same answer, {label}" if is_same else label)
+    yield from changes or _other_results(store, was, now)
+
+
+def _edits(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
+) -> Iterator[ResultChange]:
+    """Yield the edits of the test, its system prompt, instructions, checks and settings."""
+    cases = [_only_prompt(record) for record in (was, now)]
+    if cases[0] == cases[1] and was.node == now.node:
+        return
+    contents = load_test_parts(store, project, cases)
+    files = store.load_case_files([record.node for record in (was, now) if record.node])
+    parts = []
+    for record, case in zip((was, now), cases, strict=True):
+        if record.node:
+            file = files[record.node]
+        elif project:
+            file = project.reading.files[record.result.file]
+        else:
+            return
+        parts.append(describe_parts(case, contents, file))
+    before, after = parts
+    for part in dict.fromkeys((*after, *before)):
+        hunks = diff_lines(before.get(part, ""), after.get(part, ""), _CONTEXT)
+        if hunks:
+            verb = "new" if part not in before else "removed" if part not in after else "edited"
+            yield ResultChange(f"{part} {verb}", tuple(map(tuple, hunks)))
+
+
+def _only_prompt(record: JudgedResult) -> Case:
+    """Return the case with no other system prompt than that of the result."""
+    return record.case._replace(prompts=(record.result.prompt,), tags=(), row="", key="")
+
+
+def _candidates(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
+) -> Iterator[ResultChange]:
+    """Yield how the definition of the candidate changed."""
+    id = now.result.model
+    old, new = was.run.find_candidate(id), now.run.find_candidate(id)
+    if old is None or new is None:
+        return
+    for difference in differ_candidate(old, new, _reader(store, project).find):
+        yield ResultChange(str(difference))
+
+
+def _evaluators(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
+) -> Iterator[ResultChange]:
+    """Yield how the models that judge changed, and the rule by which their votes count."""
+    if "models" not in now.case.judged_by:
+        return
+    for change in differ_evaluators(was.run, now.run, _reader(store, project).find):
+        yield ResultChange(change.text)
+
+
+def _reader(store: Store, project: Project | None) -> VersionReader:
+    return VersionReader(store, project.reading.contents) if project else VersionReader(store)
+
+
+def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
+    """Yield another answer to the same question, another number of them, or another judgement."""
+    if was.result.sessions == now.result.sessions:
+        yield ResultChange(_other_judgement(store, was, now))
+        return
+    attempts = [each.result.required_answers // len(each.result.tests) for each in (was, now)]
+    if attempts[0] != attempts[1]:
+        yield ResultChange(f"attempts {attempts[0]} -> {attempts[1]}")
+    sessions = store.find_sessions({*was.result.sessions, *now.result.sessions})
+    both = {*was.result.sessions} & {*now.result.sessions}
+    replies = [
+        [sessions[id].answer for id in each.result.sessions if id in sessions and id not in both]
+        for each in (was, now)
+    ]
+    old, new = ([answer_text(reply) for reply in side] for side in replies)
+    if Counter(old) == Counter(new):
+        text = "the answer is the same" if len(new) == 1 else "the answers are the same"
+        yield ResultChange(f"same question, asked again: {text}" if new else "fewer answers")
+    else:
+        before, after = _first_difference(old, new)
+        hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
+        is_older = counts_older(Pair(was.result, now.result), sessions)
+        words = _older_answers(was.run) if is_older else _other_answers(len(old), len(new))
+        yield ResultChange(words, hunks)
+    if label := _label(store, was, now):
+        yield ResultChange(label)
+    models = [{reply.resolved_model for reply in side} - {None} for side in replies]
+    if all(models) and models[0].isdisjoint(models[1]):
+        names = [", ".join(sorted(map(str, side))) for side in models]
+        yield ResultChange(f"the provider answered with {names[1]}, before {names[0]}")
+
+
+def _older_answers(run: Run) -> str:
+    """Return that answers count which are older than those of a run, and why."""
+    words = "same question, and an older stored answer counts"
+    return f"{words}: run {short(run.id)} had asked again" if "refresh" in run.selection else words
+
+
+def _other_answers(was: int, now: int) -> str:
+    """Return what is different, for the numbers of answers that only one side has."""
+    if was and now:
+        return (
+            "same question, another answer" if was == now == 1 else "same question, other answers"
+        )
+    if now:
+        return f"same question, {plural(now, 'more answer')}"
+    return f"same question, {plural(was, 'answer')} fewer"
+
+
+def _first_difference(was: Sequence[str], now: Sequence[str]) -> tuple[str, str]:
+    """Return the first text of each side that the other side does not have as often."""
+    old, new = Counter(was), Counter(now)
+    return next(iter(old - new), ""), next(iter(new - old), "")
+
+
+def _other_judgement(store: Store, was: JudgedResult, now: JudgedResult) -> str:
+    label = _label(store, was, now)
+    return f"same answer, {label or OTHER_JUDGEMENT}"
+
+
+def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
+    """Return who has labelled the answer, or whose label was removed; empty if nobody."""
+    pair = Pair(was.result, now.result)
+    changes = judgement_changes(store, VersionReader(store), [pair])
+    words = changes.get((was.result.evaluations, now.result.evaluations), [])
+    return next((word for word in words if word.startswith("label")), "")

@@ -1,0 +1,286 @@
+"""Since when a result passes or fails, what changed then, and how often its verdict changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.comparison.comparison import CellIndex
+from evalstore.planning.plan import UNSETTLED
+from evalstore.planning.reasons.path_history import follow_file
+from evalstore.results.attempts import Attempt, has_attempts
+from evalstore.results.flips.attempts import find_attempts, judge_record, load_votes, read_votes
+from evalstore.results.flips.result_changes import (
+    JudgedResult,
+    ResultChange,
+    find_result_changes,
+)
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.trees.path_trees import find_entry
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case, Verdict
+    from evalstore.planning.project import Project
+    from evalstore.store import Store
+
+_SAMPLES = 20
+"""The most verdicts of one version that are counted."""
+_MOST_CELLS = 200_000
+"""About how many results the files have that are searched; the search ends there."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """The verdicts on the answers to one version of a case, and how often they changed."""
+
+    verdicts: tuple[Verdict, ...]
+    """One for each answer or further judgement of it, the newest first; at most 20."""
+
+    @property
+    def judged(self) -> int:
+        """Return how many there are."""
+        return len(self.verdicts)
+
+    @property
+    def passed(self) -> int:
+        """Return how many passed."""
+        return self.verdicts.count("pass")
+
+    @property
+    def changes(self) -> int:
+        """Return how often a pass followed a verdict that is not one, or the reverse."""
+        passes = [verdict == "pass" for verdict in self.verdicts]
+        return sum(newer != older for newer, older in pairwise(passes))
+
+
+@dataclass(frozen=True, slots=True)
+class ResultHistory:
+    """The earlier verdicts on a case with one candidate and one system prompt."""
+
+    passes: bool
+    """Whether the newest verdict is a pass."""
+    last: Run
+    """The run with the newest verdict."""
+    since: Run
+    """The first run of those, up to the newest, that passed alike or did not pass alike."""
+    before: Run | None
+    """The last judged run before that; None: no run that was searched had the other outcome."""
+    changes: tuple[ResultChange, ...]
+    """What changed between these two runs."""
+    later: tuple[ResultChange, ...]
+    """What changed from then to the newest verdict, if the case has not passed since."""
+    later_run: Run | None
+    """The first run with what the newest verdict is about; None if that is `since`."""
+    counts: VerdictCounts
+    searched: int
+    """How many runs were searched."""
+    is_cut: bool
+    """Whether older runs were not searched."""
+    attempts: tuple[Attempt, ...] = ()
+    """The attempts of the newest judged result, if there are several."""
+    has_failed: bool = True
+    """Whether all of those that did not pass failed: before a pass, else up to the newest."""
+    is_pending: bool = False
+    """Whether the result itself has no verdict, so that the newest one is that of an older run."""
+
+
+def find_history(
+    store: Store,
+    folder: str,
+    current: Result,
+    run: Run,
+    *,
+    case: Case | None = None,
+    file: str | None = None,
+    project: Project | None = None,
+    rows: RowResults | None = None,
+) -> ResultHistory | None:
+    """Return the history of a result up to its run; None when it has never been judged.
+
+    `folder` is that of the test files. A result of the workspace comes with its `case`, the path
+    that its `file` had in the newest run, and the `project`. The newest 100 runs are searched.
+    Those who look for several results share `rows`.
+    """
+    is_stored = case is None
+    last = run if is_stored else None
+    earlier = list(store.find_recent_runs(before=last, limit=RUNS_SEARCHED))
+    runs = [run, *earlier] if is_stored else earlier
+    search = _Search(store, folder, runs, file or current.file, rows or RowResults(store))
+    records: list[JudgedResult] = []
+    if case is not None and current.verdict:
+        records.append(JudgedResult(run, None, current, case))
+    before: JudgedResult | None = None
+    is_ended = False
+    for record in search.find(current, case):
+        if records and _passes(record) != _passes(records[-1]) and before is None:
+            before = record
+        records.append(record)
+        # Older runs may have judged this version, too, although another one lies between them.
+        if before and len(_answers(_alike(records))) >= _SAMPLES:
+            is_ended = search.count < len(runs)
+            break
+    if not records:
+        return None
+    since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
+    until = records.index(since) + 1
+    unlike = records[until : until + bool(before)] if _passes(records[0]) else records[:until]
+    alike = _alike(records)
+    later = _find_later(records, since)
+    attempts = find_attempts(store, records[:1])
+    return ResultHistory(
+        passes=_passes(records[0]),
+        last=records[0].run,
+        since=since.run,
+        before=before.run if before else None,
+        changes=tuple(find_result_changes(store, before, since, project)) if before else (),
+        later=tuple(find_result_changes(store, since, records[0], project)) if later else (),
+        later_run=later.run if later else None,
+        counts=VerdictCounts(tuple(sample.verdict for sample in _samples(store, alike))[:_SAMPLES]),
+        searched=search.count,
+        is_cut=is_ended or search.is_cut or len(earlier) == RUNS_SEARCHED,
+        has_failed=not any(record.result.verdict in UNSETTLED for record in unlike),
+        is_pending=current.verdict is None,
+        attempts=attempts.get(records[0].result.evaluations, ()),
+    )
+
+
+def _find_later(records: Sequence[JudgedResult], since: JudgedResult) -> JudgedResult | None:
+    """Return the first failure that is about the same as the newest, if `since` is about another.
+
+    `records` are the newest first; None if the newest one passes.
+    """
+    newest = records[0]
+    if _passes(newest) or since.result.evaluations == newest.result.evaluations:
+        return None
+    until = records[: records.index(since)]
+    return [each for each in until if each.result.evaluations == newest.result.evaluations][-1]
+
+
+class _Search:
+    """Reads the results of one case in runs, newest first."""
+
+    def __init__(
+        self, store: Store, folder: str, runs: Sequence[Run], file: str, rows: RowResults
+    ) -> None:
+        self._store, self._runs, self._rows = store, runs, rows
+        self._places = list(follow_file(store, runs, file, folder))
+        self._left = _MOST_CELLS
+        self.count = 0
+        """How many runs were searched."""
+        self.is_cut = False
+        """Whether the search ended because too much would have to be read."""
+
+    def find(self, result: Result, case: Case | None) -> Iterator[JudgedResult]:
+        """Yield the judged results of the case in these runs; without `case` it is in the first."""
+        leaves = self._leaves()
+        prompts: Collection[str | None] = case.prompts if case else (result.prompt,)
+        cells: dict[str, list[tuple[Result, Case]]] = {}
+        for run, (path, node) in zip(self._runs, self._places, strict=False):
+            leaf = leaves.get((path, run.results))
+            self.count += 1
+            if leaf is None or node is None:
+                continue
+            if leaf not in cells:
+                if self._left <= 0:
+                    self.is_cut = True
+                    return
+                cells[leaf] = self._read(path, leaf, result)
+            index = CellIndex((cell._replace(file=result.file), case) for cell, case in cells[leaf])
+            match = index.find(result, prompts)
+            if match is None:
+                continue
+            result, case = match
+            prompts = case.prompts
+            yield JudgedResult(run, node, result, case)
+
+    def _leaves(self) -> dict[tuple[str, str], str]:
+        """Return the results of the file, by its path and the root of a tree of results."""
+        roots: dict[str, set[str]] = {}
+        for run, (path, node) in zip(self._runs, self._places, strict=False):
+            if node is not None:
+                roots.setdefault(path, set()).add(run.results)
+        return {
+            (path, root): leaf
+            for path, trees in roots.items()
+            for root, leaf in find_entry(trees, path, self._store.load_nodes).items()
+        }
+
+    def _read(self, path: str, leaf: str, result: Result) -> list[tuple[Result, Case]]:
+        """Return the judged results of the candidate on cases with the same label or values."""
+        found = self._rows.find({path: leaf}, {path: {result.key, result.row}})[path]
+        self._left -= found.total
+        return [
+            (cell, case)
+            for cell, case in found.cells
+            if cell.verdict
+            and cell.model == result.model
+            and (cell.key == result.key or cell.row == result.row)
+        ]
+
+
+def _passes(record: JudgedResult) -> bool:
+    return record.result.verdict == "pass"
+
+
+def _answers(records: Sequence[JudgedResult]) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the distinct answers with their judgements; some may differ in labels alone."""
+    return {(record.result.sessions, record.result.evaluations) for record in records}
+
+
+def _alike(records: Sequence[JudgedResult]) -> list[JudgedResult]:
+    """Return those of the runs that asked the same model the same as the first, judged alike."""
+    version = _version(records[0])
+    return [record for record in records if _version(record) == version]
+
+
+def _version(record: JudgedResult) -> tuple[object, ...]:
+    result = record.result
+    candidate = record.run.find_candidate(result.model)
+    version = candidate and (candidate.model, candidate.temperature)
+    case = record.case
+    judges = {judge.evaluator for judge in record.run.evaluators}
+    return (
+        *(sorted(result.tests), result.evaluation, result.prompt, version, case.recorded),
+        *(case.temperature, case.seed, judges if "models" in case.judged_by else None),
+    )
+
+
+# --- samples
+
+
+class _Sample(NamedTuple):
+    """One verdict on an answer, or on answers that are judged together."""
+
+    at: int
+    """When the newest judgement was made that is not a person's, in microseconds since 1970."""
+    verdict: Verdict
+
+
+def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
+    """Return the verdicts of the records, newest first, each answer and judgement of it once.
+
+    A run that reuses an answer adds nothing. A label changes the verdict of a sample and makes no
+    other one. The order is that in which they were judged, whichever run has them.
+    """
+    cast = load_votes(store, records)
+    samples: list[_Sample] = []
+    newer: dict[tuple[str, ...], list[set[str]]] = {}
+    for record in records:
+        for subject, votes in read_votes(record, cast).items():
+            judged = {vote.id for vote in votes if not vote.human}
+            known = newer.setdefault(subject, [])
+            if any(judged <= other or other <= judged for other in known):
+                continue
+            known.append(judged)
+            at = max((vote.started for vote in votes if vote.id in judged), default=0)
+            verdict = record.result.verdict
+            if has_attempts(record.result):
+                verdict = judge_record(record, votes)
+            if verdict:
+                samples.append(_Sample(at, verdict))
+    return sorted(samples, key=lambda sample: -sample.at)

@@ -1,0 +1,344 @@
+"""Compares each case of a run with the newest earlier run that judged it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import groupby, islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.comparison.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
+from evalstore.comparison.comparison import Pair, sort_pair
+from evalstore.comparison.placed_results import unpack_result
+from evalstore.files.filed_sequence import keep_values
+from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns
+from evalstore.planning.cells.same_cells import find_cells, is_judged
+from evalstore.planning.reasons.path_history import PathHistory
+from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.results.compare.same_answers import find_same_answers, sessions_of
+from evalstore.results.growing_results import CellMarks, GrowingResults
+from evalstore.results.judgement_changes import judgement_changes
+from evalstore.store.results import iterate_entries
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.trees.path_trees import read_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from evalstore.core.results import ComparedSession, Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Json
+    from evalstore.store import Store
+
+_AT_ONCE = 1_000
+"""Results that are looked for together, and pairs whose answers are read together."""
+
+
+class _Current(NamedTuple):
+    """A result that is looked for in earlier runs."""
+
+    result: Result
+    prompts: tuple[str | None, ...]
+    """The current system prompts of its case."""
+
+
+_Match = tuple[_Current, "Result | None"]
+"""A result, and that of the same cell in an earlier run, if there is one."""
+
+
+@dataclass
+class VerdictChanges:
+    """How the verdicts of a run differ from the last earlier verdict on each case."""
+
+    since: str
+    """The id of the newest earlier run that has results of the same test files."""
+    started: int
+    """The start of that run in microseconds since 1970, UTC."""
+    last: str
+    """The id of the run before, whatever it covered."""
+    is_of_several: bool = False
+    """Whether the earlier verdicts are those of several runs."""
+    broke: GrowingResults = field(default_factory=GrowingResults)
+    """Results that fail and passed before."""
+    fixed: GrowingResults = field(default_factory=GrowingResults)
+    """Results that pass and failed before."""
+    new: GrowingResults = field(default_factory=GrowingResults)
+    """Results that fail, in cases without an earlier verdict."""
+    undecided: GrowingResults = field(default_factory=GrowingResults)
+    """Undecided results of cases that were decided before, or had no verdict."""
+    failed_again: GrowingResults = field(default_factory=GrowingResults)
+    """Results that did not pass before either, with another answer or judgement; these may be
+    among the changed, too."""
+    changed: GrowingResults = field(default_factory=GrowingResults)
+    """Other results with another verdict or another text as their answer."""
+    same_answer: GrowingResults = field(default_factory=GrowingResults)
+    """Results that were asked something else and have the same verdict and the same answer."""
+    other_verdicts: int = 0
+    """How many of the changed and undecided results have another verdict than before."""
+    pending: GrowingResults = field(default_factory=GrowingResults)
+    """Results that are pending and had a verdict in the newest earlier run."""
+    older: int = 0
+    """How many that broke, were fixed or changed count answers older than those before."""
+    judged_otherwise: GrowingResults = field(default_factory=GrowingResults)
+    """Those that broke or were fixed by another judgement of the same answers, without an edit."""
+    labelled: GrowingResults = field(default_factory=GrowingResults)
+    """Those that broke or were fixed because a label was given or removed."""
+
+    @property
+    def is_any(self) -> bool:
+        """Return whether a case that was judged before was asked anew, or has another verdict."""
+        changed = self.changed or self.same_answer
+        return bool(self.broke or self.fixed or self.undecided or changed or self.pending)
+
+    @property
+    def failures(self) -> tuple[GrowingResults, ...]:
+        """Return the results that do not pass and that changed, the new failures first."""
+        return self.broke, self.new, self.undecided, self.failed_again
+
+    def marks(self) -> CellMarks:
+        """Return the kind of each change: `broke`, `fixed`, `new` or `now undecided`."""
+        return CellMarks(
+            [
+                *(("broke", self.broke), ("fixed", self.fixed), ("new", self.new)),
+                ("now undecided", self.undecided),
+            ]
+        )
+
+    def document(self) -> Json:
+        """Return the changes as JSON."""
+        return {
+            "run": self.since,
+            "broke": len(self.broke),
+            "fixed": len(self.fixed),
+            "new": len(self.new),
+            "undecided": len(self.undecided),
+            "changed": len(self.changed) + len(self.same_answer),
+            "sameAnswer": len(self.same_answer),
+            "pending": len(self.pending),
+            "olderAnswers": self.older,
+        }
+
+
+def find_verdict_changes(
+    store: Store, folder: str, run: Run, recent: RecentRuns | None = None
+) -> VerdictChanges | None:
+    """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
+
+    `folder` is that of the test files, and `recent` has runs that are read already. Only files
+    whose results differ from those of the previous run are read, and of long ones not the nodes
+    that both runs have.
+    """
+    earlier = recent.before(run, 1) if recent else store.find_recent_runs(before=run, limit=1)
+    newest = next(earlier, None)
+    return _Comparer(store, folder, run, newest, recent).compare() if newest else None
+
+
+@dataclass
+class _Found:
+    """Whether an earlier run has results of the same cells."""
+
+    is_any: bool
+
+
+class _Comparer:
+    """Compares the files of a run with earlier runs until all verdicts are compared."""
+
+    def __init__(
+        self, store: Store, folder: str, run: Run, newest: Run, recent: RecentRuns | None
+    ) -> None:
+        self._store, self._folder, self._run, self._recent = store, folder, run, recent
+        self._rows = RowResults(store)
+        self._changes = VerdictChanges(newest.id, newest.started, newest.id)
+        load = store.load_nodes
+        self._leaves = read_tree(run.results, load, unlike=newest.results)
+        self._is_dated = len(self._leaves) < len(read_tree(run.results, load))
+        """Whether the run to name is known: some files have not changed since the newest one."""
+        self._compared = {newest.id} if self._is_dated else set[str]()
+        """The runs that have earlier verdicts."""
+        self._unread = set(self._leaves)
+        """Files that are not compared yet."""
+        self._waiting: dict[str, Sequence[_Current]] = {}
+        """Judged or pending results that no earlier run had yet, by file."""
+        self._pairs: list[Pair] = []
+        """Pairs that are not sorted yet."""
+        self._versions = VersionReader(store)
+
+    def compare(self) -> VerdictChanges:
+        """Compare all files."""
+        paths = set(self._unread)
+        if paths:
+            history = PathHistory(self._store, self._folder, self._run.snapshot, {})
+            runs = EarlierRuns(self._store, history, recent=self._recent)
+            for earlier, entries in runs.before(self._run, paths):
+                if entries and not self._is_dated:
+                    self._changes.since, self._changes.started = earlier.id, earlier.started
+                    self._is_dated = True
+                if self._compare(entries):
+                    self._compared.add(earlier.id)
+                paths &= self._unread | self._waiting.keys()
+                if not paths:
+                    break
+        left = {path: self._leaves[path] for path in sorted(self._unread)}
+        for result, _ in self._join(left, self._waiting):
+            if result.verdict == "undecided":
+                self._changes.undecided.append(result)
+                self._changes.other_verdicts += 1
+            elif result.verdict not in (None, "pass"):
+                self._changes.new.append(result)
+        self._changes.is_of_several = len(self._compared) > 1
+        return self._changes
+
+    def _compare(self, entries: Mapping[str, str]) -> bool:
+        """Compare these files with their results in an earlier run; returns whether it has some."""
+        same = {path for path, leaf in entries.items() if leaf == self._leaves[path]}
+        self._unread -= same
+        for path in same:
+            self._waiting.pop(path, None)
+        others = {path: leaf for path, leaf in entries.items() if path not in same}
+        unread = {path: self._leaves[path] for path in others if path in self._unread}
+        waiting = {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
+        self._unread -= unread.keys()
+        matches, is_any_same = self._match(unread, waiting, others)
+        found = _Found(bool(same) or is_any_same)
+        for path, listed in groupby(matches, lambda match: match[0].result.file):
+            if left := keep_values(self._pair(listed, found), _pack, _unpack):
+                self._waiting[path] = left
+        self._sort()
+        return found.is_any
+
+    def _pair(self, matches: Iterable[_Match], found: _Found) -> Iterator[_Current]:
+        """Yield the results without an earlier one, and sort the pairs of the others."""
+        for current, was in matches:
+            if was is None:
+                yield current
+                continue
+            found.is_any = True
+            self._pairs.append(Pair(was, current.result))
+            if len(self._pairs) >= _AT_ONCE:
+                self._sort()
+
+    def _match(
+        self,
+        unread: Mapping[str, str],
+        waiting: Mapping[str, Sequence[_Current]],
+        before: Mapping[str, str],
+    ) -> tuple[Iterator[_Match], bool]:
+        """Return the results of files, by file, with those of the same cells in an earlier run.
+
+        Nodes of long files that both have are left out, as their results are unchanged; also
+        returns whether there are some.
+        """
+        divided = {*self._store.find_divided(unread.values())}
+        equal = {
+            path: self._store.find_equal_leaves(leaf, before[path])
+            for path, leaf in unread.items()
+            if leaf in divided
+        }
+        return self._find(self._join(unread, waiting, equal), before), any(equal.values())
+
+    def _find(self, listed: Iterator[_Current], before: Mapping[str, str]) -> Iterator[_Match]:
+        """Yield results with those of the same cells: of judged ones among the judged ones."""
+        while batch := list(islice(listed, _AT_ONCE)):
+            judged = find_cells(self._rows, before, batch, is_judged)
+            everything = judged
+            if not all(is_judged(current.result) for current in batch):
+                everything = find_cells(self._rows, before, batch)
+            for current, *both in zip(batch, judged, everything, strict=True):
+                found = both[not is_judged(current.result)]
+                yield current, found and found[0]
+
+    def _join(
+        self,
+        leaves: Mapping[str, str],
+        waiting: Mapping[str, Sequence[_Current]],
+        without: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    ) -> Iterator[_Current]:
+        """Yield the results of these files and those that are waiting, by file."""
+        known = (each for path in sorted(waiting) for each in waiting[path])
+        fresh = self._iterate(leaves, without)
+        return merge(fresh, known, key=lambda current: current.result.file)
+
+    def _iterate(
+        self, leaves: Mapping[str, str], without: Mapping[str, frozenset[str]]
+    ) -> Iterator[_Current]:
+        """Yield the judged and the pending results of these files, but for those in some nodes."""
+        for nodes, paths in groupby(sorted(leaves), lambda path: without.get(path, frozenset())):
+            entries = {path: leaves[path] for path in paths}
+            for batch in iterate_entries(self._store, entries, nodes):
+                for result, case in batch:
+                    if result.verdict or result.is_missing:
+                        yield _Current(result, case.prompts)
+
+    def _sort(self) -> None:
+        """Sort the pairs of an earlier result and the current one by how they changed."""
+        pairs, self._pairs = self._pairs, []
+        unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
+        sessions = self._store.find_compared(sessions_to_compare(unequal))
+        changed = [pair for pair in unequal if sort_pair(pair) == "changed"]
+        same = find_same_answers(self._store, changed)
+        for pair in pairs:
+            self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
+        repeated = [pair for pair in unequal if _is_judged_otherwise(pair)]
+        differences = judgement_changes(self._store, self._versions, repeated)
+        for pair in repeated:
+            assert pair.was
+            assert pair.now
+            words = differences.get((pair.was.evaluations, pair.now.evaluations))
+            if not words:
+                self._changes.judged_otherwise.append(pair.now)
+            elif words[0].startswith("label"):
+                self._changes.labelled.append(pair.now)
+
+    def _add(
+        self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool
+    ) -> None:
+        was, now = pair.was, pair.now
+        assert was
+        assert now
+        if not now.verdict:
+            if was.verdict:
+                self._changes.pending.append(now)
+            return
+        change = sort_pair(pair)
+        if change == "changed" and pair.has_same_verdict and has_equal_texts(pair, sessions):
+            change = "unchanged"
+        if change != "unchanged":
+            self._changes.older += counts_older(pair, sessions)
+        if change == "broke":
+            self._changes.broke.append(now)
+            return
+        if change == "fixed":
+            self._changes.fixed.append(now)
+            return
+        if pair.is_now_undecided:
+            self._changes.undecided.append(now)
+            self._changes.other_verdicts += 1
+            return
+        if change == "changed":
+            (self._changes.same_answer if has_same_answer else self._changes.changed).append(now)
+            self._changes.other_verdicts += not pair.has_same_verdict
+        is_same = (was.sessions, was.evaluations) == (now.sessions, now.evaluations)
+        if now.verdict in ("fail", "error") and was.verdict != "undecided" and not is_same:
+            self._changes.failed_again.append(now)
+
+
+def _pack(current: _Current) -> tuple[Any, ...]:
+    return tuple(current.result), current.prompts
+
+
+def _unpack(values: Sequence[Any]) -> _Current:
+    return _Current(unpack_result(values[0]), tuple(values[1]))
+
+
+def _is_judged_otherwise(pair: Pair) -> bool:
+    """Return whether other judgements of the same answers have another verdict."""
+    was, now = pair.was, pair.now
+    return (
+        was is not None
+        and now is not None
+        and None not in (was.verdict, now.verdict)
+        and was.verdict != now.verdict
+        and (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
+        and was.evaluations != now.evaluations
+    )

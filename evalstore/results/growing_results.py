@@ -1,0 +1,76 @@
+"""Results that are added one by one, of which many are in a temporary file."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.placed_results import unpack_result
+from evalstore.files.filed_sequence import FiledSequence
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.workspace.digest_set import DigestMap, digest_of_value
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+
+CellKey = tuple[str, str, int, str]
+"""The file, the row, the number of the system prompt, and the candidate of a result."""
+
+
+def cell_of(result: Result) -> CellKey:
+    """Return the place of a result within its run."""
+    return result.file, result.row, result.prompt_number, result.model
+
+
+class GrowingResults(FiledSequence["Result"]):
+    """A list of results in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.cells = array("Q")
+        """A digest of the cell of each."""
+        self._results = TemporaryList()
+
+    def append(self, result: Result) -> None:
+        """Add a result."""
+        self.cells.append(digest_of_value(cell_of(result)))
+        self._results.append(tuple(result))
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[Result]:
+        return map(unpack_result, self._results)
+
+    def read_one(self, number: int) -> Result:
+        """Return the result with a number."""
+        return unpack_result(self._results[number])
+
+
+class CellMarks:
+    """A word for each cell that has results in one of several lists; the last such list counts."""
+
+    def __init__(self, lists: Iterable[tuple[str, GrowingResults]] = ()) -> None:
+        self._words = [""]
+        self._known = {"": 0}
+        """The number of each word."""
+        self._numbers = DigestMap()
+        """The number of the word of each cell."""
+        for word, results in lists:
+            number = self._number(word)
+            for digest in results.cells:
+                self._numbers.put(digest, number)
+
+    def put(self, cell: CellKey, word: str) -> None:
+        """Set the word of a cell."""
+        self._numbers.put(digest_of_value(cell), self._number(word))
+
+    def _number(self, word: str) -> int:
+        if word not in self._known:
+            self._known[word] = len(self._words)
+            self._words.append(word)
+        return self._known[word]
+
+    def of(self, cell: CellKey) -> str:
+        """Return the word of a cell; empty for others."""
+        return self._words[self._numbers.get(digest_of_value(cell)) or 0]

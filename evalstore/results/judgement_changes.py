@@ -1,0 +1,148 @@
+"""Says in words how the judgements on a case differ: by a label, another evaluator, or neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.planning.reasons.reason import Reason, describe_evaluator_change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from evalstore.comparison.comparison import Pair
+    from evalstore.comparison.version_diff import Find
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import CaseFile, Json
+    from evalstore.planning.reasons.version_reader import VersionReader
+    from evalstore.store import Store
+
+Judgements = tuple[str, ...]
+"""The ids of the judgements on one side of a pair."""
+
+
+def judgement_changes(
+    store: Store, versions: VersionReader, pairs: Iterable[Pair]
+) -> dict[tuple[Judgements, Judgements], list[str]]:
+    """Return how the judgements of both sides differ, in the words of `status --explain`.
+
+    Empty for further judgements by the same evaluators, and left out for those of checks alone. A
+    label that is gone was only removed if the same answers are judged by the same instructions and
+    checks.
+    """
+    differing = [
+        (pair.was, pair.now)
+        for pair in pairs
+        if pair.was and pair.now and pair.was.evaluations != pair.now.evaluations
+    ]
+    made = {id for was, now in differing for id in {*was.evaluations} ^ {*now.evaluations}}
+    all_makers = store.find_evaluators(made)
+    evaluators = store.load_contents("evaluator", {maker for maker, _ in all_makers.values()})
+    named = {id for id, content in evaluators.items() if "human" in content or "model" in content}
+    makers = {id: maker for id, maker in all_makers.items() if maker[0] in named}
+    if not makers:
+        return {}
+    sides = {
+        (was.evaluations, now.evaluations): _judges_the_same(was, now) for was, now in differing
+    }
+    known: dict[tuple[frozenset[_Maker], frozenset[_Maker], bool], list[str]] = {}
+    changes: dict[tuple[Judgements, Judgements], list[str]] = {}
+    for (was, now), is_same in sides.items():
+        lost = frozenset(makers[id] for id in was if id in makers and id not in now)
+        gained = frozenset(makers[id] for id in now if id in makers and id not in was)
+        if (lost, gained, is_same) not in known:
+            known[lost, gained, is_same] = [
+                *_labels(evaluators, lost, gained, is_same=is_same),
+                *_evaluators(versions, evaluators, lost, gained),
+            ]
+        changes[was, now] = known[lost, gained, is_same]
+    return changes
+
+
+def _judges_the_same(was: Result, now: Result) -> bool:
+    """Return whether the same answers are judged by the same instructions and checks."""
+    return (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
+
+
+_Maker = tuple[str, bool]
+"""The evaluator of a judgement, and whether the judgement removes a label."""
+
+
+def _labels(
+    evaluators: Mapping[str, Json],
+    lost: Iterable[_Maker],
+    gained: Iterable[_Maker],
+    *,
+    is_same: bool,
+) -> Iterable[str]:
+    """Return who labelled the answer, or whose label was removed."""
+
+    def names(makers: Iterable[_Maker]) -> list[str]:
+        contents = (evaluators.get(id, {}) for id, _ in makers)
+        return sorted({str(content["human"]) for content in contents if "human" in content})
+
+    if new := names(maker for maker in gained if not maker[1]):
+        return [f"labelled by {', '.join(new)}"]
+    removed = {maker for maker in gained if maker[1]}
+    if old := names({*lost, *gained} if is_same else removed):
+        return [f"label of {', '.join(old)} removed"]
+    return []
+
+
+def _evaluators(
+    versions: VersionReader,
+    evaluators: Mapping[str, Json],
+    was: frozenset[_Maker],
+    now: frozenset[_Maker],
+) -> Iterable[str]:
+    """Yield how the models that judge differ, each new one from the nearest one that is gone."""
+
+    def models(makers: Iterable[_Maker]) -> list[Json]:
+        contents = (evaluators.get(id, {}) for id, _ in sorted(makers))
+        return [content for content in contents if "model" in content]
+
+    lost = models(was - now)
+    for new in models(now - was):
+        nearest = next(
+            (old for old in lost if old.get("model") == new.get("model")), next(iter(lost), None)
+        )
+        if nearest is not None:
+            lost.remove(nearest)
+            yield describe_evaluator_change(versions.find, nearest, new).text
+
+
+def differ_evaluators(
+    was: Run, now: Run, find: Find, of_file: CaseFile | None = None
+) -> Iterator[Reason]:
+    """Yield how the models that judge differ between two runs, and the rule for their votes.
+
+    With `of_file`, only of those that judge a test file, without a prompt that it replaces.
+    """
+    names = of_file.evaluators if of_file else None
+    own_prompts = of_file is not None and all(case.judge_prompts for case in of_file.cases)
+
+    def evaluators(run: Run) -> dict[str, list[Json]]:
+        stored: dict[str, list[Json]] = {}
+        for judge in run.evaluators:
+            if names is None or judge.id in names:
+                content = find("evaluator", judge.evaluator) or {}
+                stored.setdefault(judge.id, []).append(
+                    {**content, "prompt": None} if own_prompts else content
+                )
+        return stored
+
+    old, new = evaluators(was), evaluators(now)
+    several = sum(map(len, new.values())) > 1
+    for id in dict.fromkeys((*new, *old)):
+        lost = [content for content in old.get(id, ()) if content not in new.get(id, ())]
+        gained = [content for content in new.get(id, ()) if content not in old.get(id, ())]
+        for one, other in zip(lost, gained, strict=False):
+            reason = describe_evaluator_change(find, one, other, id)
+            yield reason._replace(text=reason.text + (f" ({id})" if several else ""))
+        rest = len(lost) - len(gained)
+        if rest:
+            again = " with another prompt or temperature" if id in old and id in new else ""
+            name = f"evaluator {id}{again}"
+            yield Reason(f"{name} removed" if rest > 0 else f"new {name}")
+    if was.verdict_rule != now.verdict_rule:
+        yield Reason(f"verdict: {was.verdict_rule} -> {now.verdict_rule}")

@@ -1,0 +1,313 @@
+"""The command `label`: appends a person's verdict on an answer, as a judgement.
+
+It takes precedence over the verdicts of checks and models, with the current instructions and
+checks of the case. After an edit of these, the answer needs new judgements and a new label.
+Nothing is deleted: the verdict `none`, which removes a label, is appended as well.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.core import hashing
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Evaluation, Vote
+from evalstore.core.values import Evaluator, Word
+from evalstore.planning.open_project import open_project, open_store
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import make_plan
+from evalstore.planning.results import compute_results
+from evalstore.results.labels.label_subjects import LabelSubject, find_named, subject_of_result
+from evalstore.results.prompt_names import prompt_label
+from evalstore.workspace.user_name import name_of_user
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from evalstore.core.results import Result
+    from evalstore.core.values import Verdict
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.store import Store
+
+ORIGIN = "label"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReport:
+    """A label that was given, and what it changed."""
+
+    JSON_FIELDS = ("id", "subject", "verdict", "now", "person", "note")
+    id: str = field(metadata={"json_name": "judgement"})
+    """The id of the judgement."""
+    subject: LabelSubject = field(metadata={"json_inline": True})
+    verdict: Word
+    """The verdict; `none` if the label of this person was removed."""
+    person: str = field(metadata={"json_name": "by"})
+    note: str
+    now: str | None
+    """The verdict on the case with the label, or `pending`; None if the case was edited since."""
+    prompt: str = ""
+    """The name of the system prompt when the case has several; else empty."""
+
+    @property
+    def changes_verdict(self) -> bool:
+        """Return whether the label changes the verdict on the case in the workspace."""
+        return self.now is not None and self.now != self.subject.verdict
+
+    @property
+    def file(self) -> str:
+        """Return the test file of the case."""
+        return self.subject.file
+
+    @property
+    def row(self) -> str:
+        """Return the row of the case."""
+        return self.subject.row
+
+    @property
+    def model(self) -> str:
+        """Return the candidate whose answer is labelled."""
+        return self.subject.model
+
+    @property
+    def was(self) -> Verdict | None:
+        """Return the verdict that the case had without the label."""
+        return self.subject.verdict
+
+
+def label(
+    location: Location,
+    case: str,
+    verdict: Word,
+    *,
+    note: str = "",
+    person: str | None = None,
+    models: tuple[str, ...] = (),
+    prompt: str | None = None,
+    every: bool = False,
+) -> list[LabelReport]:
+    """Label a case (`PATH::row`) or a session (its id); one label for each attempt.
+
+    `models` selects one of several candidates, `prompt` one of several system prompts by its name
+    or the first digits of its id. With `every`, all matching answers are labelled. Raises
+    `EvalstoreError` when the case has no answer or no evaluation, when several answers match, when
+    the note is a candidate, and when there is no label to remove.
+    """
+    with open_project(location) as project:
+        _require_note(project, note)
+        subjects = find_named(project, case, models, prompt, every=every)
+        author = person or name_of_user(location.directory)
+        labels = add_labels(project, subjects, verdict, note, author)
+        if not labels:
+            raise EvalstoreError(
+                f"{author} has not labelled '{case}'",
+                hint="only the person who gave a label can remove it; name them with '--as NAME'",
+            )
+        return labels
+
+
+def _require_note(project: Project, note: str) -> None:
+    """Raise `EvalstoreError` for a note that names a candidate: `-m` does in other commands."""
+    for candidate in project.settings.candidates:
+        if note and note in (candidate.id, candidate.id.rpartition("/")[2]):
+            raise EvalstoreError(
+                f"the note '{note}' is the name of a candidate",
+                hint=f"'-m' is the note here; write '--model {candidate.id}' for the candidate",
+            )
+
+
+def label_results(
+    location: Location,
+    results: Sequence[Result],
+    verdict: Word,
+    *,
+    note: str = "",
+    person: str | None = None,
+    session: str | None = None,
+) -> list[LabelReport]:
+    """Label results of a run, or of the workspace; one label for each attempt.
+
+    With a session, only its attempt is labelled. A label belongs to the evaluation version of
+    the result, which may differ from that of the case now. Raises `EvalstoreError` when none of
+    the results has an answer and an evaluation. The list is empty when there was no label to
+    remove.
+    """
+    with open_project(location) as project:
+        subjects = [
+            subject
+            for result in results
+            for subject in _of_result(project, result)
+            if session is None or session in subject.sessions
+        ]
+        if not subjects:
+            raise EvalstoreError(
+                "there is no answer here that could be labelled",
+                hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
+            )
+        author = person or name_of_user(location.directory)
+        return add_labels(project, list(dict.fromkeys(subjects)), verdict, note, author)
+
+
+def read_note(location: Location, result: Result, session: str | None = None) -> str:
+    """Return the note of the current user's last label on a result; empty if there is none.
+
+    With a session, only labels of its attempt count.
+    """
+    with open_store(location) as store:
+        judged = _judged_together(store, result)
+        single = (
+            (unjudged,)
+            for unjudged in result.sessions
+            if not any(unjudged in sessions for sessions in judged)
+        )
+        subjects = [
+            subject_of_result(result, sessions)
+            for sessions in (*judged, *single)
+            if result.evaluation and (session is None or session in sessions)
+        ]
+        last = _last_labels(store, subjects, Evaluator(human=name_of_user(location.directory)))
+        last_label = max((vote for vote in last.values() if vote.verdict != "none"), default=None)
+        return store.load_evaluations([last_label.id])[last_label.id].feedback if last_label else ""
+
+
+def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
+    """Yield the subjects of a result as they were judged, else as the workspace judges them."""
+    if result.evaluation is None or not result.sessions:
+        return
+    groups = _judged_together(project.store, result)
+    left = [
+        session
+        for session in result.sessions
+        if not any(session in sessions for sessions in groups)
+    ]
+    if left:
+        groups += _together(project, result, left)
+    for sessions in dict.fromkeys(groups):
+        yield subject_of_result(result, sessions)
+
+
+def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
+    """Return the sessions of a result, grouped as they were judged."""
+    judged = store.find_evaluations(result.evaluations).values()
+    return [
+        evaluation.sessions
+        for evaluation in judged
+        if set(evaluation.sessions) <= set(result.sessions)
+    ]
+
+
+def _together(project: Project, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the unjudged sessions of a result, grouped as they are judged together."""
+    place = (result.test, result.evaluation, set(result.sessions))
+    with suppress(EvalstoreError):  # what is wrong with the files does not matter here
+        plan = make_plan(project, SelectionOptions())
+        for cell in plan.cells:
+            groups = list(cell.subjects(plan.sessions))
+            every = {id for group in groups for id in group}
+            if (cell.case.tests[0], cell.case.evaluation, every) == place:
+                return [group for group in groups if set(group) & set(sessions)]
+    if (
+        result.required_answers > 1
+        and len(set(project.store.find_questions_of(result.sessions).values())) > 1
+    ):
+        return []  # some of several conversations have no answer yet
+    return [(session,) for session in sessions]
+
+
+def add_labels(
+    project: Project, subjects: Sequence[LabelSubject], verdict: Word, note: str, person: str
+) -> list[LabelReport]:
+    """Append a person's verdict on each subject; `none` only where the person has a label."""
+    evaluator = Evaluator(human=person)
+    id, content = hashing.identify(hashing.describe_evaluator(evaluator))
+    last = _last_labels(project.store, subjects, evaluator)
+    if verdict == "none":
+        subjects = [
+            subject for subject in subjects if subject in last and last[subject].verdict != "none"
+        ]
+    labels: dict[str, tuple[Evaluation, str]] = {}
+    for subject in subjects:
+        before = last[subject].started if subject in last else 0
+        evaluation = Evaluation(
+            sessions=subject.sessions,
+            evaluation=subject.evaluation,
+            evaluator=id,
+            verdict=verdict,
+            # Later than the last label, even if the clock was set back.
+            started=max(time.time_ns() // 1000, before + 1),
+            nonce=secrets.token_hex(8),
+            feedback=note,
+            origin=ORIGIN,
+        )
+        key, text = hashing.identify(hashing.describe_evaluation_result(evaluation))
+        labels[key] = (evaluation, text)
+    evaluations = {subject.evaluation for subject in subjects}
+    fresh = {
+        key: version for key, version in project.reading.contents.items() if key in evaluations
+    }
+    project.store.ensure_versions({id: ("evaluator", content), **fresh})
+    project.store.record(evaluations=labels)
+    now = _verdicts_now(project, subjects)
+    return [
+        LabelReport(
+            key, subject, verdict, person, note, now.get(subject), _prompt_of(project, subject)
+        )
+        for key, subject in zip(labels, subjects, strict=True)
+    ]
+
+
+def _last_labels(
+    store: Store, subjects: Sequence[LabelSubject], evaluator: Evaluator
+) -> dict[LabelSubject, Vote]:
+    """Return the last label of a person on each subject."""
+    id = hashing.evaluator_id(evaluator)
+    votes = store.find_votes(hashing.subject_of(subject.sessions) for subject in subjects)
+    labels: dict[LabelSubject, Vote] = {}
+    for subject in subjects:
+        for vote in votes.get(hashing.subject_of(subject.sessions), ()):
+            if (vote.evaluator, vote.evaluation) == (id, subject.evaluation):
+                labels[subject] = vote
+    return labels
+
+
+def _verdicts_now(
+    project: Project, subjects: Sequence[LabelSubject]
+) -> dict[LabelSubject, str | None]:
+    """Return the verdicts of the subjects in the workspace, as far as it has their cases."""
+    rows = {(path, case.row) for path, file in project.reading.files.items() for case in file.cases}
+    here = rows & {(subject.file, subject.row) for subject in subjects}
+    root = project.workspace.root
+    paths = tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here)
+    verdicts: dict[tuple[str, str, str | None, str], str | None] = {}
+    with suppress(EvalstoreError):  # what is wrong with the files does not matter here
+        for result in (
+            compute_results(
+                make_plan(project, SelectionOptions(paths=paths)), project.settings.verdict
+            )
+            if here
+            else ()
+        ):
+            case = result.cell.case
+            for session in result.sessions:
+                verdicts[result.cell.file, case.row, case.evaluation, session] = result.word
+    return {
+        subject: verdicts.get((subject.file, subject.row, subject.evaluation, subject.sessions[0]))
+        for subject in subjects
+    }
+
+
+def _prompt_of(project: Project, subject: LabelSubject) -> str:
+    """Return the name of the system prompt of a case with several; else empty."""
+    file = project.reading.files.get(subject.file)
+    prompts = {
+        id
+        for case in (file.cases if file else ())
+        if case.row == subject.row
+        for id in case.prompts
+    }
+    return prompt_label(project, subject.prompt) if len({*prompts, subject.prompt}) > 1 else ""

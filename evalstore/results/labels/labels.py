@@ -1,0 +1,108 @@
+"""Finds the labels of people for results.
+
+A recorded run does not change. A label that is added later is shown beside its verdict, and counts
+in the workspace and in later runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.results.verdict_order import PERSON, SIGNS
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.values import Word
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PersonLabel:
+    """The label of a person on an answer."""
+
+    id: str
+    """The id of the judgement."""
+    person: str
+    verdict: Word
+    """The verdict; `none` if the label is removed."""
+    note: str
+    at: int
+    """Microseconds since 1970, UTC."""
+    sessions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelIndex:
+    """An index of all labels by the results to which they belong."""
+
+    by_place: Mapping[tuple[str, str], Sequence[PersonLabel]] = field(default_factory=dict)
+    """The labels by evaluation version and first session, oldest first."""
+
+    def of(self, result: Result) -> list[PersonLabel]:
+        """Return the labels on a result under its evaluation version.
+
+        These are the labels that count in its verdict, and the last later label of each person. A
+        later label that was removed again is left out.
+        """
+        if not self.by_place or result.evaluation is None:
+            return []
+        words = [
+            label
+            for session in dict.fromkeys(result.sessions)
+            for label in self.by_place.get((result.evaluation, session), ())
+            if set(label.sessions) <= set(result.sessions)
+        ]
+        if not words:
+            return []
+        last = {(word.person, word.sessions): word.id for word in words}
+        counted = {(word.person, word.sessions) for word in words if word.id in result.evaluations}
+        return [
+            word
+            for word in words
+            if word.id in result.evaluations
+            or (
+                word.id == last[word.person, word.sessions]
+                and (word.verdict != "none" or (word.person, word.sessions) in counted)
+            )
+        ]
+
+    def later(self, result: Result) -> list[PersonLabel]:
+        """Return the labels that were added after the run and do not count in its verdict."""
+        return [label for label in self.of(result) if label.id not in result.evaluations]
+
+    def word(self, result: Result) -> Word | None:
+        """Return the verdict of later labels, `undecided` if they disagree; None without labels."""
+        words = {label.verdict for label in self.later(result)}
+        words = words - {"none"} or words
+        return None if not words else words.pop() if len(words) == 1 else "undecided"
+
+    def decides(self, result: Result) -> bool:
+        """Return whether the verdict on a result is that of a label."""
+        return any(label.id in result.evaluations for label in self.of(result))
+
+    def signs(self, result: Result) -> str:
+        """Return the sign of a person who decided a result, or labelled it after the run."""
+        if word := self.word(result):
+            return f"{PERSON}{SIGNS[word]}"
+        return PERSON if self.decides(result) else ""
+
+
+def read_labels(store: Store) -> LabelIndex:
+    """Read all labels in the store."""
+    labels_of: dict[tuple[str, str], list[PersonLabel]] = {}
+    for label in store.find_labels():
+        evaluation = label.evaluation
+        person_label = PersonLabel(
+            label.id,
+            label.person,
+            evaluation.verdict,
+            evaluation.feedback,
+            label.at,
+            evaluation.sessions,
+        )
+        labels_of.setdefault((evaluation.evaluation, evaluation.sessions[0]), []).append(
+            person_label
+        )
+    return LabelIndex(labels_of)

@@ -1,0 +1,1 @@
+"""Runs and the history of a test."""

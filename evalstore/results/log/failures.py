@@ -1,0 +1,263 @@
+"""The command `log --failures`: failed calls, their cases, and how to fix them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core import hashing
+from evalstore.core.clock import iso
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json, Question
+from evalstore.planning.cells.cells import ask_of
+from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
+from evalstore.results.log.failure_hints import hint_for, is_of_script
+from evalstore.results.prompt_names import name_prompts
+from evalstore.store.results import iterate_entries
+from evalstore.store.trees.path_trees import read_tree
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Failure
+    from evalstore.core.runs import RunCandidate
+    from evalstore.planning.options import Location
+    from evalstore.store import Store
+    from evalstore.store.failures import LoggedFailure
+
+
+class Place(NamedTuple):
+    """The place of a question: the test file and the row."""
+
+    file: str
+    row: str
+    question: Question
+    has_several: bool = False
+    """Whether the case has several system prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureEntry:
+    """A failed call with its question and place."""
+
+    id: str
+    failure: Failure
+    question: str | None
+    """The id of the question that was asked, or whose answer was to be judged."""
+    place: Place | None
+    """The place of the question; None if no recent run and no test file has it."""
+    is_resolved: bool = False
+    """Whether a later call has brought what this one failed to bring."""
+    model_file: str | None = None
+    """The path of the model's file, if a script lacks an answer."""
+
+    @property
+    def hint(self) -> str | None:
+        """Return how to fix it; None without general advice."""
+        failure = self.failure
+        return hint_for(failure.kind, failure.status, failure.message, self.model_file)
+
+    def document(self) -> Json:
+        """Return the failure as JSON."""
+        failure = self.failure
+        return {
+            "failure": self.id,
+            "at": iso(failure.at),
+            "model": failure.model,
+            "evaluator": failure.evaluator,
+            "file": self.place.file if self.place else None,
+            "row": self.place.row if self.place else None,
+            "prompt": self.place.question.prompt if self.place else None,
+            "question": self.question,
+            "session": failure.subject,
+            "class": failure.kind,
+            "status": failure.status,
+            "attempts": failure.attempts,
+            "message": failure.message,
+            "hint": self.hint,
+            **({"resolved": True} if self.is_resolved else {}),
+        }
+
+
+@dataclass
+class FailureLog:
+    """Failures, newest first."""
+
+    JSON_FIELDS = ("entries", "total", "file")
+    entries: list[FailureEntry] = field(metadata={"json_name": "failures"})
+    total: int
+    """The number of failures, including those beyond a limit."""
+    file: str | None = field(default=None, metadata={"json_optional": True})
+    prompts: Mapping[str | None, str] = field(default_factory=dict)
+    """The names of the system prompts of cases with several."""
+
+
+def log_failures(
+    location: Location, file: str | None = None, limit: int | None = None
+) -> FailureLog:
+    """Return the failures; with a file, those of its cases now or in recent runs."""
+    with open_store(location) as store:
+        if file is None:
+            entries = describe_failures(location, store, store.find_failures(limit=limit))
+            return FailureLog(entries, store.count_failures(), None, _prompts(location, entries))
+        workspace = open_workspace(location)
+        file, row = split_row(file)
+        name = name_file(location, workspace, file)
+        listed = describe_failures(location, store, store.find_failures())
+        entries = [entry for entry in listed if entry.place and entry.place.file == name]
+        if not entries and name not in (known := _known_files(location, store)):
+            raise no_run_has(workspace, name, known)
+        if row is not None:
+            label = _find_label(store, name, row, entries)
+            entries = [entry for entry in entries if entry.place and entry.place.row == label]
+        return FailureLog(entries[:limit], len(entries), name, _prompts(location, entries[:limit]))
+
+
+def _find_label(store: Store, file: str, row: str, entries: Collection[FailureEntry]) -> str:
+    """Return the label of a row with failures or in a recent run.
+
+    Raises `NothingSelectedError` for an unknown row.
+    """
+    if any(entry.place and entry.place.row == row for entry in entries):
+        return row
+    for run in store.find_recent_runs():
+        node = read_tree(run.snapshot, store.load_nodes).get(file)
+        if node:
+            return find_row_in(file, row, [*store.load_case_files([node]).values()])[0]
+    return row
+
+
+def _prompts(location: Location, entries: Collection[FailureEntry]) -> dict[str | None, str]:
+    places = [entry.place for entry in entries if entry.place]
+    return name_prompts(location, {place.question.prompt for place in places if place.has_several})
+
+
+def describe_failures(
+    location: Location, store: Store, failures: Collection[LoggedFailure]
+) -> list[FailureEntry]:
+    """Return failures with their questions and places."""
+    stored = store.find_questions_of(failure.subject for _, failure in failures if failure.subject)
+    questions = {
+        id: failure.question or stored.get(failure.subject or "") for id, failure in failures
+    }
+    places = find_question_places(
+        location, store, {question for question in questions.values() if question}
+    )
+    resolved = _find_resolved(store, failures)
+    files = _files_of_scripts(location, failures)
+    return [
+        FailureEntry(
+            id,
+            failure,
+            question,
+            places.get(question) if question else None,
+            id in resolved,
+            files.get(failure.model or ""),
+        )
+        for id, failure in failures
+        for question in (questions[id],)
+    ]
+
+
+def _files_of_scripts(location: Location, failures: Collection[LoggedFailure]) -> Mapping[str, str]:
+    """Return the files of the scripted models that lack an answer, by the names of the models."""
+    if not any(is_of_script(failure.message) for _, failure in failures):
+        return {}
+    try:
+        with open_catalogue(location) as project:
+            files = project.reading.model_files
+            names = {each.name or each.id: each.id for each in project.settings.candidates}
+            return {
+                **files,
+                **{name: files[id] for name, id in names.items() if id in files},
+            }
+    except EvalstoreError:  # the hint says it without the path
+        return {}
+
+
+def _find_resolved(store: Store, failures: Collection[LoggedFailure]) -> set[str]:
+    """Return the ids of the failures after which the question was answered or judged."""
+    samples = store.find_samples(
+        {failure.question for _, failure in failures if failure.question and not failure.subject}
+    )
+    votes = store.find_votes({failure.subject for _, failure in failures if failure.subject})
+    resolved: set[str] = set()
+    for id, failure in failures:
+        if failure.subject:
+            made = (
+                vote.started
+                for vote in votes.get(failure.subject, ())
+                if (vote.evaluation, vote.evaluator) == (failure.evaluation, failure.evaluator)
+            )
+        else:
+            made = (sample.started for sample in samples.get(failure.question or "", ()))
+        if any(started > failure.at for started in made):
+            resolved.add(id)
+    return resolved
+
+
+def find_question_places(
+    location: Location, store: Store, questions: Collection[str]
+) -> dict[str, Place]:
+    """Return the places of questions by id, in the newest run with them, else in the workspace."""
+    by_question: dict[str, Place] = {}
+    missing = set(questions)
+    for places in (_places_in_runs(store), _places_now(location)):
+        for id, place in places:
+            if id in missing:
+                missing.discard(id)
+                by_question[id] = place
+            if not missing:
+                return by_question
+    return by_question
+
+
+def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
+    """Yield the questions of the newest runs with their places; equal results are read once."""
+    seen: set[tuple[str, str, tuple[RunCandidate, ...]]] = set()
+    for run in store.find_recent_runs():
+        candidates = {candidate.id: candidate for candidate in run.candidates}
+        entries = read_tree(run.results, store.load_nodes)
+        fresh = {path: id for path, id in entries.items() if (path, id, run.candidates) not in seen}
+        seen |= {(path, id, run.candidates) for path, id in fresh.items()}
+        for batch in iterate_entries(store, fresh):
+            for result, case in batch:
+                candidate = candidates.get(result.model)
+                if candidate is None:  # recorded answers are never asked for
+                    continue
+                default = candidate.temperature
+                for test in dict.fromkeys(case.tests):
+                    question = Question(
+                        test=test,
+                        prompt=result.prompt,
+                        model=candidate.model,
+                        temperature=default if case.temperature is None else case.temperature,
+                        seed=case.seed,
+                    )
+                    yield (
+                        hashing.question_id(question),
+                        Place(result.file, case.row, question, len(case.prompts) > 1),
+                    )
+
+
+def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
+    """Yield the questions of the workspace with their places; none when it has errors."""
+    from evalstore.planning.planner import make_plan
+
+    try:
+        with open_project(location) as project:
+            cells = make_plan(project, SelectionOptions()).cells
+    except EvalstoreError:
+        return
+    for cell in cells:
+        for id, number, _ in cell.distinct_questions():
+            question = ask_of(cell.case, cell.prompt, cell.candidate, number)
+            yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
+
+
+def _known_files(location: Location, store: Store) -> set[str]:
+    known = set(open_workspace(location).find_files("tests", ".md"))
+    for run in store.find_recent_runs():
+        known |= read_tree(run.results, store.load_nodes).keys()
+    return known

@@ -1,0 +1,294 @@
+"""Finds the runs that changed a test file, or one of its rows, or the verdicts on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.version_diff import Difference
+from evalstore.core.display import short
+from evalstore.core.values import CaseFile
+from evalstore.planning.cells.row_index import RowIndex
+from evalstore.planning.reasons.path_history import follow_file
+from evalstore.planning.reasons.source_changes import compare_sources
+from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.results.edits.file_edits import find_edits
+from evalstore.results.edits.participant_edits import ParticipantHistory
+from evalstore.results.flips.file_verdict_history import PENDING, VerdictHistory, Words
+from evalstore.results.log.logged_labels import LoggedLabels
+from evalstore.results.prompt_names import prompts_of
+from evalstore.store.results import iterate_entries, results_of
+from evalstore.store.run_sources import SourcesReader
+from evalstore.store.trees.case_chunks import find_same
+from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.path_trees import find_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case
+    from evalstore.results.edits.file_edits import Name
+    from evalstore.results.prompt_names import PromptNames
+    from evalstore.store import Store
+
+FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]
+"""From the versions of a file, newest first, to the label of a row and the number of a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """A run that changed a test file, or the verdicts on its cases."""
+
+    run: Run
+    words: Counter[str]
+    """How many results of the file have each verdict in the run."""
+    edits: tuple[Difference, ...]
+    """The edits that this run was the first to judge, and the changes of the candidates since the
+    previous run, those of the evaluators, and labels; none if only verdicts changed."""
+    is_covered: bool = True
+    """Whether the run has results of the file, or of the row that is looked at."""
+    answered: int = 0
+    """How many results it judged that were pending before, when nothing else changed."""
+
+
+@dataclass
+class _Version:
+    """A version of a test file: consecutive runs in which its cases are the same."""
+
+    run: Run
+    """The first of these runs."""
+    path: str
+    node: str
+    results: list[tuple[Run, str]] = field(default_factory=list)
+    """The runs that covered the file, oldest first, with the leaves of its results."""
+    rows: dict[str, set[str]] = field(default_factory=dict)
+    """The labels of the rows in each of these leaves."""
+
+    @property
+    def last_run(self) -> Run:
+        """Return the last of these runs that is known."""
+        return self.results[-1][0] if self.results else self.run
+
+
+def find_logged_changes(
+    store: Store, file: str, folder: str, names: PromptNames, find_row: FindRow | None = None
+) -> list[LoggedChange]:
+    """Return the runs that changed a test file or its verdicts, newest first.
+
+    An edit belongs to the first run with results of the edited file: a run of other files keeps
+    the file in its snapshot, but does not judge it. If no run judged it, it belongs to the first
+    run with the edited file. Candidates count if they have results of the file. `file` is its path
+    in the newest run, `folder` that of the test files. With `find_row`, the same of a row alone.
+    """
+    seen = _find_runs(store, file, folder)
+    files = store.load_case_files(list({node for _, _, node, _ in seen}))
+    finder, long_parts = CaseFinder(store), set[str]()
+    if find_row and seen:
+        followed = _follow_row([node for _, _, node, _ in seen], files, finder, find_row)
+        for node, cases in followed.items():
+            long_parts |= finder.long_parts_with(files[node], {case.row for case in cases})
+        files = {node: replace(files[node], cases=followed[node]) for node in files}
+        first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
+        seen = seen[first:]
+    is_row = find_row is not None
+    versions = list(_group(seen, files, is_row=is_row))
+    long = {
+        leaf
+        for version in versions
+        if isinstance(files[version.node].cases, StoredCases)
+        for _, leaf in version.results
+    }
+    words = _read_words(store, versions, long, long_parts, is_row=is_row)
+    if is_row:
+        for version in versions:
+            if files[version.node].cases:
+                version.results = [result for result in version.results if words[result[1]]]
+    history = VerdictHistory(store, words, long)
+    newest_first = dict.fromkeys(version.node for version in reversed(versions))
+    names.expect(prompts_of(files[node] for node in newest_first))
+    edits = _find_edits(store, versions, files, finder, names)
+    participants = ParticipantHistory(VersionReader(store).find)
+    labels = LoggedLabels(store)
+    changes: list[LoggedChange] = []
+    for version, differences in zip(versions, edits, strict=True):
+        if not version.results:
+            changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
+        traits = finder.find_traits(files[version.node])
+        judged: set[str] = set()
+        for number, (run, leaf) in enumerate(version.results):
+            now: Counter[str] = Counter()
+            models: set[str] = set()
+            for (model, word), count in history.counts(leaf).items():
+                now[word] += count
+                models.add(model)
+            edited = () if number else differences
+            if number and differences:
+                late = models & participants.models - judged
+                edited = tuple(_late_edits(late, version.results[0][0]))
+            judged |= models
+            is_other = history.differs(leaf)
+            if number and is_other:
+                before = version.results[number - 1][1]
+                rows = version.rows[before] | version.rows[leaf]
+                edited += labels.between(*history.parts_apart(before, leaf), rows)
+            if now:
+                edited += participants.step(
+                    run,
+                    models,
+                    file=files[version.node],
+                    with_temperature=traits.default_temperature,
+                    with_evaluators=traits.judged_by_models,
+                )
+            if not number or edited or is_other:
+                answered = history.count_answered(leaf) if is_other else 0
+                changes.append(LoggedChange(run, now, edited, answered=answered))
+            history.add(leaf)
+    return changes[::-1]
+
+
+def _late_edits(candidates: Collection[str], first: Run) -> Iterator[Difference]:
+    """Yield the candidates whose results of an edited file come after those of others."""
+    for model in sorted(candidates):
+        yield Difference(f"first results of {model} since the edit in run {short(first.id)}")
+
+
+def _follow_row(
+    nodes: Sequence[str], files: Mapping[str, CaseFile], finder: CaseFinder, find_row: FindRow
+) -> dict[str, tuple[Case, ...]]:
+    """Return the case of a row in each version of a file, none where it is absent.
+
+    `nodes` are the versions, oldest first. The row is that of the newest version with the label
+    that is looked for, else of the newest one; its older and newer versions have its values, or
+    its label.
+    """
+    distinct = list(dict.fromkeys(nodes[::-1]))
+    label, start = find_row([files[node] for node in distinct])
+    named = finder.find(files[distinct[start]], {label})
+    case = next(case for case in named if case.row == label)
+    followed: dict[str, tuple[Case, ...]] = {}
+    for numbers in (range(start, len(distinct)), range(start - 1, -1, -1)):
+        known = case
+        for number in numbers:
+            found = _find_row(files[distinct[number]], finder, known)
+            followed[distinct[number]] = (found,) if found else ()
+            known = found or known
+    return followed
+
+
+def _find_row(file: CaseFile, finder: CaseFinder, case: Case) -> Case | None:
+    """Return the row of a file that is a case of another version of it, as `RowIndex` does."""
+    if not isinstance(file.cases, StoredCases):
+        return RowIndex(file).find(case)
+    named = tuple(finder.find(file, {case.key, case.row}))
+    return RowIndex(replace(file, cases=named)).find(case)
+
+
+def _find_runs(store: Store, file: str, folder: str) -> list[tuple[Run, str, str, str | None]]:
+    """Return the runs that have a test file, oldest first.
+
+    Each has the path of the file then, its node, and the leaf of its results if the run covered it.
+    """
+    runs = store.find_runs()
+    followed = [*follow_file(store, runs, file, folder)]
+    roots: dict[str, set[str]] = {}
+    for run, (path, node) in zip(runs, followed, strict=True):
+        if node is not None:
+            roots.setdefault(path, set()).add(run.results)
+    leaves = {path: find_entry(trees, path, store.load_nodes) for path, trees in roots.items()}
+    return [
+        (run, path, node, leaves[path].get(run.results))
+        for run, (path, node) in zip(runs, followed, strict=True)
+        if node is not None
+    ][::-1]
+
+
+def _group(
+    seen: Iterable[tuple[Run, str, str, str | None]],
+    files: Mapping[str, CaseFile],
+    *,
+    is_row: bool,
+) -> Iterator[_Version]:
+    """Yield the versions of a test file, or of one of its rows, oldest first."""
+
+    def is_same(was: str, now: str) -> bool:
+        if is_row:
+            return _without_labels(files[was]) == _without_labels(files[now])
+        return bool(find_same(now, files[now], {was: files[was]}))
+
+    def has_case(node: str) -> bool:
+        return not is_row or bool(files[node].cases)
+
+    version: _Version | None = None
+    for run, path, node, leaf in seen:
+        is_renamed = version is not None and version.path != path and has_case(node)
+        if version is None or is_renamed or not is_same(version.node, node):
+            if version:
+                yield version
+            version = _Version(run, path, node)
+        if leaf:
+            version.results.append((run, leaf))
+            version.rows[leaf] = {case.row for case in files[node].cases} if is_row else set()
+    if version:
+        yield version
+
+
+def _without_labels(file: CaseFile) -> CaseFile:
+    """Return a file without what changes no id: the labels and tags of its cases."""
+    cases = tuple(case._replace(row="", key="", tags=()) for case in file.cases)
+    return replace(file, cases=cases)
+
+
+def _read_words(
+    store: Store,
+    versions: Iterable[_Version],
+    long: Collection[str],
+    long_parts: Collection[str],
+    *,
+    is_row: bool,
+) -> dict[str, Words]:
+    """Return the verdicts in each leaf of results; with `is_row`, those of the only row.
+
+    Those of `long` leaves are left out. The row is in one of the `long_parts` of long files.
+    """
+    rows = {leaf: labels for version in versions for leaf, labels in version.rows.items()}
+    words: dict[str, Words] = {leaf: {} for leaf in rows if leaf not in long}
+    if is_row:
+        for leaf, results in results_of(store, "", rows, long_parts).items():
+            for result in results:
+                words[leaf]["", result.prompt_number, result.model] = result.verdict or PENDING
+        return words
+    for batch in iterate_entries(store, {leaf: leaf for leaf in words}):
+        for result, _ in batch:
+            place = result.row, result.prompt_number, result.model
+            words[result.file][place] = result.verdict or PENDING
+    return words
+
+
+def _find_edits(
+    store: Store,
+    versions: list[_Version],
+    files: Mapping[str, CaseFile],
+    finder: CaseFinder,
+    name: Name,
+) -> Iterator[tuple[Difference, ...]]:
+    """Yield the edits of each version since the previous one."""
+    pairs = list(pairwise(versions))
+    compared = {now.run.id: (files[was.node], files[now.node]) for was, now in pairs}
+    find = SourcesReader(store).find
+    changes = {
+        now.run.id: compare_sources(find(was.last_run), find(now.run), now.path, was.path)
+        for was, now in pairs
+    }
+    edits = find_edits(VersionReader(store), compared, finder, name, changes)
+    if versions:
+        yield (Difference("new"),)
+    for was, now in pairs:
+        differences = edits[now.run.id]
+        if was.path != now.path:
+            differences = [Difference("renamed", was.path, now.path), *differences]
+        yield tuple(differences or [Difference("no change in content")])

@@ -1,0 +1,71 @@
+"""Finds the newest run after a given one, and the newest result of a case in later runs."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.planning.open_project import open_store
+from evalstore.planning.options import is_partial
+from evalstore.store.results import iterate_results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.planning.options import Location
+    from evalstore.store import Store
+
+_RUNS = 20
+"""Later runs in which a result is looked for."""
+
+
+class NewerRun(NamedTuple):
+    """A run after the one that is shown."""
+
+    run: str
+    is_partial: bool
+    """Whether it left out some cases or candidates."""
+    result: Result | None = None
+    """What it has for the case that is shown, if that differs from what is shown."""
+
+
+def find_newer_run(location: Location, run: str) -> NewerRun | None:
+    """Return the newest run, unless it is this one."""
+    with open_store(location) as store:
+        newest = next(_later_runs(store, run), None)
+    return NewerRun(newest.id, is_partial(newest)) if newest else None
+
+
+def find_newer_result(location: Location, run: str, result: Result) -> NewerRun | None:
+    """Return the newest later run that has the case; None if its result there is the same."""
+    with open_store(location) as store:
+        for later in _later_runs(store, run):
+            other = _find_same_cell(store, later, result)
+            if other is not None:
+                same = _what_counts(other) == _what_counts(result)
+                return None if same else NewerRun(later.id, is_partial(later), other)
+    return None
+
+
+def _later_runs(store: Store, run: str) -> Iterator[Run]:
+    """Yield the runs after a run, the newest first."""
+    return takewhile(lambda other: other.id != run, store.find_recent_runs(limit=_RUNS))
+
+
+def _find_same_cell(store: Store, run: Run, result: Result) -> Result | None:
+    """Return the result of a run for the same row, system prompt and candidate."""
+    found = None
+    for batch in iterate_results(store, run, result.file):
+        for other in batch:
+            if (other.row, other.model) == (result.row, result.model):
+                if other.prompt == result.prompt:
+                    return other
+                if other.prompt_number == result.prompt_number:
+                    found = other
+    return found
+
+
+def _what_counts(result: Result) -> tuple[object, ...]:
+    return result.verdict, result.sessions, result.evaluations

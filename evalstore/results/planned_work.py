@@ -1,0 +1,100 @@
+"""Finds what became of the test of a shown result, and what a run would do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.planning.open_project import open_project
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import make_plan
+from evalstore.planning.reasons.reasons import Explainer
+from evalstore.store.trees.case_files import StoredCases
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.planning.reasons.reason import Reason
+
+
+class PlannedWork(NamedTuple):
+    """What a run would do about a result that is answered and judged already."""
+
+    kind: str
+    """`ask` or `judge`."""
+    reason: str
+    """The reason as `status` gives it."""
+
+    @property
+    def text(self) -> str:
+        """Return `a run would ask it again: system prompt changed: text line 1: a -> b`."""
+        return f"a run would {self.kind} it again: {self.reason}"
+
+
+def find_planned_work(location: Location, result: Result) -> PlannedWork | None:
+    """Return what a run would do about a result; None if nothing, or if files have errors."""
+    if result.is_missing:
+        return None
+    try:
+        with open_project(location) as project:
+            if result.file not in project.reading.files:
+                return None
+            path = f"{project.workspace.root / result.file}"
+            path = f"{path}::{result.row}" if result.row else path
+            plan = make_plan(project, SelectionOptions((path,)))
+            explainer = Explainer(project)
+            for ask, reason in explainer.asks(plan):
+                if _is_of(ask.cell, result):
+                    return PlannedWork("ask", _text(reason))
+            for judgement, reason in explainer.judgements(plan):
+                if _is_of(judgement.cell, result):
+                    return PlannedWork("judge", _text(reason))
+    except EvalstoreError:
+        return None  # 'check' lists errors of files; what is stored can be shown all the same
+    return None
+
+
+def find_edit(location: Location, file: str, node: str) -> str:
+    """Return in words what became of a test file; empty if its cases still have this node."""
+    with open_project(location) as project:
+        unread = _unread(project, file)
+        return unread or (_CHANGED if project.reading.nodes[file] != node else "")
+
+
+def find_edit_of(location: Location, result: Result) -> str:
+    """Return in words what became of the test of a result; empty if it is the same."""
+    with open_project(location) as project:
+        if unread := _unread(project, result.file):
+            return unread
+        cases = project.reading.files[result.file].cases
+        if isinstance(cases, StoredCases):
+            cases = [case for _, case in cases.labelled([result.row])]
+        case = next((case for case in cases if case.row == result.row), None)
+        if case is None:
+            return "the row is gone now"
+        now = case.tests[0], case.evaluation
+        is_same = now == (result.test, result.evaluation) and result.prompt in case.prompts
+        return "" if is_same else _CHANGED
+
+
+_CHANGED = "the test has changed since"
+
+
+def _unread(project: Project, file: str) -> str:
+    """Return why the cases that a test file has now are not known; empty if they are."""
+    if file not in project.reading.tests:
+        return "the test file is gone now"
+    return "" if file in project.reading.files else "the test file has errors now"
+
+
+def _is_of(cell: Cell, result: Result) -> bool:
+    """Return whether a cell is that of a result, whose system prompt may have been edited."""
+    number = cell.case.prompts.index(cell.prompt) if cell.prompt in cell.case.prompts else 0
+    place = cell.candidate.id, cell.case.row, number
+    return place == (result.model, result.row, result.prompt_number)
+
+
+def _text(reason: Reason) -> str:
+    return f"{reason.text}; also changed: {', '.join(reason.also)}" if reason.also else reason.text

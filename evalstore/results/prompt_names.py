@@ -1,0 +1,320 @@
+"""The names of system prompts, and of what checks refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.deserialize import restore_messages
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Result
+from evalstore.planning.open_project import open_catalogue
+from evalstore.planning.results import CellResult
+from evalstore.results.rendering import text_of
+from evalstore.workspace.index import read_used_prompts
+
+if TYPE_CHECKING:
+    from evalstore.comparison.placed_results import PlacedResults
+    from evalstore.core.values import Case, CaseFile, Json
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.cells.settled_parts import SettledParts
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+
+_FEWEST_DIGITS = 4
+"""The least number of digits of a shortened id."""
+_COMPARED = 5_000
+"""The characters of a prompt that are compared with other prompts."""
+_MOST_COMPARED = 2_000
+"""The most pairs of prompts that are compared."""
+_SIMILAR = 0.75
+"""From this similarity on, 0 to 1, an older prompt has the name of a current one.
+
+Prompts of one workspace often have sentences in common, so that less would confuse them."""
+_LISTED = 5
+"""The most names in a hint."""
+
+
+def name_prompts(location: Location, ids: Collection[str | None]) -> dict[str | None, str]:
+    """Return the current names of system prompts, else the first digits of their ids.
+
+    No file is read when there are no ids.
+    """
+    if not ids:
+        return {}
+    with suppress(EvalstoreError), open_catalogue(location) as project:
+        return label_prompts(project, dict.fromkeys(ids))
+    return {id: "no prompt" if id is None else id[:8] for id in ids}
+
+
+def name_references(
+    location: Location, references: Iterable[tuple[str, str]]
+) -> dict[str | None, str]:
+    """Return the current names of the prompts and schemas that checks refer to, by id.
+
+    No file is read when there are none.
+    """
+    if listed := [*references]:
+        with suppress(EvalstoreError), open_catalogue(location) as project:
+            return reference_names(project, listed)
+    return {}
+
+
+def reference_names(
+    project: Project, references: Iterable[tuple[str, str]]
+) -> dict[str | None, str]:
+    """Return the current names of these versions, each a kind and an id; by id."""
+    places = {id: project.place_of_version(kind, id) for kind, id in references}
+    return {id: place[0] for id, place in places.items() if place}
+
+
+class PromptPlace(NamedTuple):
+    """A system prompt of some cases of a test file."""
+
+    file: str
+    prompt: str | None
+    prompt_number: int
+    """The number of the prompt within the cases."""
+
+
+def settled_places(settled: SettledParts) -> Iterator[PromptPlace]:
+    """Yield the system prompts of the cases of settled parts."""
+    for path, _, part in settled.places():
+        for prompt, number in part.prompts:
+            yield PromptPlace(path, prompt, number)
+
+
+def places_in(results: PlacedResults) -> Iterator[PromptPlace]:
+    """Yield the system prompts of the results of a side, each of a file once."""
+    for (file, prompt), number in results.prompts.items():
+        yield PromptPlace(file, prompt, number)
+
+
+def prompt_labels(
+    project: Project, places: Iterable[CellResult | Result | Cell | PromptPlace]
+) -> dict[str, dict[str | None, str]]:
+    """Return the name of each system prompt, for test files whose cases have several.
+
+    All results of a file must be among the places.
+    """
+    prompts: dict[str, dict[str | None, int]] = {}
+    for place in places:
+        cell = place.cell if isinstance(place, CellResult) else place
+        prompts.setdefault(cell.file, {})[cell.prompt] = cell.prompt_number
+    several = {file: numbers for file, numbers in prompts.items() if any(numbers.values())}
+    older = _older(project, {id for numbers in several.values() for id in numbers})
+    nearest = _find_nearest(project, older)
+    return {file: _label(project, numbers, nearest) for file, numbers in several.items()}
+
+
+def label_prompts(
+    project: Project, prompts: Mapping[str | None, int | None]
+) -> dict[str | None, str]:
+    """Return the names of system prompts; `prompts` has the number of each within its case.
+
+    An older version of a prompt has the name of the current one that is most like it, unless a
+    prompt of another number has that name. Without a name it has the start of its id.
+    """
+    return _label(project, prompts, _find_nearest(project, _older(project, prompts)))
+
+
+def name_prompts_of_cases(
+    project: Project, cases: Iterable[Case]
+) -> dict[tuple[str | None, ...], dict[str | None, str]]:
+    """Return the names of the system prompts of cases, as `label_prompts` does, by these prompts.
+
+    Older versions of many cases are looked up together.
+    """
+    lists = {case.prompts for case in cases}
+    nearest = _find_nearest(project, _older(project, {id for ids in lists for id in ids}))
+    return {
+        ids: _label(project, {id: number for number, id in enumerate(ids)}, nearest)
+        for ids in lists
+    }
+
+
+def name_prompts_of_run(project: Project, prompts: Iterable[str | None]) -> dict[str | None, str]:
+    """Return the names of the system prompts of one run, as `label_prompts` does.
+
+    Two of them never have the same name, as they are different prompts.
+    """
+    ids = dict.fromkeys(prompts)
+    return label_prompts(project, {id: number for number, id in enumerate(ids)})
+
+
+def _older(project: Project, prompts: Iterable[str | None]) -> list[str]:
+    """Return the prompts that are not versions of a current one, sorted."""
+    return sorted(id for id in prompts if id and not project.place_of_version("prompt", id))
+
+
+def _label(
+    project: Project, prompts: Mapping[str | None, int | None], nearest: Mapping[str, str]
+) -> dict[str | None, str]:
+    """Return the names of prompts as `label_prompts` does; `nearest` has the current prompts."""
+    names = {id: prompt_label(project, nearest.get(id or "", id)) for id in prompts}
+    older = _older(project, prompts)
+    owners = {names[id]: prompts[id] for id in prompts.keys() - set(older)}
+    for id in older:
+        number = prompts[id]
+        if number is not None and owners.setdefault(names[id], number) != number:
+            names[id] = id[:8]
+    return names
+
+
+def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
+    """Return the current prompts that older versions are similar to, by the ids of these.
+
+    The version that the last run has used counts as the current one, however much is edited since.
+    """
+    current = [id for ids in project.reading.names.get("prompts", {}).values() for id in ids]
+    if not older or not current:
+        return {}
+    now = {**_used_last(project), **{id: id for id in current}}
+    nearest = {id: now[id] for id in older if id in now}
+    if len(now) * len(older) > _MOST_COMPARED:
+        return nearest
+    from rapidfuzz import process  # takes a moment, and most pages do not need it
+    from rapidfuzz.distance import Indel
+
+    contents = project.versions.load("prompt", [*now, *older])
+    texts = {id: _start_of(content) for id, content in contents.items()}
+    others = {id: texts[id] for id in now if id in texts}
+    for id in texts.keys() & (set(older) - nearest.keys()):
+        best = process.extractOne(
+            texts[id], others, scorer=Indel.normalized_similarity, score_cutoff=_SIMILAR
+        )
+        if best:
+            nearest[id] = now[best[2]]
+    return nearest
+
+
+def _used_last(project: Project) -> dict[str, str]:
+    """Return the prompts that were edited since the last run: by their ids then, their ids now."""
+    names = project.reading.names["prompts"]
+    workspace = project.workspace
+    used = read_used_prompts(workspace.private, workspace.boundary)
+    pairs = ((was, names[name]) for name, was in used.items() if name in names)
+    return {id: new for was, now in pairs for id, new in zip(was, now, strict=False)}
+
+
+class PromptNames:
+    """Names the prompts of edits; the names are read when the first one is looked up.
+
+    An older version has the name of the current prompt that is most like it, unless a prompt of
+    another number has that name.
+    """
+
+    def __init__(self, location: Location, project: Project | None = None) -> None:
+        """Without a `project` one is opened for the names of versions."""
+        self._location = location
+        self._project = project
+        self._expected: Iterable[tuple[str | None, int]] = ()
+        self._names: dict[str, str] | None = None
+        self._others: dict[tuple[str, str], str] | None = None
+        """The names of tools and schemas."""
+
+    def expect(self, prompts: Iterable[tuple[str | None, int]]) -> None:
+        """Set the prompts that are looked up, each with its number in its case."""
+        self._expected = prompts
+        self._names = None
+
+    def __call__(self, kind: str, id: str) -> str | None:
+        """Return the name of a version; None for one without a name."""
+        if kind != "prompt":
+            return self._name_other(kind, id)
+        if self._names is None:
+            self._names = {}
+            opened = nullcontext(self._project) if self._project else open_catalogue(self._location)
+            with suppress(EvalstoreError), opened as project:
+                self._names = self._read(project)
+        return self._names.get(id)
+
+    def _name_other(self, kind: str, id: str) -> str | None:
+        """Return the name of a version of another kind; None for one without a name."""
+        if self._project:
+            return self._project.name_of_version(kind, id)
+        if self._others is None:
+            self._others = {}
+            with suppress(EvalstoreError), open_catalogue(self._location) as project:
+                self._others = {
+                    (kinds.removesuffix("s"), version): name
+                    for kinds, named in project.reading.names.items()
+                    for name, ids in named.items()
+                    for version in ids
+                }
+        return self._others.get((kind, id))
+
+    def _read(self, project: Project) -> dict[str, str]:
+        current = project.reading.names.get("prompts", {}).items()
+        names = {id: name for name, ids in current for id in ids}
+        numbers: dict[str, set[int]] = {}
+        for prompt, number in self._expected:
+            if prompt:
+                numbers.setdefault(prompt, set()).add(number)
+        owners: dict[str, set[int]] = {}
+        for id in numbers.keys() & names.keys():
+            owners.setdefault(names[id], set()).update(numbers[id])
+        older = [id for id in numbers if id not in names]
+        nearest = _find_nearest(project, older)
+        for id in older:
+            name = names.get(nearest.get(id, ""))
+            if name and not numbers[id].isdisjoint(owners.setdefault(name, numbers[id])):
+                names[id] = name
+        return names
+
+
+def prompts_of(files: Iterable[CaseFile]) -> Iterator[tuple[str | None, int]]:
+    """Yield the prompts of the cases of test files, each with its number in its case."""
+    for file in files:
+        for case in file.cases:
+            for prompts in (case.prompts, case.judge_prompts):
+                yield from ((id, number) for number, id in enumerate(prompts))
+
+
+def _start_of(prompt: Json) -> str:
+    """Return the start of the text of a prompt."""
+    messages = restore_messages(prompt["messages"])
+    return "\n".join(text_of(message.parts) for message in messages)[:_COMPARED]
+
+
+def name_field(prompts: Mapping[str, Mapping[str | None, str]], result: Result) -> dict[str, str]:
+    """Return the name of the system prompt as a field of JSON; empty if its file has only one.
+
+    `prompts` has the names by file and id, as `prompt_labels` returns them.
+    """
+    name = prompts.get(result.file, {}).get(result.prompt)
+    return {} if name is None else {"promptName": name}
+
+
+def prompt_label(project: Project, prompt: str | None) -> str:
+    """Return the current name of a system prompt, else the start of its id."""
+    if prompt is None:
+        return "no prompt"
+    place = project.place_of_version("prompt", prompt)
+    if place is None:
+        return prompt[:8]
+    name, number = place
+    return name if len(project.reading.names["prompts"][name]) == 1 else f"{name} {number + 1}"
+
+
+def find_prompt(names: Mapping[str | None, str], named: str) -> str | None:
+    """Return the id of the system prompt with a name, or with the first digits of its id.
+
+    `names` is by id; the id None is that of no prompt. Raises `EvalstoreError`.
+    """
+    ids = [id for id, name in names.items() if name == named]
+    if not ids and len(named) >= _FEWEST_DIGITS:
+        ids = [id for id in names if id and id.startswith(named)]
+    if len(ids) != 1:
+        raise EvalstoreError(
+            f"no system prompt is called '{named}'",
+            hint=f"name one with --prompt: {list_names(names.values())}",
+        )
+    return ids[0]
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return the first of the names in their order, for a hint."""
+    listed = sorted(set(names))
+    return ", ".join(listed[:_LISTED]) + (", …" if len(listed) > _LISTED else "")

@@ -1,0 +1,181 @@
+"""Formats stored messages, answers, checks and JSON as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.checks.judging.transcript import remarks_on
+from evalstore.core.display import bytes_text
+from evalstore.core.errors import FileProblem
+from evalstore.core.values import AnswerRef, Json, Message, Part, SampleRef, Text
+from evalstore.files.json_document import parse_json
+
+if TYPE_CHECKING:
+    from evalstore.checks.judging.transcript import ShownAnswer
+
+_LARGEST = 200_000
+"""The most characters of JSON that are indented."""
+_DEEPEST = 40
+_HIDDEN = ("type", "revision", "given", "templates", "data", "turns")
+"""Fields of a check that are not shown: its author has not written them."""
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
+
+
+def text_of(parts: Iterable[Part], sizes: Mapping[str, int] | None = None) -> str:
+    """Return the text of a message or of instructions; files and answers are named.
+
+    `sizes` are the bytes of files by id, as far as they are known.
+    """
+    return "".join(_part(part, sizes or {}) for part in parts)
+
+
+def _part(part: Part, sizes: Mapping[str, int]) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, AnswerRef | SampleRef):
+        return str(part)
+    size = f", {bytes_text(sizes[part.id])}" if part.id in sizes else ""
+    return f"[file {part.path}, {part.media_type}{size}]"
+
+
+def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the conversation as sent; the system text of the test follows the system prompt."""
+    if not (prompt and test and test[0].role == "system"):
+        return prompt + test
+    parts = (*prompt[-1].parts, Text("\n\n"), *test[0].parts)
+    return (*prompt[:-1], Message("system", parts), *test[1:])
+
+
+def answer_text(answer: ShownAnswer) -> str:
+    """Return an answer as text, with indented JSON and remarks on why it ends."""
+    text = [pretty_json(answer.text)] if answer.text and answer.text.strip() else []
+    calls = [f"call {call.name} {_arguments(call.arguments)}" for call in answer.tool_calls]
+    return "\n\n".join([*text, *calls, *remarks_on(answer)])
+
+
+def _arguments(value: Json) -> str:
+    return value if isinstance(value, str) else pretty_json(json.dumps(value, ensure_ascii=False))
+
+
+def settings_of(check: Json) -> dict[str, Json]:
+    """Return the settings of a check that its author has written, without the type."""
+    whole = {**check, **check.get("given", {})}
+    settings = {name: value for name, value in whole.items() if name not in _HIDDEN}
+    if "prompts" in settings:  # ids of versions, to be shown with 'show'
+        settings["prompts"] = [id[:8] for id in settings["prompts"]]
+    return settings
+
+
+def references_of(evaluations: Iterable[Json]) -> Iterator[tuple[str, str]]:
+    """Yield the kind and id of each version that the checks of these evaluation versions name."""
+    for evaluation in evaluations:
+        for check in evaluation.get("checks", ()):
+            yield from (("prompt", id) for id in check.get("prompts", ()))
+            if isinstance(schema := check.get("schema"), str):
+                yield "schema", schema
+
+
+def check_yaml(check: Json, names: Mapping[str | None, str] | None = None) -> str:
+    """Return a check in YAML, as its author may have written it: `type: value` and settings.
+
+    The order of its settings, which is not stored, is that of their description. `names` are
+    those of evaluator prompts and schemas by id.
+    """
+    from evalstore.checks import find_kind
+    from evalstore.files.yaml12 import write_yaml
+
+    name = str(check.get("type", ""))
+    settings = _in_order(name, settings_of(check))
+    if ids := check.get("prompts"):
+        labels = [*dict.fromkeys((names or {}).get(id, id[:8]) for id in ids)]
+        del settings["prompts"]
+        settings = {"prompt": labels[0] if len(labels) == 1 else labels, **settings}
+    if isinstance(schema := settings.get("schema"), str):
+        settings["schema"] = (names or {}).get(schema, schema[:8])
+    kind = find_kind(name)
+    if name in settings:
+        written: Json = {name: settings.pop(name), **settings}
+    elif kind and kind.main and kind.main in settings:
+        value = settings.pop(kind.main)
+        written = {name: value, **settings}
+        if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], dict | list):
+            short = {name: value[0], **settings}
+            written = short if _reads_as(short, check) else written
+    else:
+        written = {name: settings} if settings else name
+    return write_yaml(written, compact=True)
+
+
+def _in_order(name: str, settings: dict[str, Json]) -> dict[str, Json]:
+    """Return the settings of a check in the order of their description, and not of the store."""
+    from evalstore.checks import find_kind
+    from evalstore.checks.descriptions import common_settings, describe_check
+
+    kind = find_kind(name)
+    if kind is None:
+        return settings
+    described = (*describe_check(name, kind).settings, *common_settings(kind))
+    order = {setting.name: number for number, setting in enumerate(described)}
+    sorted_settings = dict(
+        sorted(settings.items(), key=lambda item: order.get(item[0], len(order)))
+    )
+    choices, scores = settings.get("choices"), settings.get("scores")
+    if isinstance(choices, list) and isinstance(scores, dict):
+        names = [choice for choice in choices if choice in scores]
+        sorted_settings["scores"] = {choice: scores[choice] for choice in [*names, *scores]}
+    return {key: _name_first(value) for key, value in sorted_settings.items()}
+
+
+def _name_first(value: Json) -> Json:
+    """Return expected calls with their names before their arguments."""
+    if isinstance(value, list):
+        return [_name_first(item) for item in value]
+    if isinstance(value, dict) and value.keys() == {"name", "arguments"}:
+        return {"name": value["name"], "arguments": value["arguments"]}
+    return value
+
+
+def _reads_as(written: Json, check: Json) -> bool:
+    """Return whether a check that is written like this has this canonical form."""
+    from evalstore.checks.parser import read_check
+
+    try:
+        return bool(read_check(written) == check)
+    except FileProblem:
+        return False
+
+
+def pretty_json(text: str) -> str:
+    """Return a JSON object or list with a line for each value; any other text as it is.
+
+    Only white space is changed. Texts that are too large or too deep are returned unchanged.
+    """
+    if len(text) > _LARGEST or text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        parse_json(text)
+    except (ValueError, RecursionError):
+        return text
+    return _indented(_TOKEN.findall(text)) or text
+
+
+def _indented(tokens: list[str]) -> str:
+    """Return the tokens of valid JSON with line breaks; empty when they nest too deep."""
+    parts: list[str] = []
+    depth = 0
+    before = ""
+    for token in tokens:
+        closes = token in ("}", "]")
+        depth -= closes
+        if before == "," or closes != (before in ("{", "[")):
+            parts.append("\n" + "  " * depth)
+        parts.append(": " if token == ":" else token)
+        if token in ("{", "["):
+            depth += 1
+            if depth > _DEEPEST:
+                return ""
+        before = token
+    return "".join(parts)

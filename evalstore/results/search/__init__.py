@@ -1,0 +1,1 @@
+"""Texts in results, and SQL."""

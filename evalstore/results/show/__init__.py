@@ -1,0 +1,1 @@
+"""A run, a test or an answer in full."""

@@ -1,0 +1,92 @@
+"""Reads a session with its cases and judgements, for its page and its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import StoreError
+from evalstore.core.values import URGENCY
+from evalstore.results.answer.judgements import JudgementView, read_judgements
+from evalstore.results.show.show import cells_with, results_with
+from evalstore.store.session_results import SessionResults
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from evalstore.core.results import Result, Session
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDetails:
+    """A session, the cases to which it belongs, and all judgements on it."""
+
+    session: Session
+    cells: tuple[Result, ...]
+    """The results to which it belongs, the most urgent first."""
+    has_several_prompts: bool
+    """Whether one of its cases has several system prompts."""
+    current: Set[str]
+    """The evaluation versions of these results."""
+    subjects: tuple[tuple[str, ...], ...]
+    """The sessions that are judged, alone or together with others."""
+    judgements: tuple[JudgementView, ...]
+    """All judgements, those that count first."""
+    rows: Mapping[str, str]
+    """The row of each judgement that counts, by id of the judgement."""
+
+
+def read_session_details(
+    store: Store,
+    id: str,
+    result: Result | None = None,
+    sessions: SessionResults | None = None,
+) -> SessionDetails:
+    """Read a session as part of the case of `result`; without it, as the newest run has it.
+
+    Those who read several share `sessions`. Raises `StoreError` when the store does not have it.
+    """
+    session = store.find_sessions([id]).get(id)
+    if session is None:
+        raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
+    has_several_prompts = False
+    if result is not None:
+        cells = [result]
+    else:
+        cells, has_several_prompts = cells_with(store, id)
+        cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
+    counted = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
+    current = {cell.evaluation for cell in cells if cell.evaluation}
+    subjects, judgements = read_judgements(
+        store,
+        id,
+        counted,
+        current if cells else None,
+        partial(_evaluations_elsewhere, store, id, result, sessions),
+    )
+    rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
+    if len(cells) > 1:
+        judgements = tuple(sorted(judgements, key=lambda judgement: _urgency(judgement, rows)))
+    return SessionDetails(
+        session, tuple(cells), has_several_prompts, current, tuple(subjects), judgements, rows
+    )
+
+
+def _urgency(judgement: JudgementView, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
+    """Return the sort key of a judgement: those that count come first, of these the most urgent."""
+    word = judgement.verdict if judgement.verdict in URGENCY else "pass"
+    return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
+
+
+def _evaluations_elsewhere(
+    store: Store, id: str, result: Result | None, sessions: SessionResults | None
+) -> set[str]:
+    """Return the evaluation versions of a session in other cases than that of `result`."""
+    if result is None:
+        return set()
+    cells = results_with(store, id, sessions or SessionResults(store))
+    others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
+    return {other.evaluation for other in others if other.evaluation}

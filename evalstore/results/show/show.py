@@ -1,0 +1,370 @@
+"""The command `show`: any object of the store, by its id or name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from evalstore.core import hashing
+from evalstore.core.deserialize import restore_case_file, restore_failure
+from evalstore.core.results import Result
+from evalstore.core.runs import restore_run
+from evalstore.core.values import Json, is_text
+from evalstore.files.json_output import to_json
+from evalstore.planning.first_pushes import FirstPush, first_push_of
+from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import is_partial
+from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.log.failures import describe_failures, find_question_places
+from evalstore.results.log.files_of_runs import find_file_of_run
+from evalstore.results.log.log import MOST_COMPARED
+from evalstore.results.model_names import name_models
+from evalstore.results.prompt_names import name_prompts, name_references
+from evalstore.results.rendering import references_of
+from evalstore.results.show.chosen_results import ListedResults
+from evalstore.results.show.shown_cases import ShownCases, cases_related
+from evalstore.results.show.shown_results import ShownResults, result_to_json
+from evalstore.results.show.urgent_results import find_urgent_results
+from evalstore.store.failures import LoggedFailure
+from evalstore.store.results import iterate_results, read_results
+from evalstore.store.revisions import resolve_run
+from evalstore.store.simulated_costs import is_by_script
+from evalstore.store.trees.case_chunks import has_parts
+from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.work.runs_in_progress import RunInProgress, load_run_in_progress
+
+if TYPE_CHECKING:
+    from evalstore.core.runs import Run
+    from evalstore.planning.options import Location
+    from evalstore.results.log.failures import Place
+    from evalstore.store import Store
+    from evalstore.store.session_results import SessionResults
+
+    LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
+
+
+IN_PROGRESS = "run in progress"
+"""The kind of a run that programs carry out at this moment, and that is not stored yet."""
+
+
+@dataclass
+class ShownItem:
+    """An object of the store, with related objects."""
+
+    kind: str
+    id: str
+    content: Json
+    related: dict[str, Json] = field(default_factory=dict)
+    """Related objects: names -> contents or lists of ids."""
+    prompts: Mapping[str | None, str] = field(default_factory=dict)
+    """The names of the system prompts of cases with several."""
+    references: Mapping[str | None, str] = field(default_factory=dict)
+    """The names of the evaluator prompts and schemas that checks refer to, by id."""
+    outcome: tuple[int, int] | None = None
+    """Of a run: how many results broke and were fixed; None if that is not computed."""
+    marks: Mapping[tuple[str, str, str | None, str], str] = field(default_factory=dict)
+    """`broke` or `fixed`, by the file, row, system prompt and candidate of a result of a run, and
+    whether a label is the cause."""
+    push: FirstPush | None = None
+    """Who pushed it; None if it is of this machine."""
+    left_out: int = 0
+    """How many results of a run are not among the related objects, as they are less urgent."""
+    is_simulated: bool = False
+    """Whether the cost of a judgement is that of a scripted model, which calls nobody."""
+    several: Set[tuple[str, str]] | None = None
+    """The cases of results, by file and row, that have some with several system prompts; None if
+    it is to be seen from the related results, as these are all."""
+    in_progress: RunInProgress | None = None
+    """How far it is, if it is a run in progress."""
+    edit: str = ""
+    """Of a test file of a run: what became of it since; empty if nothing, or if it is not known."""
+    cases: ShownCases | None = None
+    """Those of a long test file, which are in files, and neither in its content nor related."""
+
+    def document(self) -> Json:
+        """Return the stored content as JSON, with kind and id."""
+        content = {
+            name: value for name, value in self.content.items() if name not in ("kind", "scheme")
+        }
+        if self.cases:
+            content["cases"] = self.cases.cases()
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            **content,
+            **({"related": self._listed()} if self.related else {}),
+            **({"push": to_json(self.push)} if self.push else {}),
+        }
+
+    def _listed(self) -> dict[str, Json]:
+        """Return the related objects; those in files as iterators."""
+        listed = {
+            name: iter(value) if isinstance(value, ShownResults) else value
+            for name, value in self.related.items()
+        }
+        return listed | (self.cases.related() if self.cases else {})
+
+
+def show_item(
+    location: Location,
+    store: Store,
+    kind: str,
+    id: str,
+    most: int | None = None,
+    *,
+    in_file: bool = False,
+) -> ShownItem:
+    """Return a stored object other than a session, with related objects.
+
+    With `most`, at most so many results of a run, the most urgent ones; with `in_file`, its results
+    are in a temporary file.
+    """
+    if kind == "question":
+        return _show_question(location, store, id)
+    if kind == IN_PROGRESS:
+        return _show_in_progress(store, id)
+    stored = store.load_any(kind, id)
+    if kind == "failure":
+        return _show_failure(location, store, id, stored.content)
+    if kind == "run" and most is not None:
+        return _show_run(location, store, restore_run(id, stored.content), stored.content, most)
+    if kind == "run" and in_file:
+        return _show_whole_run(location, store, restore_run(id, stored.content), stored.content)
+    if kind == "cases" and in_file and has_parts(stored.content):
+        item = _long_file(store, id, stored.content)
+    else:
+        content = store.load_whole(stored.content)
+        item = ShownItem(kind, id, content, _related(store, kind, id, content))
+    item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
+    item.references = name_references(location, _references(item))
+    item.push = first_push_of(location, kind, id)
+    item.is_simulated = is_by_script(store, item.related.get("evaluator"))
+    if kind == "run":
+        _mark_changes(location, store, restore_run(id, stored.content), item)
+    return item
+
+
+def _show_in_progress(store: Store, id: str) -> ShownItem:
+    progress, shared = load_run_in_progress(store, id)
+    content = {name: value for name, value in to_json(progress).items() if name != "run"}
+    described = {name: shared.description.get(name) for name in ("message", "selection")}
+    return ShownItem(IN_PROGRESS, id, {**content, **described}, in_progress=progress)
+
+
+def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -> None:
+    """Mark the results of a run that broke or were fixed in it, unless there are many."""
+    if sum(run.verdicts.values()) > MOST_COMPARED:
+        return
+    folder = open_workspace(location).settings.paths["tests"]
+    if changes := find_verdict_changes(store, folder, run):
+        item.outcome = len(changes.broke), len(changes.fixed)
+        place = attrgetter("file", "row", "prompt", "model")
+        labelled = set(map(place, changes.labelled))
+        item.marks = {
+            place(result): f"{word}{', by a label' * (place(result) in labelled)}"
+            for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
+            for result in results
+        }
+
+
+def _show_run(location: Location, store: Store, run: Run, content: Json, most: int) -> ShownItem:
+    """Return a run with the most urgent of its results."""
+    results, several, left_out = find_urgent_results(store, run, most)
+    shown = [result_to_json(result) for result in results]
+    item = ShownItem("run", run.id, content, {"results": shown}, several=several, left_out=left_out)
+    prompts = {result.prompt for result in results if (result.file, result.row) in several}
+    item.prompts = name_prompts(location, prompts)
+    item.push = first_push_of(location, "run", run.id)
+    _mark_changes(location, store, run, item)
+    return item
+
+
+def _show_whole_run(location: Location, store: Store, run: Run, content: Json) -> ShownItem:
+    """Return a run with all results, in a file."""
+    results = ShownResults(iterate_results(store, run))
+    item = ShownItem("run", run.id, store.load_whole(content), {"results": results})
+    item.prompts = name_prompts(location, results.prompts)
+    item.references = name_references(location, _references(item))
+    item.push = first_push_of(location, "run", run.id)
+    _mark_changes(location, store, run, item)
+    return item
+
+
+def _references(item: ShownItem) -> Iterable[tuple[str, str]]:
+    """Return the versions that the checks of an item name, each a kind and an id."""
+    if item.cases:
+        return item.cases.references
+    if item.kind == "evaluation":
+        return references_of([item.content])
+    related = item.related.get("instructions") if item.kind == "judgement" else None
+    return references_of([related] if related else item.related.get("evaluations", {}).values())
+
+
+def several_prompts(results: Iterable[Json]) -> set[str | None]:
+    """Return the system prompts of the cases that have several."""
+    prompts: dict[tuple[str, str], set[str | None]] = {}
+    for result in results:
+        prompts.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
+    return {id for ids in prompts.values() if len(ids) > 1 for id in ids}
+
+
+def _show_question(location: Location, store: Store, id: str) -> ShownItem:
+    """Return a question with its answers and failed calls."""
+    samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
+    places = find_question_places(location, store, [id])
+    question = next(
+        (session.question for session in store.find_sessions(samples[:1]).values()), None
+    )
+    if question is None and id in places:
+        question = places[id].question
+    failures = describe_failures(location, store, store.find_failures_of([id], samples))
+    place = places.get(id)
+    return ShownItem(
+        "question",
+        id,
+        {} if question is None else hashing.describe_question(question),
+        {
+            **_describe_place(place),
+            "sessions": samples,
+            "failures": to_json(failures),
+        },
+        name_prompts(location, [place.question.prompt] if place and place.has_several else []),
+    )
+
+
+def _show_failure(location: Location, store: Store, id: str, content: Json) -> ShownItem:
+    [entry] = describe_failures(location, store, [LoggedFailure(id, restore_failure(content))])
+    item = ShownItem("failure", id, content, _describe_place(entry.place))
+    item.related |= {"question": entry.question, "hint": entry.hint}
+    if entry.place and entry.place.has_several:
+        item.prompts = name_prompts(location, [entry.place.question.prompt])
+    return item
+
+
+def _describe_place(place: Place | None) -> dict[str, Json]:
+    if place is None:
+        return {}
+    return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
+
+
+def show_file(
+    location: Location,
+    store: Store,
+    revision: str,
+    path: str,
+    chosen: ListedResults | None = None,
+    *,
+    in_file: bool = False,
+) -> ShownItem:
+    """Return a test file as it was in a run, with its results there, or those that are chosen.
+
+    With `in_file`, the cases of a long file and their results are in temporary files. Raises
+    `RevisionError` if the run lacks the file.
+    """
+    run = resolve_run(store, revision or "@")
+    tree = read_tree(run.snapshot, store.load_nodes)
+    name = find_file_of_run(location, store, run, tree, path)
+    node = tree[name]
+    stored = store.load_any("cases", node).content
+    if in_file and has_parts(stored):
+        item = _long_file(store, node, stored)
+    else:
+        content = store.load_whole(stored)
+        item = ShownItem("cases", node, content, _related(store, "cases", node, content))
+    results, several = chosen or _results_in(store, run, name)
+    listed = results if item.cases else [*results]
+    item.related = {"file": name, "run": run.id, **item.related, "results": listed}
+    item.prompts = name_prompts(location, several)
+    item.references = name_references(location, _references(item))
+    return item
+
+
+def _results_in(store: Store, run: Run, name: str) -> ListedResults:
+    """Return the results of a test file in a run."""
+    results = ShownResults(iterate_results(store, run, name))
+    return ListedResults(results, results.prompts)
+
+
+def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
+    """Return a test file whose cases have parts, with its cases in files."""
+    cases = ShownCases(store.iterate_cases_of(stored), store.load_contents)
+    content = store.load_whole(stored, with_cases=False)
+    return ShownItem("cases", node, content, {"tests": {}, "evaluations": {}}, cases=cases)
+
+
+def _evaluator_name(store: Store, id: str) -> str:
+    """Return the name of an evaluator: a model, `checks`, a person, or the imported system."""
+    content = store.load_any("evaluator", id).content
+    if "model" in content:
+        return name_models(store, [content["model"]])[content["model"]]
+    return str(content.get("human") or content.get("system") or "checks")
+
+
+def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
+    """Return the results with a session, and whether their cases have several system prompts.
+
+    They are read from the newest run that has the session, and from the runs before it for cases
+    that this run left out.
+    """
+    cells: dict[Cell, Result] = {}
+    prompts: set[tuple[str, str, str | None]] = set()
+    for run in store.find_recent_runs():
+        results = read_results(store, run)
+        here = [result for result in results if session in result.sessions]
+        for result in here:
+            cells.setdefault((result.file, result.row, result.prompt, result.model), result)
+        places = {(result.file, result.row) for result in here}
+        prompts |= {
+            (*place, result.prompt) for result in results if (place := _case(result)) in places
+        }
+        if here and not is_partial(run):
+            break
+    return list(cells.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
+
+
+def results_with(store: Store, session: str, sessions: SessionResults) -> list[Result]:
+    """Return the results with a session that `cells_with` returns."""
+    cells: dict[Cell, Result] = {}
+    for run in store.find_recent_runs():
+        here = sessions.find(run.results, session)
+        for result in here:
+            cells.setdefault((result.file, result.row, result.prompt, result.model), result)
+        if here and not is_partial(run):
+            break
+    return list(cells.values())
+
+
+Cell = tuple[str, str, str | None, str]
+
+
+def _case(result: Result) -> tuple[str, str]:
+    return result.file, result.row
+
+
+def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
+    def version(kind: str, id: str | None) -> Json:
+        return store.load_contents(kind, [id]).get(id) if id else None
+
+    if kind == "judgement":
+        return {
+            "instructions": version("evaluation", content["evaluation"]),
+            "evaluator": version("evaluator", content["evaluator"]),
+            "by": _evaluator_name(store, content["evaluator"]),
+        }
+    if kind == "cases":
+        return cases_related(store.load_contents, restore_case_file(content).cases)
+    if kind == "file":
+        file = store.load_files([id])[id]
+        text = (
+            {"text": file.data.decode("utf-8-sig", "replace")} if is_text(file.media_type) else {}
+        )
+        return {"size": len(file.data), **text}
+    if kind == "run":
+        return {
+            "results": [
+                result_to_json(result) for result in read_results(store, restore_run(id, content))
+            ]
+        }
+    return {}

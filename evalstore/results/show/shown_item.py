@@ -1,0 +1,205 @@
+"""The command `show`: finds any stored object by its id or name."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.display import short
+from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.planning.first_pushes import first_push_of
+from evalstore.planning.open_project import open_catalogue, open_project, open_store
+from evalstore.results.case_reference import read_reference
+from evalstore.results.planned_work import find_edit
+from evalstore.results.show.show import IN_PROGRESS, ShownItem, show_file, show_item
+from evalstore.store.revisions import WORK, RunInProgressError, resolve
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+    from evalstore.planning.options import Location
+    from evalstore.results.answer.answer import AnswerView
+    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.show.session_details import SessionDetails
+    from evalstore.store import Store
+
+
+def describe_shown(
+    location: Location,
+    revision: str,
+    *,
+    model: str | None = None,
+    prompt: str | None = None,
+    in_file: bool = False,
+) -> ShownItem | dict[str, Json]:
+    """Return a stored object for JSON; `REV:path` means the cases of a test file in that run.
+
+    `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
+    verdict: of the candidate and the system prompt that are named. `FILE` is its case, or if it
+    has several the file with each result of the newest run that has it. With `in_file`, the results
+    of a run and of the workspace, and the cases of a long file, are in temporary files.
+
+    Raises `RevisionError`.
+    """
+    explained = _explain_case(location, revision, model, prompt, in_file=in_file)
+    if explained is not None:
+        if isinstance(explained, ShownItem):
+            return explained
+        result = explained.result
+        return {"kind": "case", "id": result.evaluation or result.test, **explained.document()}
+    return _show(location, revision, in_file=in_file)
+
+
+def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
+    text, colon, path = revision.partition(":")
+    if text == WORK:
+        from evalstore.results.show import show_workspace
+
+        if colon:
+            return show_workspace.show_workspace_file(location, path, in_file=in_file)
+        return show_workspace.show_workspace(location, in_file=in_file)
+    with open_store(location) as store:
+        if colon:
+            return show_file(location, store, text, path, in_file=in_file)
+        kind, id = _resolve(location, store, text)
+        if kind == "session":
+            from evalstore.results.show.session_details import read_session_details
+            from evalstore.results.show.session_document import show_session
+
+            judged = read_session_details(store, id)
+            item = show_session(store, id, judged)
+            explanation = _explain_session(location, store, id, judged)
+            item.related |= explanation.document_of_history() if explanation else {}
+            item.push = first_push_of(location, kind, id)
+            return item
+        return show_item(location, store, kind, id, in_file=in_file)
+
+
+def show_to_people(
+    location: Location,
+    revision: str,
+    *,
+    model: str | None = None,
+    prompt: str | None = None,
+    most: int | None = None,
+) -> ShownItem | AnswerView | VerdictExplanation | ExplainedJudgement:
+    """Return a stored object for a terminal: a session or a case as an explained answer.
+
+    With `most`, at most so many results of a run, the most urgent ones.
+    """
+    explained = _explain_case(location, revision, model, prompt, in_file=True)
+    if explained is not None:
+        return explained
+    if ":" in revision or revision == WORK:
+        return _show(location, revision, in_file=True)
+    with open_store(location) as store:
+        kind, id = _resolve(location, store, revision)
+        if kind == "session":
+            from evalstore.results.answer.answer import read_answer  # only for sessions
+            from evalstore.results.show.session_details import read_session_details
+
+            judged = read_session_details(store, id)
+            explanation = _explain_session(location, store, id, judged)
+            return explanation or read_answer(location, store, id, judged=judged)
+        item = show_item(location, store, kind, id, most, in_file=True)
+        if kind == "judgement":
+            explanation = _explain_session(location, store, item.content["sessions"][0])
+            return ExplainedJudgement(item, explanation)
+        return item
+
+
+def _resolve(location: Location, store: Store, text: str) -> tuple[str, str]:
+    """Return the kind and the id of what a revision names; raises `RevisionError`.
+
+    The name of a prompt, a tool or a schema is an error with its id as the hint; for that of a test
+    file or a row, the hint is how to write it. A run in progress is found, too.
+    """
+    try:
+        return resolve(store, text)
+    except RunInProgressError as running:
+        return IN_PROGRESS, running.id
+    except RevisionError as error:
+        with open_catalogue(location) as project:
+            names = {kind: ids.get(text) for kind, ids in project.reading.names.items()}
+        kind, ids = next(((kind, ids) for kind, ids in names.items() if ids), ("", ()))
+        if not ids and (meant := _find_meant(location, text)):
+            raise RevisionError(str(error), hint=f"did you mean {meant}?") from None
+        if not ids:
+            raise
+        raise RevisionError(
+            f"'{text}' is the name of a {kind[:-1]}, and 'show' takes ids",
+            hint=f"'evalstore show {short(ids[0])}' shows it once it is stored; "
+            f"'evalstore ls {kind}' lists the ids",
+        ) from None
+
+
+def _find_meant(location: Location, text: str) -> str:
+    """Return the first cases whose row a text names without their file; empty if there are none."""
+    with open_project(location) as project:
+        cases = (
+            f"{path}::{case.row}"
+            for path, file in sorted(project.reading.files.items())
+            for case in file.cases
+            if case.row == text
+        )
+        return " or ".join(f"'{place}'" for place in islice(cases, _MOST_MEANT))
+
+
+_MOST_MEANT = 3
+"""The most cases that a hint names."""
+
+
+def _explain_session(
+    location: Location, store: Store, id: str, judged: SessionDetails | None = None
+) -> VerdictExplanation | None:
+    """Return the explanation of the verdict on an answer; None when no recent run has it.
+
+    `judged` are the details of its session if they were read before.
+    """
+    from evalstore.results.answer.answer import read_answer
+    from evalstore.results.answer.verdict_explanation import explain_session
+
+    return explain_session(location, store, read_answer(location, store, id, judged=judged))
+
+
+class ExplainedJudgement(NamedTuple):
+    """A judgement with the explanation of the verdict that it belongs to."""
+
+    item: ShownItem
+    explanation: VerdictExplanation | None
+
+
+def _explain_case(
+    location: Location, text: str, model: str | None, prompt: str | None, *, in_file: bool
+) -> VerdictExplanation | ShownItem | None:
+    """Return the explanation of a case; None for a text that names something else.
+
+    Of a test file with several cases it is the file with those of its results that are chosen.
+    """
+    is_chosen = model is not None or prompt is not None
+    if (reference := read_reference(text, files=is_chosen)) is not None:
+        from evalstore.results.show import explained_case
+
+        try:
+            return explained_case.explain_case(location, reference, model, prompt)
+        except explained_case.SeveralCasesError as error:
+            if error.newest is None and not is_chosen:
+                raise
+            prompt = prompt or reference.prompt
+            newest = error.newest
+            chosen = error.select(location, model, prompt)
+            if newest is None:
+                from evalstore.results.show.show_workspace import show_workspace_file
+
+                return show_workspace_file(location, error.file, chosen.results, in_file=in_file)
+            with open_store(location) as store:
+                run, file = newest.run.id, newest.file
+                item = show_file(location, store, run, file, chosen, in_file=in_file)
+            if not reference.revision:
+                item.edit = find_edit(location, file, item.id)
+            return item
+    if is_chosen:
+        raise EvalstoreError(
+            "'--model' and '--prompt' select among the results of a case",
+            hint="write FILE, FILE::ROW or REV:FILE, or leave them out",
+        )
+    return None

@@ -1,0 +1,1 @@
+"""Rates, costs and times by group."""

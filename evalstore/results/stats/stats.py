@@ -1,0 +1,384 @@
+"""The command `stats`: totals of the results of a run by candidate, prompt, tag or file.
+
+Costs are those of the answers and judgements that count, even if an earlier run made the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.core.clock import iso
+from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.side_names import WORKSPACE, side_name
+from evalstore.core.values import SPECIAL_TAGS, Case, Json
+from evalstore.files.fields import suggest
+from evalstore.files.json_output import fields_to_json
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.options import (
+    describe_selection,
+    is_chosen_by_verdict,
+    is_partial,
+    leaves_out_cases,
+)
+from evalstore.results.flips.rerolls import Rerolls, count_rerolls
+from evalstore.results.prompt_names import name_prompts_of_run
+from evalstore.results.show.revision_results import find_results, open_revision
+from evalstore.results.stats.call_costs import CostReader
+from evalstore.results.stats.group_sums import AT_ONCE, GroupSums, judge_attempts
+from evalstore.results.stats.reuse_savings import sum_savings
+from evalstore.results.stats.stats_filter import Filter
+from evalstore.store.revisions import WORK
+from evalstore.store.rows.result_sums import By, Key, ResultSums, count_attempts, open_sums
+from evalstore.store.rows.temporary_rows import ROOT, TemporaryRows
+from evalstore.store.simulated_costs import is_all_scripted
+
+if TYPE_CHECKING:
+    from evalstore.comparison.group_totals import ResultGroup
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.workspace.settings.settings import AnalysisQuery
+
+DIMENSIONS = ("model", "prompt", "tag", "file")
+"""The dimensions by which results can be grouped."""
+_GAP = "  "
+"""The separator between the parts of a group's name."""
+_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The results of a run, added up by group."""
+
+    JSON_FIELDS = (
+        *("run", "started", "selection", "by", "query", "currency"),
+        *("total", "groups", "rerolls", "priced_later"),
+    )
+    run: str
+    """The id of the run, or `workspace`."""
+    started: int = field(metadata={"json_as": iso})
+    """Microseconds since 1970, UTC."""
+    by: By
+    query: str | None
+    """The description of the query that selects the results."""
+    currency: str
+    total: ResultGroup
+    groups: tuple[ResultGroup, ...]
+    rerolls: Rerolls
+    """Results of questions that were asked again."""
+    selection: str = field(default="", metadata={"json_as": lambda text: text or None})
+    """The selection of a run that left out cases or candidates; else empty."""
+    leaves_out_cases: bool = False
+    """Whether the run left out cases, and not only candidates."""
+    is_simulated: bool = False
+    """Whether all models are scripted, so that nobody is paid."""
+    priced_later: int = 0
+    """Answers and judgements that have today's price, as theirs was not known when made."""
+
+    @property
+    def is_workspace(self) -> bool:
+        """Return whether these are the results of the workspace and not of a run."""
+        return self.run == WORKSPACE
+
+    @property
+    def plain_groups(self) -> list[ResultGroup]:
+        """Return the groups without those of special tags, which say how a test is asked."""
+        return [
+            group
+            for group in self.groups
+            if not any(
+                name == "tag" and key in SPECIAL_TAGS
+                for name, key in zip(self.by, group.key, strict=False)
+            )
+        ]
+
+    def document(self) -> Json:
+        """Return the statistics as JSON."""
+        return {
+            **fields_to_json(self),
+            "groups": [
+                {**dict(zip(self.by, group.key, strict=True)), **group.document()}
+                for group in self.groups
+            ],
+        }
+
+
+def stats(
+    location: Location,
+    revision: str = WORK,
+    by: Sequence[str] = ("model",),
+    *,
+    query: str | None = None,
+    currency: str | None = None,
+) -> Stats:
+    """Return the results of a run grouped by dimensions; a case counts for each of its tags.
+
+    The revision `@work` is the current workspace, with the verdicts from stored answers and
+    judgements.
+
+    `query` is the description of a query of the settings. Raises `EvalstoreError` for an unknown
+    query or currency, and when nothing is selected.
+    """
+    return read_stats(location, revision, [tuple(by)], query=query, currency=currency)[0]
+
+
+def _check_groupings(groupings: Sequence[By]) -> None:
+    """Raise `EvalstoreError` for a name that results cannot be grouped by."""
+    for name in (name for by in groupings for name in by):
+        if name not in DIMENSIONS:
+            hint = suggest(name, DIMENSIONS, "groups")
+            raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
+
+
+def read_stats(
+    location: Location,
+    revision: str,
+    groupings: Sequence[By],
+    *,
+    query: str | None = None,
+    currency: str | None = None,
+) -> list[Stats]:
+    """Return the statistics for several groupings; the results are read once."""
+    _check_groupings(groupings)
+    with open_revision(location, revision) as project:
+        return collect_stats(project, revision, groupings, query=query, currency=currency)
+
+
+def collect_stats(
+    project: Project,
+    revision: str,
+    groupings: Sequence[By],
+    *,
+    query: str | None = None,
+    currency: str | None = None,
+) -> list[Stats]:
+    """Return the statistics of a run of an open project for several groupings."""
+    run, batches = find_results(project, revision)
+    collector = StatsCollector(project, run, groupings, query=query, currency=currency)
+    collector.collect(batches)
+    return collector.finish(rerolls=revision != WORK)
+
+
+def _without_interval(group: ResultGroup) -> ResultGroup:
+    return replace(group, rate=group.rate.without_interval())
+
+
+class StatsCollector:
+    """Sums the results of a run by several groupings, in the store or while they are read."""
+
+    def __init__(
+        self,
+        project: Project,
+        run: Run,
+        groupings: Sequence[By],
+        *,
+        query: str | None = None,
+        currency: str | None = None,
+    ) -> None:
+        """Find the query and the currency; raises `EvalstoreError` for unknown ones."""
+        self.project, self.run, self._groupings = project, run, groupings
+        self._query = _find_query(project, query) if query is not None else None
+        self._code = currency or (self._query.currency if self._query else None) or "USD"
+        convert = _converter(project, self._code)
+        self._keep = Filter(project, run, self._query)
+        self._costs = CostReader(project.store, convert, prices=project.prices_by_version())
+        is_selected = run.id == WORKSPACE or self._query is not None
+        self._selected = TemporaryRows() if is_selected else None
+        """The results that count, where they are not all results of a stored run."""
+
+    def collect(self, batches: Iterator[list[tuple[Result, Case]]]) -> None:
+        """Read those results of the run that are not asked of the store."""
+        if self._selected:
+            for _ in self.pass_on(batches):
+                pass
+
+    def pass_on(
+        self, batches: Iterable[list[tuple[Result, Case]]]
+    ) -> Iterator[list[tuple[Result, Case]]]:
+        """Yield the results of the run, and keep those that are not asked of the store."""
+        waiting: list[tuple[Result, Case]] = []
+        for batch in batches:
+            if self._selected:
+                waiting += [entry for entry in batch if self._keep(*entry)]
+                if len(waiting) >= AT_ONCE:
+                    self._selected.add(self.project.store, self._judged(waiting))
+                    waiting = []
+            yield batch
+        if self._selected:
+            self._selected.add(self.project.store, self._judged(waiting))
+
+    def _judged(self, cells: Sequence[tuple[Result, Case]]) -> Sequence[tuple[Result, Case]]:
+        """Return results with the judgements that count, and the verdicts that these make."""
+        if not self._keep.is_about_votes:
+            return cells
+        rule, judged = self.run.verdict_rule, []
+        made = self.project.store.find_judgements(
+            id for cell, _ in cells for id in cell.evaluations
+        )
+        for result, case in cells:
+            votes = [made[id] for id in result.evaluations if id in made]
+            votes = [each for each in votes if self._keep.evaluator(each.vote.evaluator)]
+            attempts = judge_attempts(votes, case.judged_by, rule)
+            is_whole = len(attempts) == count_attempts(result.required_answers, len(case.tests))
+            verdict = combine_votes(attempts, rule).verdict if is_whole else None
+            ids = tuple(each.vote.id for each in votes)
+            judged.append((result._replace(verdict=verdict, evaluations=ids), case))
+        return judged
+
+    @contextmanager
+    def open_sums(self) -> Iterator[ResultSums]:
+        """Return the sums of the results that count; raises `StoreError` if a node is missing."""
+        if self._selected:
+            yield ResultSums(self._selected.connection, ROOT)
+            return
+        with open_sums(self.project.store, self.run.results) as sums:
+            yield sums
+
+    def saved(self) -> float:
+        """Return the cost of the answers and judgements that the run reused, in USD."""
+        with self.open_sums() as sums:
+            return sum_savings(sums, self.run)
+
+    def finish(self, *, rerolls: bool) -> list[Stats]:
+        """Return the statistics, with `rerolls` also those of questions that were asked again.
+
+        Raises `NothingSelectedError` when nothing counts.
+        """
+        run, chosen = self.run, self._query
+        with self.open_sums() as sums:
+            groups_of = GroupSums(self.project.store, sums, self._costs, run.verdict_rule)
+            found = groups_of.find([*self._groupings, ()])
+        prompts = name_prompts_of_run(
+            self.project,
+            (
+                part
+                for by, groups in found.items()
+                for key in groups
+                for name, part in zip(by, key, strict=True)
+                if name == "prompt"
+            ),
+        )
+        everything = found[()].get(())
+        if everything is None:
+            raise NothingSelectedError(
+                f"the query '{chosen.description}' selects nothing of {side_name(run.id)}"
+                if chosen
+                else f"{side_name(run.id)} has no results",
+                hint="'evalstore stats' shows what the run has",
+            )
+        everything = replace(everything, name="all")
+        counted = Rerolls()
+        if rerolls and not self._keep.is_about_votes:
+            counted = count_rerolls(self.project.store, run, self._keep)
+        is_simulated = is_all_scripted(self.project.store, run)
+        if is_chosen_by_verdict(run.selection):
+            everything = _without_interval(everything)
+            found = {
+                by: {key: _without_interval(group) for key, group in groups.items()}
+                for by, groups in found.items()
+            }
+        return [
+            Stats(
+                run=run.id,
+                started=run.started,
+                by=by,
+                query=chosen.description if chosen else None,
+                currency=self._code,
+                selection=describe_selection(run.selection) if is_partial(run) else "",
+                leaves_out_cases=is_partial(run) and leaves_out_cases(run),
+                total=everything,
+                groups=tuple(
+                    sorted(
+                        (
+                            replace(group, key=key, name=_GAP.join(names), names=names)
+                            for key, group in found[by].items()
+                            for names in [_names(prompts, by, key)]
+                        ),
+                        key=partial(_group_order, by, candidate_order(self.project.settings)),
+                    )
+                ),
+                rerolls=counted,
+                is_simulated=is_simulated,
+                priced_later=len(self._costs.later),
+            )
+            for by in self._groupings
+        ]
+
+
+def _find_query(project: Project, name: str) -> AnalysisQuery:
+    """Return the query with this description, or the only one whose description contains it."""
+    queries = project.settings.analysis_queries
+    names = [query.description for query in queries]
+    if not queries:
+        raise EvalstoreError(
+            f"there is no query '{name}'",
+            hint="describe some under 'analysisQueries:' in evalstore.yaml",
+        )
+    same = [query for query in queries if query.description.casefold() == name.casefold()]
+    matches = same or [
+        query for query in queries if name.casefold() in query.description.casefold()
+    ]
+    if not matches:
+        raise EvalstoreError(f"there is no query '{name}'", hint=suggest(name, names, "queries"))
+    if len(matches) > 1:
+        listed = ", ".join(f"'{query.description}'" for query in matches)
+        raise EvalstoreError(f"'{name}' is {len(matches)} queries", hint=f"it could be {listed}")
+    return matches[0]
+
+
+def _converter(project: Project, code: str) -> Callable[[float, int], float]:
+    """Return a function from USD and a time to an amount of the currency at that day's rate."""
+    currency = project.reading.currencies.get(code)
+    if currency is None:
+        if code == "USD":
+            return lambda usd, _at: usd
+        raise EvalstoreError(
+            f"there is no currency '{code}'",
+            hint=suggest(code, {"USD", *project.reading.currencies}, "currencies"),
+        )
+    rates: dict[int, float] = {}
+
+    def convert(usd: float, at: int) -> float:
+        if usd == 0:
+            return 0.0
+        day = at // _DAY
+        if day not in rates:
+            date = datetime.fromtimestamp(at // 1_000_000, tz=UTC).date().isoformat()
+            rate = currency.rate(date)
+            if not rate:
+                raise EvalstoreError(
+                    f"'{code}' has no rate for {date}",
+                    hint=f"add a rate with 'validFrom: \"{date}\"' or earlier to its currency file",
+                )
+            rates[day] = rate
+        return usd / rates[day]
+
+    return convert
+
+
+# --- groups
+
+
+def _group_order(
+    by: By, order: Callable[[str], tuple[bool, int, str]], group: ResultGroup
+) -> list[tuple[bool, int, str]]:
+    """Return the sort key of a group: candidates as in the settings, others by name."""
+    names = group.names or (group.name,)
+    return [
+        order(name) if dimension == "model" else (False, 0, name.casefold())
+        for dimension, name in zip(by, names, strict=True)
+    ]
+
+
+def _names(prompts: Mapping[str | None, str], by: By, key: Key) -> tuple[str, ...]:
+    return tuple(
+        prompts[part] if name == "prompt" else "no tag" if part is None else part
+        for name, part in zip(by, key, strict=True)
+    )

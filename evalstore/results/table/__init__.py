@@ -1,0 +1,1 @@
+"""The cases of a run as a table."""

@@ -1,0 +1,382 @@
+"""Builds the tables of the browser: runs, and their cases with results.
+
+Everything is read at once and kept in memory while it is shown, but of many cases only a part.
+No model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, repeat
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.comparison.cost_text import shared_cost_text
+from evalstore.core.display import cost_text, is_simulated
+from evalstore.core.values import order_counts
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.first_pushes import FirstPush, find_first_pushes
+from evalstore.planning.open_project import (
+    locate_store,
+    open_catalogue,
+    open_project,
+    open_store,
+    open_workspace,
+    require_store,
+)
+from evalstore.planning.options import (
+    SelectionOptions,
+    describe_selection,
+    is_chosen_by_verdict,
+    is_partial,
+)
+from evalstore.planning.results import as_result
+from evalstore.results.edits.run_edits import find_run_edits
+from evalstore.results.failed_results import failed_in_run, failed_now, mark_failed
+from evalstore.results.labels.labels import LabelIndex, read_labels
+from evalstore.results.prompt_names import label_prompts
+from evalstore.results.table.case_rows import (
+    NO_RESULT,
+    CaseRow,
+    PackedResults,
+    ResultPacker,
+    in_order,
+    put,
+)
+from evalstore.results.table.case_window import AT_ONCE, MANY, CaseWindow, KeptRows
+from evalstore.results.table.mixed_attempts import MixReader
+from evalstore.store.results import TaggedResult, iterate_leaves
+from evalstore.store.revisions import resolve_run
+from evalstore.store.schema.stamp import read_stamp
+from evalstore.store.schema.table_columns import RUNS
+from evalstore.workspace.index import see
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.results.attempts import MixedAttempts
+    from evalstore.results.growing_results import CellKey
+
+_Cells = tuple[PackedResults, str, tuple[str, ...]]
+"""The results of a case by number of the candidate, its row, and its tags."""
+_EDITS = 200
+"""Runs, the newest, whose edits are found."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run as a line of the history."""
+
+    id: str
+    started: int
+    """Microseconds since 1970, UTC."""
+    ended: int
+    status: str
+    message: str
+    verdicts: Mapping[str, int]
+    asked: int
+    recorded: int
+    judged: int
+    reused: int
+    failed: int
+    cost: str
+    """The cost in words, as short as possible, because some prices may be unknown."""
+    shared_cost: str
+    """The cost in words, with the parts of candidates and evaluators."""
+    git: str
+    """The commit of the workspace, with a `+` if it had changes; empty outside of git."""
+    is_partial: bool
+    """Whether the run left out some cases or candidates."""
+    selection: str
+    """The options of the run, as on its command line."""
+    models: tuple[str, ...]
+    author: str = ""
+    """Who started it; empty if that is not known."""
+    push: FirstPush | None = None
+    """Who pushed it; None for a run of this machine."""
+    edits: tuple[str, ...] = ()
+    """What was edited since the runs before it, as `log` says it; only of the newest runs."""
+    is_simulated: bool = False
+    """Whether it has a cost, and all of it is of scripted models."""
+
+    @property
+    def note(self) -> str:
+        """Return the message, or what was edited."""
+        return self.message or "; ".join(self.edits)
+
+    @property
+    def counted(self) -> int:
+        """Return how many cases have a verdict."""
+        return sum(count for word, count in self.verdicts.items() if word != "pending")
+
+    @property
+    def rate(self) -> float | None:
+        """Return the share of passes among these cases; None if there are none."""
+        return self.verdicts.get("pass", 0) / self.counted if self.counted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """The cases of a run, or of the workspace with its current verdicts."""
+
+    run: str | None
+    """The id of the run; None for the workspace."""
+    models: tuple[str, ...]
+    """The candidates in the order of the settings; recorded answers come last."""
+    rows: Sequence[CaseRow]
+    labels: LabelIndex = field(default_factory=LabelIndex)
+    """The labels of people on the answers."""
+    labelled: frozenset[str] = frozenset()
+    """The candidates whose answers have labels."""
+    mixed: Mapping[tuple[str, ...], MixedAttempts] = field(default_factory=dict)
+    """The attempts of results of which some pass and some do not, by their judgements."""
+    mixed_models: frozenset[str] = frozenset()
+    """The candidates that have such results."""
+    prompts: Mapping[str | None, str] = field(default_factory=dict)
+    """The names of all system prompts by id; an id stands for a prompt without a name."""
+    total: int | None = None
+    """How many cases there are, where only some are listed; None: all are."""
+    is_cut: bool = False
+    """Whether some are left out that were wanted."""
+    by_verdict: bool = False
+    """Whether the run has chosen its cases by their verdicts."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """How many results of all cases have each verdict, where only some are listed."""
+
+    def shown_attempt(self, result: Result) -> int:
+        """Return which answer stands for a result, from 0: the first that does not pass."""
+        mixed = self.mixed.get(result.evaluations)
+        return mixed.first_failed if mixed else 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStamp:
+    """The stamps of the store's files, or of its database: they differ after every change of it."""
+
+    seen: tuple[object, ...]
+    is_there: bool
+
+
+def list_runs(location: Location) -> list[RunLine]:
+    """Return all runs, newest first."""
+    with open_store(location) as store:
+        runs = store.find_runs()
+        edits = find_run_edits(location, store, runs[:_EDITS])
+    pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
+    return [
+        _line(run, pushes.get(run.id), tuple(map(str, edited)))
+        for run, edited in zip(runs, chain(edits, repeat(())), strict=False)
+    ]
+
+
+def _line(run: Run, push: FirstPush | None, edits: tuple[str, ...]) -> RunLine:
+    return RunLine(
+        id=run.id,
+        started=run.started,
+        ended=run.ended,
+        status=run.status,
+        message=run.message or "",
+        verdicts=order_counts(run.verdicts),
+        asked=run.asked,
+        recorded=run.recorded,
+        judged=run.judged,
+        reused=run.reused,
+        failed=run.failed,
+        cost=cost_text(run.cost, run.spending, brief=True),
+        shared_cost=shared_cost_text(run.cost, run.spending),
+        git=run.git.text if run.git else "",
+        is_partial=is_partial(run),
+        selection=describe_selection(run.selection),
+        models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),
+        author=run.author or "",
+        push=push,
+        edits=edits,
+        is_simulated=is_simulated(run.spending),
+    )
+
+
+def cases(location: Location, revision: str | None, window: CaseWindow | None = None) -> Cases:
+    """Return the cases of a run; without a revision, those of the workspace.
+
+    With a window, only the first of many that it wants.
+    """
+    if revision is None:
+        from evalstore.planning.planner import require_sound
+
+        with open_project(location) as project:
+            require_sound(project, SelectionOptions())
+            return _of_workspace(project, window)
+    with open_catalogue(location) as project:
+        run = resolve_run(project.store, revision)
+        counts = order_counts(run.verdicts)
+        selected = run.cases.selected if run.cases else sum(counts.values())
+        kept = _keep(window, sum(counts.values()), selected)
+        leaves = iterate_leaves(project.store, run)
+        arranged = _arranged(project, run.id, run.verdict_rule, leaves, kept)
+        arranged = _limited(arranged, kept, counts)
+        arranged = replace(arranged, by_verdict=is_chosen_by_verdict(run.selection))
+        if run.failed:
+            missing = [
+                result
+                for row in arranged.rows
+                if "pending" in row.words
+                for result in row.results
+                if result and result.is_missing
+            ]
+            arranged = _with_failed(arranged, failed_in_run(project.store, run, missing))
+        return arranged
+
+
+def _keep(window: CaseWindow | None, results: int, total: int) -> KeptRows:
+    return KeptRows(window if results > MANY else None, total)
+
+
+def _limited(cases: Cases, kept: KeptRows, verdicts: Mapping[str, int]) -> Cases:
+    """Return the cases with what there is in all, unless all are kept."""
+    if kept.is_whole:
+        return cases
+    return replace(cases, total=kept.total, is_cut=kept.is_cut, verdicts=verdicts)
+
+
+def _of_workspace(project: Project, window: CaseWindow | None) -> Cases:
+    """Return the cases of the workspace, planned in batches to keep only one plan in memory."""
+    from evalstore.planning.status.workspace_results import compute_workspace
+
+    has_failures = project.store.count_failures() > 0
+
+    def settled() -> Iterator[tuple[str, TaggedResult]]:
+        for plan, results in compute_workspace(project):
+            failed = failed_now(project, plan, results) if has_failures else ()
+            for cell_result in results:
+                result = mark_failed(as_result(cell_result), failed)
+                yield (
+                    cell_result.cell.file,
+                    TaggedResult(
+                        cell_result.cell.number,
+                        result,
+                        cell_result.cell.case.tags,
+                        cell_result.cell.case.judged_by,
+                    ),
+                )
+
+    by_file = groupby(settled(), key=itemgetter(0))
+    files = ((path, (item for _, item in items)) for path, items in by_file)
+    total = sum(len(file.cases) for file in project.reading.files.values())
+    kept = _keep(window, total * len(project.candidates(SelectionOptions())), total)
+    return _limited(_arranged(project, None, project.settings.verdict, files, kept), kept, {})
+
+
+def _arranged(
+    project: Project,
+    run: str | None,
+    rule: str,
+    files: Iterable[tuple[str, Iterable[TaggedResult]]],
+    kept: KeptRows,
+) -> Cases:
+    """Return the results side by side, in a row for each case and system prompt."""
+    mixes = MixReader(project.store, rule)
+    numbers: dict[str, int] = {}
+    names: dict[str | None, str] = {}
+    named: dict[str | None, int] = {}
+    all_prompts: dict[str | None, None] = {}
+    labels = read_labels(project.store)
+    labelled: set[str] = set()
+    packer = ResultPacker()
+
+    def keep(path: str, places: dict[int, _Cells], prompts: dict[str | None, int]) -> bool:
+        """Keep the cases of a file that are complete; returns whether more are needed."""
+        nonlocal names, named, all_prompts
+        several = any(prompts.values())
+        all_prompts |= dict.fromkeys(prompts)
+        if several and prompts != named:
+            names, named = label_prompts(project, prompts), {**prompts}
+        rows = []
+        for packed, label, tagged in places.values():
+            row = CaseRow(path, label, "", tagged, packed)
+            rows.append(replace(row, prompt=names[row.prompt_id]) if several else row)
+        if not kept.is_whole and len(numbers) > 1:
+            order = range(len(numbers))
+            rows = [replace(row, packed=in_order(row.packed, order)) for row in rows]
+        return kept.add(Cases(run, tuple(numbers), rows, labels))
+
+    for path, cells in files:
+        places: dict[int, _Cells] = {}
+        prompts: dict[str | None, int] = {}
+        goes_on = True
+        for case, result_cell, tagged, judged_by in cells:
+            if len(places) >= 2 * AT_ONCE and not kept.is_whole:
+                # A case of a part that was read before is complete, and parts are smaller.
+                first = case - AT_ONCE << 16
+                complete = {place: each for place, each in places.items() if place < first}
+                places = {place: each for place, each in places.items() if place >= first}
+                goes_on = keep(path, complete, prompts)
+                if not goes_on:
+                    break
+            mixes.add(result_cell, judged_by)
+            place = case << 16 | result_cell.prompt_number
+            number = numbers.setdefault(result_cell.model, len(numbers))
+            packed = packer.pack(result_cell)
+            if place in places:
+                packed = put(places[place][0], number, packed)
+            elif number:
+                packed = NO_RESULT * number + packed
+            places[place] = packed, result_cell.row, tagged
+            prompts[result_cell.prompt] = result_cell.prompt_number
+            if result_cell.model not in labelled and labels.of(result_cell):
+                labelled.add(result_cell.model)
+        if not (goes_on and keep(path, places, prompts)):
+            break
+    rows = kept.rows
+    models = tuple(sorted(numbers, key=candidate_order(project.settings)))
+    if len(models) > 1:
+        order = [numbers[model] for model in models]
+        rows = [replace(row, packed=in_order(row.packed, order)) for row in rows]
+    mixed, mixed_models = mixes.finish()
+    return Cases(
+        *(run, models, rows, labels, frozenset(labelled), mixed, mixed_models),
+        prompts=label_prompts(project, all_prompts),
+    )
+
+
+def _with_failed(arranged: Cases, failed: Collection[CellKey]) -> Cases:
+    """Return the cases with a mark on the results for which a call failed."""
+    packer = ResultPacker()
+
+    def marked(row: CaseRow) -> CaseRow:
+        results = (result and mark_failed(result, failed) for result in row.results)
+        return replace(row, packed=packer.pack_all(results))
+
+    rows = [marked(row) if "pending" in row.words else row for row in arranged.rows]
+    return replace(arranged, rows=rows)
+
+
+def test_files(location: Location) -> list[str]:
+    """Return the test files of the workspace."""
+    return list(open_workspace(location).find_files("tests", ".md"))
+
+
+def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
+    """Return the feedback of these judgements by id; judgements without feedback are left out."""
+    with open_store(location) as store:
+        return store.find_feedback(evaluations)
+
+
+def stored_labels(location: Location) -> LabelIndex:
+    """Return all labels of people."""
+    with open_store(location) as store:
+        return read_labels(store)
+
+
+def store_stamp(location: Location) -> StoreStamp:
+    """Return the stamp of the store; raises `StoreError` when it is gone."""
+    path = locate_store(open_workspace(location), location)
+    if not isinstance(path, Path):
+        return StoreStamp((read_stamp(path),), is_there=True)
+    require_store(path, location)
+    log = see(f"{path}-wal")
+    # A program that only reads creates an empty log and removes it again.
+    return StoreStamp((see(str(path)), log if log[1] else None), path.exists())

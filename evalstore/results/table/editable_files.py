@@ -1,0 +1,179 @@
+"""The files that decide a case: its test file, its data, its prompts and other texts.
+
+They are found by what the index says of the test file as it was last read, so that no test is
+read again; a data file is read until its row is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.core.display import as_text
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.files.access import LARGEST_DATASET, LARGEST_TEXT, normalise
+from evalstore.files.datasets import read_dataset
+from evalstore.files.datasets.spec import read_spec, resolve_path
+from evalstore.files.yaml12 import split_frontmatter
+from evalstore.planning.open_project import open_workspace
+from evalstore.workspace.file_ids import default_id
+from evalstore.workspace.index import read_dependencies
+from evalstore.workspace.testfiles.parser import parse_prompt
+from evalstore.workspace.testfiles.replacements import name_id, shorten_value
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.datasets import DatasetSpec
+    from evalstore.planning.options import Location
+    from evalstore.results.table.edit_place import EditPlace
+    from evalstore.workspace.folder import WorkspaceFolder
+
+
+TEST, DATA, PROMPT, JUDGE, TEXT = (
+    "test file",
+    "data file",
+    "system prompt",
+    "evaluator prompt",
+    "text file",
+)
+_TEXTS = (".md", ".txt", ".py", ".json", ".yaml", ".yml")
+"""The suffixes of files that an editor can show."""
+_MOST_ROWS = 20_000
+"""The most rows of a data file in which a row is searched."""
+
+
+class EditableFile(NamedTuple):
+    """A file of the workspace that decides a case."""
+
+    kind: str
+    path: str
+    line: int | None = None
+
+
+def find_editable_files(location: Location, place: EditPlace) -> list[EditableFile]:
+    """Return the files that decide a case, the one that explains it first.
+
+    For pending work that is the file which the reason names, else the data of a row.
+    """
+    files = [EditableFile(TEST, place.file, place.line)]
+    if place.line is None:
+        workspace = open_workspace(location)
+        depends = read_dependencies(workspace.private, workspace.boundary, place.file)
+        files += _data_files(workspace, place)
+        files += _prompt_files(workspace, place, depends)
+        files += _text_files(workspace, place, depends)
+    unique = list(dict.fromkeys(files))
+    return sorted(unique, key=lambda file: not _explains(file, place))
+
+
+def _explains(file: EditableFile, place: EditPlace) -> bool:
+    """Return whether a file is what the reason of a place is about; without a reason, its row."""
+    reason = place.reason
+    if not reason or reason == "new row":
+        return file.kind == DATA and file.line is not None
+    if file.kind in (PROMPT, JUDGE):
+        return file.kind in reason
+    return file.kind == TEXT and f"file '{file.path}'" in reason
+
+
+def _data_files(workspace: WorkspaceFolder, place: EditPlace) -> Iterator[EditableFile]:
+    """Yield the data file of a test file, with the line of the row when it is found."""
+    data = find_data_file(workspace, place.file)
+    if data is None:
+        return
+    line = None
+    if place.row:
+        with suppress(EvalstoreError, FileProblem, OSError):
+            read = partial(workspace.boundary.open, data.path, LARGEST_DATASET)
+            line = _find_row(read_dataset(data.spec, read, data.name), place.row)
+    yield EditableFile(DATA, data.name, line)
+
+
+def _find_row(rows: Any, label: str) -> int | None:
+    """Return the line of the row with a label; the first one of several that are alike."""
+    names = "|".join(sorted(map(re.escape, rows.columns), key=len, reverse=True))
+    parts = re.split(rf"(?:^|, )({names})=", re.sub(r" #\d+$", "", label)) if names else ()
+    values = dict(zip(parts[1::2], parts[2::2], strict=True))
+    if not values:
+        return None
+    for row in islice(rows, _MOST_ROWS):
+        if all(_has_value(row.item, name, value) for name, value in values.items()):
+            return row.line if isinstance(row.line, int) else None
+    return None
+
+
+def _has_value(item: Mapping[str, Any], name: str, shown: str) -> bool:
+    text = as_text(item.get(name, ""))
+    return shown in (shorten_value(text), name_id(text))
+
+
+def _prompt_files(
+    workspace: WorkspaceFolder, place: EditPlace, depends: Mapping[str, Any]
+) -> Iterator[EditableFile]:
+    """Yield the system prompt of a case, or all those of the test file, and evaluator prompts."""
+    named = [(*key.partition(":")[::2], ids) for key, ids in depends.items()]
+    systems = {name: ids for kind, name, ids in named if kind == "prompt"}
+    own = [name for name, ids in systems.items() if place.prompt and place.prompt in ids]
+    judges = dict.fromkeys(name for kind, name, _ in named if kind == "evaluator")
+    judges |= dict.fromkeys(judge.prompt for judge in workspace.settings.evaluators)
+    paths = _prompt_paths(workspace) if systems or judges else {}
+    for kind, names in ((PROMPT, own or systems), (JUDGE, judges)):
+        for name in names:
+            if name in paths:
+                yield EditableFile(kind, paths[name])
+
+
+def _prompt_paths(workspace: WorkspaceFolder) -> dict[str, str]:
+    """Return the prompt files by their ids; of one with errors its default id."""
+    folder = workspace.settings.paths["prompts"]
+    paths: dict[str, str] = {}
+    for path in workspace.find_files("prompts", ".md"):
+        id = default_id(path, folder)
+        with suppress(FileProblem):
+            id = parse_prompt(path, normalise(workspace.read_bytes(path, LARGEST_TEXT)), folder).id
+        paths.setdefault(id, path)
+    return paths
+
+
+def _text_files(
+    workspace: WorkspaceFolder, place: EditPlace, depends: Mapping[str, Any]
+) -> Iterator[EditableFile]:
+    """Yield the mentioned files that an editor can show."""
+    bases = (workspace.folder("tests"), (workspace.root / place.file).parent)
+    for key in depends:
+        kind, _, name = key.partition(":")
+        if kind == "file" and name.lower().endswith(_TEXTS):
+            found = (base / name for base in bases if (base / name).is_file())
+            if path := next(found, None):
+                yield EditableFile(TEXT, workspace.name_of(path))
+
+
+# --- finds the data file that a test file names, without reading its rows
+
+
+class DataFile(NamedTuple):
+    """The data file of a test file."""
+
+    spec: DatasetSpec
+    path: Path
+    name: str
+    """The path relative to the workspace."""
+
+
+def find_data_file(workspace: WorkspaceFolder, test: str) -> DataFile | None:
+    """Return the data file that a test file names now; None if it names none or cannot be read."""
+    with suppress(EvalstoreError, FileProblem, OSError, ValueError, KeyError):
+        document, *_ = split_frontmatter(normalise(workspace.read_bytes(test, LARGEST_TEXT)))
+        if document is None or "dataset" not in document.value:
+            return None
+        spec = read_spec(document.at("dataset"))
+        named = resolve_path(spec, workspace.settings.dataset_roots)
+        base = workspace.root if named != spec.path else (workspace.root / test).parent
+        path = (base / named).resolve()
+        return DataFile(spec, path, workspace.name_of(path))
+    return None

@@ -1,0 +1,1 @@
+"""What acts: asks models, judges answers and records both."""

@@ -1,0 +1,174 @@
+"""Opens the endpoints that a plan needs: providers with their keys, and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.core.clock import today
+from evalstore.core.display import shorten
+from evalstore.files.user_lists import default_place
+from evalstore.planning.pricing import find
+from evalstore.providers import Provider, open_provider
+from evalstore.runs.execution.key_access import (
+    KeyAccess,
+    ProviderAccess,
+    find_variables,
+    named_variables,
+    read_environment,
+)
+from evalstore.runs.execution.limits.rate_limiter import Account
+from evalstore.runs.execution.missing_keys import find_missing_key, require_set
+from evalstore.runs.execution.model_calls import Endpoint
+from evalstore.runs.execution.refused_keys import collect_refused, combine_refusals
+from evalstore.workspace.trust import TrustList
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.processes.application import Application
+    from evalstore.planning.cells.cells import Candidate, Judge
+    from evalstore.planning.project import Project
+    from evalstore.workspace.model_files import Model, Part, ProviderFile
+    from evalstore.workspace.reader import Reading
+
+
+class ProviderPool:
+    """Opens providers with their keys; each account is opened once."""
+
+    def __init__(
+        self, root: Path, reading: Reading, agrees: Callable[[str], bool] = lambda question: False
+    ) -> None:
+        """`agrees` asks the user whether a variable may be sent to a host."""
+        self.day = today()
+        named = named_variables(reading.models.values())
+        self.environment = read_environment(root, named)
+        self.notes: list[str] = [*self.environment.warnings]
+        """Notes for the user before the first call."""
+        self._keys = KeyAccess(self.environment, agrees)
+        self._currencies = reading.currencies
+        self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
+
+    def endpoint(self, model: Model, part: Part, temperature: float | None) -> Endpoint:
+        """Return the endpoint of a model; raises `EvalstoreError` when it cannot be called."""
+        provider = model.provider
+        access = self.find_access(provider)
+        missing = find_missing_key(provider, self.environment)
+        if missing and missing.variable:
+            self._note(f"{missing.message}, so '{model.id}' is called without a key")
+        if access.warning:
+            self._note(access.warning)
+        key = (
+            provider.type,
+            access.base_url,
+            access.api_key,
+            model.id if provider.type == "scripted" or model.application else None,
+        )
+        if key not in self._open:
+            opened = (
+                self._open_application(model, model.application)
+                if model.application
+                else open_provider(
+                    provider.type,
+                    base_url=access.base_url,
+                    api_key=access.api_key,
+                    parameters=access.parameters,
+                    responses=model.responses,
+                    supports_structured_outputs=provider.structured,
+                )
+            )
+            account = Account(
+                f"{provider.code} {len(self._open)}",
+                f"{provider.code} {access.base_url or ''}".strip(),
+                provider.concurrency,
+                provider.requests_per_minute,
+                provider.tokens_per_minute,
+            )
+            self._open[key] = opened, account
+        opened, account = self._open[key]
+        return Endpoint(
+            model=model,
+            version=model.version(part),
+            provider=opened,
+            price=find(model, self._currencies, self.day),
+            temperature=temperature,
+            structured=provider.structured and model.capabilities.get("structured") is not False,
+            account=account,
+        )
+
+    def _open_application(self, model: Model, application: Application) -> Provider:
+        """Return the provider of an application, which runs nothing unless the user trusts it."""
+        from evalstore.providers.applications import ApplicationProvider
+
+        environment = find_variables(self.environment, application.variables)
+        for name in application.variables:
+            if name not in environment:
+                self._note(f"{name} is not set, so '{model.id}' is called without it")
+        return ApplicationProvider(
+            application,
+            environment,
+            untrusted=self.find_untrusted(model),
+            supports_structured_outputs=model.provider.structured,
+        )
+
+    @staticmethod
+    def find_untrusted(model: Model) -> str | None:
+        """Return a message if the application of a model is not trusted; else None."""
+        application = model.application
+        if not application:
+            return None
+        if TrustList(default_place()).allows_application(application.digest):
+            return None
+        return f"{shorten(application.code)} is not trusted on this machine"
+
+    def find_access(self, provider: ProviderFile) -> ProviderAccess:
+        """Return the address and key of a provider; raises `KeyNotAllowedError`."""
+        return self._keys.find(provider)
+
+    def _note(self, note: str) -> None:
+        self.notes += [] if note in self.notes else [note]
+
+    async def close(self) -> None:
+        """Close every provider that was opened."""
+        for provider, _ in self._open.values():
+            await provider.close()
+
+
+class EndpointPool(ProviderPool):
+    """Opens the endpoints that a plan needs."""
+
+    def __init__(self, project: Project, agrees: Callable[[str], bool]) -> None:
+        folder = project.location.keys_folder or project.workspace.root
+        super().__init__(folder, project.reading, agrees)
+        self.project = project
+
+    def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
+        """Raise an error with all keys that may not be sent to their hosts, or that are not set.
+
+        The former is a `KeyNotAllowedError`. A key that may not be needed does not count.
+        """
+        ids = [
+            *(candidate.id for candidate in used.values()),
+            *(judge.id for judge in judges.values()),
+        ]
+        models = [self.project.find_model(id, "models") for id in dict.fromkeys(ids)]
+        if refused := collect_refused(self._keys, models):
+            raise combine_refusals(refused)
+        require_set(models, self.environment)
+
+    def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Endpoint]:
+        """Return the endpoints of candidates by display id."""
+        return {
+            id: self.endpoint(
+                self.project.find_model(candidate.id, "candidates"), "candidate", None
+            )
+            for id, candidate in used.items()
+        }
+
+    def judges(self, used: Mapping[str, Judge]) -> dict[str, Endpoint]:
+        """Return the endpoints of judges by evaluator id."""
+        endpoints = {}
+        for id, judge in used.items():
+            model = self.project.find_model(judge.id, "evaluators")
+            endpoints[id] = self.endpoint(model, "evaluator", judge.temperature)
+        return endpoints

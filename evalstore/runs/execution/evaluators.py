@@ -1,0 +1,311 @@
+"""Makes the evaluations of sessions, by the checks of an evaluation version or by a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.checks import run_check
+from evalstore.checks.answer_binding import HeldConversation
+from evalstore.checks.check_verdict import judge_by_checks, schemas_of
+from evalstore.checks.complexity import is_cheap_check
+from evalstore.checks.judging.reply_formats import ReplyForm, Verdicts, form_of, tell
+from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.judging.structured_output import Mode, ReplyModes, in_mode
+from evalstore.checks.judging.verdict_reply import JudgeReply, ask_again
+from evalstore.checks.limited_runner import run_within_limits
+from evalstore.checks.types.judge import without_judge
+from evalstore.core import deserialize
+from evalstore.core.results import Evaluation, Session
+from evalstore.core.values import Json, Reply, Request
+from evalstore.planning.carried_votes import told_to_judges
+from evalstore.planning.plan import CHECKS
+from evalstore.planning.pricing import sum_usage
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.runs.execution.judge_messages import JudgedConversation, JudgePrompt
+from evalstore.runs.execution.model_calls import CallFailed, Endpoint
+from evalstore.workspace.model_files import provider_options
+
+if TYPE_CHECKING:
+    from evalstore.checks.check_verdict import ChecksVerdict, RunCode
+    from evalstore.planning.cells.cells import Judge
+    from evalstore.runs.execution.content_cache import ContentCache
+    from evalstore.runs.execution.limits.accounting import Accounting
+    from evalstore.runs.execution.model_calls import ModelCaller, RunEnvironment
+    from evalstore.runs.execution.python_checks import CodeChecks
+
+
+_CODE_LENGTH = 8
+"""Digits of the code that a judge must copy and that an answer cannot guess."""
+
+
+class EvaluatorCaller:
+    """Makes the evaluations of one execution; `endpoints` are by evaluator id.
+
+    `newest` is when the newest stored evaluation of a session started. Because the oldest ones
+    count, a new one is never older, even if the clock was set back.
+    """
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        contents: ContentCache,
+        calls: ModelCaller,
+        accounting: Accounting,
+        environment: RunEnvironment,
+        limit: int | None,
+        python_checks: CodeChecks,
+    ) -> None:
+        """`limit` is the token limit of a judgement; `python_checks` runs Python checks."""
+        self._python_checks = python_checks
+        self._last_quick: tuple[str, int] | None = None
+        """The last evaluation version without slow checks, and the length of the answers."""
+        self._prepared: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
+        """Verdicts of slow checks, until `make_checks` takes them."""
+        self._endpoints = endpoints
+        self._contents = contents
+        self._judge_caller = JudgeCaller(calls.ask)
+        self._accounting = accounting
+        self._environment = environment
+        self._limit = limit
+
+    async def judge_by_model(
+        self,
+        judge: Judge,
+        ids: tuple[str, ...],
+        sessions: Sequence[Session],
+        evaluation: str,
+        newest: int,
+    ) -> Evaluation:
+        """Return a model's judgement on sessions judged together; raises `CallFailed`."""
+        started = max(self._environment.now(), newest + 1)
+        endpoint = self._endpoints[judge.evaluator]
+        told = told_to_judges(self._contents.content("evaluation", evaluation))
+        form = self._form_of(judge, told)
+        last = sessions[-1].cost
+        prompt = JudgePrompt(
+            self._contents,
+            told,
+            [JudgedConversation(session.question, session.turns) for session in sessions],
+            self._environment.nonce(),
+            usd=last.usd if last else None,
+        )
+        request = Request(
+            code=endpoint.version.code,
+            messages=prompt.messages(judge.prompt),
+            temperature=endpoint.temperature,
+            max_output_tokens=self._limit,
+            provider_options=provider_options(endpoint.version),
+        )
+        replies: list[Reply] = []
+        # It differs from the nonce of the marks around the answers.
+        code = self._environment.nonce()[-_CODE_LENGTH:]
+        try:
+            judge_reply = await self._judge_caller.ask(endpoint, request, replies, code, form)
+        finally:
+            cost = self._accounting.add_judge_cost(endpoint, replies)
+        return Evaluation(
+            sessions=ids,
+            evaluation=evaluation,
+            evaluator=judge.evaluator,
+            verdict=judge_reply.verdict,
+            started=started,
+            nonce=self._environment.nonce(),
+            score=judge_reply.score,
+            label=judge_reply.label,
+            feedback=judge_reply.feedback,
+            reasoning=judge_reply.reasoning,
+            usage=sum_usage(replies),
+            cost=cost,
+            latency=sum(reply.latency for reply in replies),
+        )
+
+    def _form_of(self, judge: Judge, told: Mapping[str, Json]) -> ReplyForm:
+        """Return the form of the replies of a judge that is told this."""
+        prompt = self._contents.prompt(judge.prompt)
+        shown = [part for turn in prompt.messages for part in turn.parts]
+        instructions = deserialize.restore_parts(told.get("instructions", ()))
+        return form_of(told.get("checks", ()), shown, instructions)
+
+    async def prepare_checks(
+        self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
+    ) -> None:
+        """Make checks that may be slow outside of the event loop; `make_checks` takes them.
+
+        Raises `NotRunError` when they cannot be run in this environment.
+        """
+        inputs = self._check_inputs(sessions, evaluation)
+        self._prepared[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *inputs)
+
+    def has_prepared(self, ids: tuple[str, ...], evaluation: str) -> bool:
+        """Return whether the slow checks of sessions have been made."""
+        return (ids, evaluation) in self._prepared
+
+    def checks_may_take_time(self, evaluation: str, sessions: Sequence[Session]) -> bool:
+        """Return whether the checks of an evaluation version may be slow on these sessions."""
+        checks = self._contents.content("evaluation", evaluation).get("checks", ())
+        if not checks:
+            return False
+        size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
+        quick = all(self._is_quick(check, size) for check in checks)
+        self._last_quick = (evaluation, size) if quick else None
+        return not quick
+
+    def _is_quick(self, check: Mapping[str, Json], size: int) -> bool:
+        if "templates" in check:
+            return False
+        inner = check.get("checks")
+        if inner is not None:
+            return all(self._is_quick(check, size) for check in inner)
+        schema = check.get("schema")
+        schemas = {schema: self._contents.schema(schema)} if isinstance(schema, str) else {}
+        return is_cheap_check(check, size, schemas)
+
+    def forget_prepared(self) -> None:
+        """Forget prepared checks that were not taken."""
+        self._prepared.clear()
+
+    def _check_inputs(
+        self, sessions: Sequence[Session], evaluation: str
+    ) -> tuple[Sequence[Json], Sequence[HeldConversation], Mapping[str, Json], RunCode | None]:
+        """Return the checks of an evaluation version and the other inputs of `judge_by_checks`."""
+        content = self._contents.content("evaluation", evaluation)
+        checks = without_judge(content.get("checks", ()))
+        run_code = self._python_checks.prepare(checks)
+        conversations = [
+            HeldConversation(
+                session.turns,
+                session.cost.usd if session.cost else None,
+                self._python_checks.show(session) if run_code else (),
+            )
+            for session in sessions
+        ]
+        return (
+            checks,
+            conversations,
+            {id: self._contents.schema(id) for id in schemas_of(checks)},
+            run_code,
+        )
+
+    def make_checks(
+        self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str, newest: int
+    ) -> Evaluation:
+        """Return the judgement of an evaluation version's checks on sessions judged together."""
+        prepared = self._prepared.pop((ids, evaluation), None)
+        size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
+        run = run_check if self._last_quick == (evaluation, size) else run_within_limits
+        checked = prepared or judge_by_checks(*self._check_inputs(sessions, evaluation), run)
+        return Evaluation(
+            sessions=ids,
+            evaluation=evaluation,
+            evaluator=CHECKS,
+            verdict=checked.verdict,
+            started=max(self._environment.now(), newest + 1),
+            nonce=self._environment.nonce(),
+            score=checked.score,
+            feedback=checked.feedback,
+            checks=checked.results,
+        )
+
+
+# --- asks judges for their replies, in a format that the server supports, at most twice
+
+
+class _UnreadableReply(NamedTuple):
+    """A reply that could not be read, with the reason."""
+
+    reply: Reply
+    reason: str
+
+
+class JudgeCaller:
+    """Asks the judges of one execution."""
+
+    def __init__(self, ask: Callable[[Endpoint, Request], Awaitable[Reply]]) -> None:
+        """`ask` makes a call with its retries; it raises `CallFailed`."""
+        self._ask = ask
+        self._modes = ReplyModes()
+
+    async def ask(
+        self,
+        endpoint: Endpoint,
+        request: Request,
+        replies: list[Reply],
+        code: str,
+        form: ReplyForm | None = None,
+    ) -> JudgeReply:
+        """Return the verdict of a judge, and add its replies to `replies`; raises `CallFailed`.
+
+        A judge whose server does not enforce the schema of a reply must repeat `code`, which no
+        answer can contain. If the reply cannot be read, the judge is asked once more, with the
+        reason. After another unreadable reply the verdict is `undecided`, or that of the form, but
+        never a pass.
+        """
+        form = form or Verdicts()
+        previous: _UnreadableReply | None = None
+        for _ in range(2):
+            mode, reply = await self._reply(endpoint, request, code, form, previous)
+            replies.append(reply)
+            required = _required_code(code, mode, endpoint)
+            try:
+                if not isinstance(form, Verdicts):
+                    # The pattern or the path that finds a score may take a moment.
+                    return await asyncio.to_thread(form.read, reply, required)
+                return form.read(reply, required)
+            except Unreadable as unreadable:
+                verdict = form.give_up(reply, unreadable.reason)
+                previous = _UnreadableReply(reply, unreadable.reason)
+                if not unreadable.is_structured and not _is_scripted(endpoint):
+                    self._modes.distrust(_model(endpoint, form), mode)
+        return verdict
+
+    async def _reply(
+        self,
+        endpoint: Endpoint,
+        request: Request,
+        code: str,
+        form: ReplyForm,
+        previous: _UnreadableReply | None,
+    ) -> tuple[Mode, Reply]:
+        model = _model(endpoint, form)
+        structured = endpoint.structured or _is_scripted(endpoint)
+        while True:
+            mode = self._modes.mode(model, structured=structured, strictest=form.strictest)
+            try:
+                required = _required_code(code, mode, endpoint)
+                attempt = _build_attempt(request, mode, required, form, previous)
+                return mode, await self._ask(endpoint, attempt)
+            except CallFailed as failed:
+                if not self._modes.step_down(model, mode, failed.error):
+                    raise
+
+
+def _model(endpoint: Endpoint, form: ReplyForm) -> tuple[str, str, Mode]:
+    """Return the key of the supported formats of a model."""
+    return endpoint.model.id, endpoint.version.code, form.strictest
+
+
+def _is_scripted(endpoint: Endpoint) -> bool:
+    """Return whether a script gives the whole reply, so that no format can be refused."""
+    return endpoint.version.provider == SCRIPTED
+
+
+def _required_code(code: str, mode: Mode, endpoint: Endpoint) -> str | None:
+    """Return the code that a reply must repeat; None if it is held to a schema, or is a script."""
+    return None if mode == "schema" or _is_scripted(endpoint) else code
+
+
+def _build_attempt(
+    request: Request,
+    mode: Mode,
+    code: str | None,
+    form: ReplyForm,
+    previous: _UnreadableReply | None,
+) -> Request:
+    """Return the request in this mode; its last message explains the format."""
+    attempt = replace(request, messages=tell(request.messages, form.words(code)))
+    if previous is not None:
+        attempt = ask_again(attempt, previous.reply, previous.reason, form.again(code))
+    return in_mode(attempt, mode, form.schema)

@@ -1,0 +1,270 @@
+"""Finds the key of a provider, and decides whether it may be sent to the provider's host.
+
+A key in the workspace's own `.env` is sent to any host that the workspace names. A variable of the
+user's environment goes to the service that it belongs to, and elsewhere only with the user's
+consent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.core.clock import now
+from evalstore.core.errors import EvalstoreError
+from evalstore.files.processes.application import APPLICATIONS
+from evalstore.files.user_lists import default_place
+from evalstore.providers import credentials
+from evalstore.providers.base_urls import covers, host_of, is_loopback, split_base_url
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
+from evalstore.providers.plugins import plugged_in
+from evalstore.workspace.settings.env_files import read_env_files
+from evalstore.workspace.trust import ALLOWED_VARIABLES, Grant, TrustList, read_allowed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.workspace.model_files import Model, ProviderFile
+
+_KEY_ENDS = ("_KEY", "_TOKEN")
+"""Suffixes of the variables of a `.env` file that an application may get."""
+_SHOWN = 5
+"""The most names of a list that are shown."""
+_KNOWN_PREFIXES = ("AI_TESTER_", "MAX_", "EVALSTORE_")
+"""Prefixes of variables of which nothing is said here: `init --from` reads them, or commands warn.
+"""
+
+
+class KeyNotAllowedError(EvalstoreError):
+    """A variable of the user's environment would be sent to a host that is not allowed."""
+
+    def __init__(self, message: str, *, hint: str, variable: str, host: str, provider: str) -> None:
+        """`provider` is the code of the provider."""
+        super().__init__(message, hint=hint)
+        self.variable = variable
+        self.host = host
+        self.provider = provider
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Variables that can hold keys: those of the user, and those of the workspace."""
+
+    user: Mapping[str, str]
+    workspace: Mapping[str, str]
+    """Variables of the `.env` files, which are not put into the environment of any process."""
+    warnings: tuple[str, ...] = ()
+
+    def has(self, name: str) -> bool:
+        """Return whether the user or the workspace has set a variable to a non-empty value."""
+        return bool(self.user.get(name, "").strip() or self.workspace.get(name, "").strip())
+
+    def origin(self, name: str, value: str | None) -> str | None:
+        """Return the origin of a variable's value, in words; None if it has another value."""
+        user, workspace = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
+        if not value or value not in (user, workspace):
+            return None
+        if user == workspace:
+            return "the same in the environment and in .env"
+        here, there = ("the environment", ".env") if value == user else (".env", "the environment")
+        return f"from {here}" + (f", not the other one of {there}" if user and workspace else "")
+
+    def only_workspace(self) -> dict[str, str]:
+        """Return the variables that the workspace sets and the user does not."""
+        return {name: value for name, value in self.workspace.items() if not self.user.get(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccess:
+    """The address, the key and the parameters of a provider."""
+
+    base_url: str | None = None
+    api_key: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Parameters for litellm, from the other variables of a `.env` file."""
+    warning: str | None = None
+
+
+def read_environment(root: Path, named: Collection[str] = ()) -> Environment:
+    """Read the user's environment and the workspace's `.env` files; raises `EvalstoreError`.
+
+    `named` are variables that provider files name. Other variables count only if they belong to a
+    provider.
+    """
+    values: dict[str, str] = {}
+    warnings: list[str] = []
+    for file, read in read_env_files(root).items():
+        counted = {
+            name: value
+            for name, value in read.values.items()
+            if name in named or credentials.is_provider_variable(name)
+        }
+        ignored = [name for name in read.values if name not in counted]
+        ignored = [name for name in ignored if not name.startswith(_KNOWN_PREFIXES)]
+        if ignored:
+            reason = "only keys and addresses of providers are read"
+            warnings.append(f"{file}: no effect: {_list(ignored)}; {reason}")
+        if read.unread:
+            lines = _list([str(line) for line in read.unread])
+            warnings.append(f"{file}: not of the form NAME=value, so ignored: line {lines}")
+        values = counted | values
+    return Environment(dict(os.environ), values, tuple(warnings))
+
+
+def named_variables(models: Iterable[Model]) -> set[str]:
+    """Return the variables that provider files name for keys, and model files for applications."""
+    names: set[str] = set()
+    for model in models:
+        names.add(model.provider.key_variable or "")
+        if model.application:
+            names.update(filter(_may_come_from_workspace, model.application.variables))
+    return names
+
+
+def find_variables(environment: Environment, names: Iterable[str]) -> dict[str, str]:
+    """Return the values of those variables of an application that are set.
+
+    The user's values take precedence. Variables of the workspace's `.env` count only if their names
+    are those of keys: others, such as `LD_PRELOAD`, could make the application run other code.
+    """
+    values = {}
+    for name in names:
+        value = environment.user.get(name) or (
+            environment.workspace.get(name) if _may_come_from_workspace(name) else None
+        )
+        if value:
+            values[name] = value
+    return values
+
+
+def _may_come_from_workspace(name: str) -> bool:
+    return name.endswith(_KEY_ENDS)
+
+
+def _list(names: list[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+class KeyAccess:
+    """Looks up keys, and checks what the user has allowed."""
+
+    def __init__(
+        self, environment: Environment, agrees: Callable[[str], bool] = lambda question: False
+    ) -> None:
+        """`agrees` asks the user a question; permissions are stored."""
+        self.environment = environment
+        self._agrees = agrees
+        self._trust_list: TrustList | None = None
+
+    def find(self, provider: ProviderFile) -> ProviderAccess:
+        """Return the address and key of a provider; raises `KeyNotAllowedError`."""
+        kind = provider.type
+        if kind == SCRIPTED or kind in APPLICATIONS:
+            return ProviderAccess()
+        if kind in OPENAI_COMPATIBLE:
+            base = provider.base_url or OPENAI_COMPATIBLE[kind]
+            host = host_of(base) if base else kind
+            key = self._find_key(provider, [provider.key_variable], base, host)
+            return ProviderAccess(provider.base_url, key, warning=_warn(base, key, provider))
+        if kind in plugged_in():
+            return ProviderAccess()
+        return self._find_litellm(provider)
+
+    def _find_litellm(self, provider: ProviderFile) -> ProviderAccess:
+        workspace, user = self.environment.only_workspace(), self.environment.user
+        kind, base = provider.type, provider.base_url
+        if base is None and credentials.find_base(kind, user) is None:
+            base_variable = credentials.find_base(kind, workspace)
+            base = base_variable[1].rstrip("/") if base_variable else None
+            if base_variable and split_base_url(base_variable[1]) is None:
+                hint = "it looks like 'http://localhost:8000/v1'"
+                raise EvalstoreError(f".env: {base_variable[0]} is not a base URL", hint=hint)
+        parameters = credentials.find_parameters(kind, workspace)
+        names = _names(provider, {**workspace, **user})
+        if base is None:
+            if not provider.key_variable:
+                # litellm itself reads the user's own variables, and sends them to its own host.
+                names = [name for name in names if name in workspace]
+            key = self._find_key(provider, names, None, litellm_name(kind))
+            return ProviderAccess(None, key, parameters)
+        host = host_of(base)
+        ambient = credentials.find_ambient(kind, user)
+        if ambient:
+            self._require(ambient, host, provider)
+        key = self._find_key(provider, names, base, host)
+        return ProviderAccess(base, key, parameters, _warn(base, key, provider))
+
+    def _find_key(
+        self, provider: ProviderFile, names: Sequence[str | None], base: str | None, host: str
+    ) -> str | None:
+        """Return the value of the first variable that is set; raises `KeyNotAllowedError`."""
+        environment = self.environment
+        for name in filter(None, names):
+            user_key = environment.user.get(name, "").strip()
+            workspace_key = environment.workspace.get(name, "").strip()
+            # The workspace already has a key that is also in its own file.
+            if not user_key or user_key == workspace_key:
+                if workspace_key:
+                    return workspace_key
+                continue
+            if _is_own_host(provider, name, base, host) or self._allows(name, host):
+                return user_key
+            if workspace_key:
+                return workspace_key
+            self._require(name, host, provider)
+            return user_key
+        return None
+
+    def _allows(self, variable: str, host: str) -> bool:
+        allowed = read_allowed(self.environment.user.get(ALLOWED_VARIABLES, ""))
+        if any(grant.variable == variable and covers(grant.host, host) for grant in allowed):
+            return True
+        return self._trusted().allows_sending(variable, host)
+
+    def _require(self, variable: str, host: str, provider: ProviderFile) -> None:
+        """Raise `KeyNotAllowedError` unless a variable may be sent to a host; the user is asked."""
+        if self._allows(variable, host):
+            return
+        request = f"the provider '{provider.code}' of this workspace wants {variable} of your"
+        if self._agrees(f"{request} environment to be sent to {host}, from now on"):
+            self._trusted().grant(Grant(variable, host, now()))
+            return
+        raise KeyNotAllowedError(
+            f"{request} environment to be sent to {host}, which you have not allowed",
+            hint=f"if you trust that host: evalstore trust env {variable} {host}; "
+            f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
+            variable=variable,
+            host=host,
+            provider=provider.code,
+        )
+
+    def _trusted(self) -> TrustList:
+        if self._trust_list is None:
+            self._trust_list = TrustList(default_place())
+        return self._trust_list
+
+
+def _names(provider: ProviderFile, variables: Mapping[str, str]) -> list[str]:
+    """Return the variables of the key: that of the provider file, else the usual ones."""
+    if provider.key_variable:
+        return [provider.key_variable]
+    return credentials.usual_variables(provider.type, variables)[:1]
+
+
+def _is_own_host(provider: ProviderFile, variable: str, base: str | None, host: str) -> bool:
+    """Return whether a variable belongs to the service at a host, so that no consent is needed."""
+    if provider.base_url is None and base == OPENAI_COMPATIBLE.get(provider.type):
+        # The usual host of a kind of provider; for kinds of litellm, its own.
+        return credentials.is_usual(provider.type, variable)
+    secure = base is not None and base.startswith("https://")
+    return secure and variable in credentials.KNOWN_HOSTS.get(host, ())
+
+
+def _warn(base: str | None, key: str | None, provider: ProviderFile) -> str | None:
+    if key and base and base.startswith("http://") and not is_loopback(host_of(base)):
+        host = host_of(base)
+        return f"the key of provider '{provider.code}' is sent to {host} unencrypted: use https"
+    return None

@@ -1,0 +1,1 @@
+"""Limits on calls: rates, budgets, sizes and retries."""

@@ -1,0 +1,356 @@
+"""Gets one answer from one model, within the limits of its account, the budget and retries.
+
+A provider makes exactly one call. This module calls it when its account and the budget allow it,
+and again as `retry_policy` decides. A bug in a provider is treated as a failed call, so that other
+questions are not lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.core import clock
+from evalstore.core.display import money
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import ModelVersion, Reply, Request
+from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.errors import clean, find_secrets
+from evalstore.runs.execution.adaptation import Adaptations
+from evalstore.runs.execution.limits.budget import (
+    Budget,
+    CallBudget,
+    OverBudgetError,
+    count_input,
+    estimate_call_cost,
+)
+from evalstore.runs.execution.limits.call_sizes import CallSizes
+from evalstore.runs.execution.limits.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
+from evalstore.runs.execution.limits.retry_policy import CircuitBreaker, ModelKey, RetryPolicy
+from evalstore.store.work.leases import LeaseHolder, this_program
+
+if TYPE_CHECKING:
+    from evalstore.planning.pricing import Price
+    from evalstore.store.costs import OutputTokens
+    from evalstore.workspace.model_files import Model
+
+_OVERLOADED = (429, 503, 529)
+"""Statuses of an overloaded server."""
+_LONGEST_WAIT = 2.0
+"""Seconds after which a call that waits looks whether its turn comes sooner by now."""
+STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
+"""Kinds of calls that were not made, because calls to the model are stopped or the run ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A model with its provider, its options and its price."""
+
+    model: Model
+    version: ModelVersion
+    provider: Provider
+    price: Price | None
+    temperature: float | None = None
+    structured: bool = True
+    account: Account = DEFAULT_ACCOUNT
+
+    @property
+    def key(self) -> ModelKey:
+        """Return what the model is called by, here and at its provider."""
+        return self.model.id, self.version.code
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of an execution."""
+
+    concurrency: int = 8
+    """The most calls at once, for each account."""
+    timeout: float = 120.0
+    """Seconds for one call with all its tries."""
+    retries: int | None = None
+    """The most retries of a call; None: until the timeout if the server is overloaded."""
+    judge_tokens: int | None = None
+    max_cost: float | None = None
+    """The most that may be spent, in USD."""
+    requests_per_minute: float | None = None
+    """The limit of accounts without their own."""
+    tokens_per_minute: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnvironment:
+    """The dependencies of a run: the clock, randomness and listeners."""
+
+    now: Callable[[], int]
+    """Microseconds since 1970, UTC."""
+    nonce: Callable[[], str]
+    progress: Callable[[str, int], None] = lambda _kind, _count: None
+    """Called with `asked`, `judged` or `failed`, and a number."""
+    judged: Callable[[str], None] = lambda _verdict: None
+    """Called with the verdict of each judgement, before it is counted as progress."""
+    spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
+    """Called with the cost of a call in USD, None if it is not known, and its tokens."""
+    warn: Callable[[str], None] = lambda _message: None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits this many seconds before a call is retried."""
+    monotonic: Callable[[], float] = time.monotonic
+    """The seconds of a monotonic clock, which `sleep` advances."""
+    uptime: Callable[[], float] = clock.uptime
+    """The seconds of a clock that goes on while the machine sleeps."""
+    runner: Callable[[], LeaseHolder] = this_program
+    """Returns what other runs on the store know this one by."""
+    jitter: Callable[[], float] = random.random
+    """A number from 0 to 1, so that calls that failed together are not retried together."""
+
+
+class LeaseLostError(Exception):
+    """A call that was not made because another run has taken over the work."""
+
+
+async def _always() -> bool:
+    return True
+
+
+class CallFailed(Exception):  # noqa: N818 - it is handled, never shown
+    """A call that failed, after this many attempts."""
+
+    def __init__(self, error: ProviderError, attempts: int) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.attempts = attempts
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The turn of one call of an account."""
+
+    used: int = 0
+    """The tokens of the call, sent and answered; 0 if it was not made."""
+
+
+class ModelCaller:
+    """Makes the calls of one execution."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        environment: RunEnvironment,
+        is_ours: Callable[[], Awaitable[bool]] = _always,
+        budget: CallBudget | None = None,
+    ) -> None:
+        """`is_ours` is called before each try and returns whether this run still has the lease.
+
+        `budget` is that of several runners; without one, `limits.max_cost` is the limit.
+        """
+        self._limits = limits
+        self._environment = environment
+        self._is_ours = is_ours
+        self.budget: CallBudget = budget or Budget(limits.max_cost)
+        self._limiters: dict[str, RateLimiter] = {}
+        self._retry_policy = RetryPolicy(limits.retries, environment.jitter, limits.timeout)
+        self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)
+        self._adaptations = Adaptations(environment.warn)
+        self._sizes = CallSizes()
+        self._longest_output: dict[ModelKey, int] = {}
+        """Model -> the most output tokens of an answer so far."""
+        self._highest_cost: dict[ModelKey, float] = {}
+        """Model whose provider says what an answer cost -> the most USD of an answer so far."""
+        self._warned_of_budget = False
+        self._halted = asyncio.Event()
+
+    def note_outputs(self, outputs: Mapping[ModelKey, OutputTokens]) -> None:
+        """Note the output tokens of the stored answers of each model, before the first call."""
+        self._sizes.begin({model: tokens.mean for model, tokens in outputs.items()})
+        self._longest_output |= {model: tokens.most for model, tokens in outputs.items()}
+
+    def is_halted(self) -> bool:
+        """Return whether no more calls are to be started."""
+        return self._halted.is_set()
+
+    def halt(self) -> None:
+        """Start no more calls, and stop waiting for retries."""
+        self._halted.set()
+
+    def rate_limiter(self, account: Account) -> RateLimiter:
+        """Return the rate limiter of an account."""
+        if account.name not in self._limiters:
+            limits = self._limits
+            self._limiters[account.name] = RateLimiter(
+                min(limits.concurrency, account.concurrency or limits.concurrency),
+                account.requests_per_minute or limits.requests_per_minute,
+                account.tokens_per_minute or limits.tokens_per_minute,
+            )
+        return self._limiters[account.name]
+
+    async def ask(self, endpoint: Endpoint, request: Request) -> Reply:
+        """Return one answer, after as many tries as are allowed.
+
+        Raises `CallFailed`, or `LeaseLostError` when another run has taken over the work.
+        """
+        model = endpoint.key
+        limiter = self.rate_limiter(endpoint.account)
+        attempts = 0
+        remaining = self._limits.timeout
+        while True:
+            async with self._turn(model, limiter, request, attempts) as turn:
+                reserved = await self._reserve_cost(endpoint, request, attempts)
+                if not await self._is_ours():
+                    self.budget.settle(reserved, 0.0)
+                    raise LeaseLostError
+                attempts += 1
+                turn.used = count_input(request)
+                # The time of the call and its retries counts, not the wait for the turn.
+                began, full = self._environment.monotonic(), not limiter.has_room
+                try:
+                    reply = await self._call_once(endpoint, request, remaining, reserved)
+                    turn.used = self._sizes.note(model, request, reply, limiter.tokens_per_minute)
+                except ProviderError as failure:
+                    error = failure
+                else:
+                    self._circuit_breaker.count_success(model)
+                    limiter.succeeded(full=full)
+                    if reply.wait:
+                        now = self._environment.monotonic()
+                        limiter.pause(now, min(reply.wait, self._limits.timeout))
+                    return reply
+            self._adapt_to_failure(model, limiter, error)
+            delay = self._retry_policy.delay(error, attempts)
+            remaining -= self._environment.monotonic() - began + delay
+            if not self._retry_policy.allows(error, attempts, remaining):
+                waited = self._retry_policy.waits(error)
+                self._circuit_breaker.count_failure(model, error, waited=waited)
+                raise CallFailed(error, attempts) from error
+            await self._pause(delay)
+            if self.is_halted():
+                raise CallFailed(error, attempts) from error
+
+    @asynccontextmanager
+    async def _turn(
+        self, model: ModelKey, limiter: RateLimiter, request: Request, attempts: int
+    ) -> AsyncIterator[_Turn]:
+        """Wait until the account may be called; raises `CallFailed` when it must not be.
+
+        In the end, what was reserved of the tokens a minute is corrected to what was used.
+        """
+        self._require_callable(model, attempts)
+        if limiter.tokens_per_minute < math.inf:
+            await self._sizes.wait_until_known(model)
+        turn, reserved, slot = _Turn(), self._sizes.estimate(model, request), None
+        monotonic = self._environment.monotonic
+        try:
+            self._require_callable(model, attempts)
+            slot = limiter.reserve(monotonic(), reserved)
+            while (wait := limiter.start_of(slot, now := monotonic()) - now) > 0:
+                await self._pause(min(wait, _LONGEST_WAIT))
+                self._require_callable(model, attempts)
+            yield turn
+        finally:
+            if slot is not None:
+                limiter.correct(reserved, turn.used)
+            self._sizes.end(model, was_called=turn.used > 0)
+
+    def _require_callable(self, model: ModelKey, attempts: int) -> None:
+        """Raise `CallFailed` when the run is halted or calls to the model are stopped."""
+        if self.is_halted():
+            raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
+        if why := self._circuit_breaker.reason(model):
+            raise CallFailed(ProviderError(STOPPED, why), attempts)
+
+    async def _reserve_cost(self, endpoint: Endpoint, request: Request, attempts: int) -> float:
+        """Reserve what the next try may cost, in USD, and return it.
+
+        Raises `CallFailed` when it must not be made.
+        """
+        longest = self._longest_output.get(endpoint.key, 0)
+        reserved = estimate_call_cost(endpoint.price, request, longest)
+        reserved = max(reserved, self._highest_cost.get(endpoint.key, 0.0))
+        try:
+            await self.budget.reserve(reserved)
+        except OverBudgetError:
+            left = round(self.budget.remaining, 10)
+            rest = f"{money(left)} is left" if left > 0 else "nothing is left"
+            words = f"the next call may cost up to {money(reserved)}, and {rest}"
+            if not self._warned_of_budget:
+                self._warned_of_budget = True
+                self._environment.warn(words)
+            raise CallFailed(ProviderError(OVER_BUDGET, words), attempts) from None
+        if self.is_halted():
+            self.budget.settle(reserved, 0.0)
+            raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
+        return reserved
+
+    async def _call_once(
+        self, endpoint: Endpoint, request: Request, timeout: float, reserved: float
+    ) -> Reply:
+        """Make one call, and settle the cost that was reserved for it."""
+        cost = 0.0
+        try:
+            provider = endpoint.provider
+            reply = await self._adaptations.ask(
+                endpoint.key,
+                endpoint.version.provider,
+                request,
+                lambda sent: _ask(provider, sent, timeout),
+            )
+            model = endpoint.key
+            output = reply.usage.output_tokens or 0
+            self._longest_output[model] = max(self._longest_output.get(model, 0), output)
+            if reply.cost is not None:
+                cost = reply.cost
+                self._highest_cost[model] = max(self._highest_cost.get(model, 0.0), cost)
+            elif endpoint.price is not None:
+                known = endpoint.price.covers(reply.usage)
+                cost = endpoint.price.cost(reply.usage, reply.latency).usd if known else reserved
+            is_priced = endpoint.price is not None or reply.cost is not None
+            self._environment.spent(cost if is_priced else None, _tokens(reply))
+            return reply
+        finally:
+            self.budget.settle(reserved, cost)
+
+    def _adapt_to_failure(
+        self, model: ModelKey, limiter: RateLimiter, error: ProviderError
+    ) -> None:
+        """Slow the account down or stop calling the model, depending on the failure."""
+        now = self._environment.monotonic()
+        if error.status in _OVERLOADED or error.kind == "timeout":
+            limiter.throttled(now)
+        is_stopped = self._circuit_breaker.check_failure(model, error)
+        if error.retry and error.status in _OVERLOADED and not is_stopped:
+            limiter.pause(now, error.retry_after or 0.0)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless the run is halted in the meantime."""
+        if self.is_halted():
+            return
+        waits = [
+            asyncio.ensure_future(self._environment.sleep(seconds)),
+            asyncio.ensure_future(self._halted.wait()),
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+async def _ask(provider: Provider, request: Request, timeout: float) -> Reply:
+    """Make one call; an unexpected exception of the provider's code is a failed call."""
+    try:
+        return await provider.ask(request, timeout=timeout)
+    except (ProviderError, EvalstoreError):
+        raise
+    except Exception as problem:
+        description = f"{type(problem).__name__}: {problem}".removesuffix(": ")
+        words = clean(description, find_secrets(None))
+        raise ProviderError("bug", f"a bug in the provider: {words}") from problem
+
+
+def _tokens(reply: Reply) -> int:
+    return (reply.usage.input_tokens or 0) + (reply.usage.output_tokens or 0)

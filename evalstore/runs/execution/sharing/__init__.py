@@ -1,0 +1,1 @@
+"""Several programs that carry out one run."""

@@ -1,0 +1,389 @@
+"""Shares work with other runs on the same store.
+
+Items that another run works on are deferred. When that run has done them, its answers and
+judgements count here as if they had been stored before the plan was made. When it dies, its work
+is taken over. No run waits for a run whose process is stopped: those items stay pending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core import hashing
+from evalstore.core.deserialize import versions_in
+from evalstore.planning.carried_votes import is_known, keys_of
+from evalstore.planning.cells.cells import limit_of
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
+from evalstore.runs.execution.sharing.runner_presence import RunnerPresence
+from evalstore.runs.execution.short_transaction import run_in_thread, run_short_transaction
+from evalstore.store.work.leases import Leases, release_items
+from evalstore.store.work.work_rows import WorkRows
+from evalstore.workspace.testfiles.judge_prompt import shows_question
+
+if TYPE_CHECKING:
+    from evalstore.core.results import Failure, Session, Vote
+    from evalstore.core.values import Json
+    from evalstore.planning.carried_votes import Key
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.runs.execution.model_calls import RunEnvironment
+    from evalstore.store import Store
+    from evalstore.store.work.leases import LeaseHolder
+
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
+"""Seconds until the store is checked again for the results of other runs."""
+
+Item = PlannedAsk | PlannedJudgement
+
+
+_SHARED_KINDS = ("prompt", "tool", "schema")
+"""Kinds of content that many items need, which are read once for a plan."""
+
+
+def _versions_of(item: Item) -> Iterator[tuple[str, str]]:
+    """Yield the kinds and ids of the versions that a call or a judgement needs."""
+    case = item.cell.case
+    if isinstance(item, PlannedAsk) and case.recorded:
+        yield "model", case.recorded
+    elif isinstance(item, PlannedAsk):
+        yield from _shown_versions(item.cell, item.number)
+    elif item.judge:
+        yield "prompt", item.judge.prompt
+    if case.evaluation:
+        yield "evaluation", case.evaluation
+
+
+def _shown_versions(cell: Cell, number: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the kinds and ids of the versions shown to a candidate, in one conversation or all."""
+    for test in cell.case.tests if number is None else (cell.case.tests[number],):
+        yield "test", test
+    if cell.prompt:
+        yield "prompt", cell.prompt
+
+
+def lease_key_of(item: Item) -> str:
+    """Return the key of an item's lease: of a question, or of a judgement of a subject."""
+    if isinstance(item, PlannedAsk):
+        return item.question_id
+    evaluator = item.judge.evaluator if item.judge else CHECKS
+    return hashing.hash_content(f"{item.subject} {item.cell.case.evaluation} {evaluator}")
+
+
+@dataclass
+class Claim:
+    """The items that are claimed, done or deferred."""
+
+    items: list[Item] = field(default_factory=list)
+    """The items claimed by this run, with the counts that are still missing."""
+    done: list[str] = field(default_factory=list)
+    """Keys of the items that other runs have done in the meantime."""
+    sessions: dict[str, dict[str, Session]] = field(default_factory=dict)
+    """Question id -> sessions that others have stored, by id, oldest first."""
+    votes: dict[str, list[Vote]] = field(default_factory=dict)
+    """Id of a subject -> votes that others have stored."""
+    deferred: list[str] = field(default_factory=list)
+    """Keys of the items that other runs work on."""
+    contents: Mapping[str, Json] = field(default_factory=dict)
+    """The contents that the items need, by id, which are read together."""
+
+
+class ClaimedSubjects(NamedTuple):
+    """The keys of subjects whose checks are to be made."""
+
+    granted: set[str]
+    held: set[str]
+    """Those that others work on."""
+
+
+@dataclass
+class _PlanState:
+    """The state of the plan that is being carried out."""
+
+    plan: Plan
+    read: set[tuple[str, str]] = field(default_factory=set)
+    """Kinds and ids of contents that were read ahead and that other items may need, too."""
+    showing_question: set[str] = field(default_factory=set)
+    """Evaluator prompts among them that show the candidate's question to the judge."""
+    deferred: dict[str, Item] = field(default_factory=dict)
+    """The items that other runs work on, by key."""
+    is_reclaiming: bool = False
+    """Whether deferred items are being claimed again."""
+    delay: float = _FIRST_LOOK
+    """Seconds until the work of other runs is checked again."""
+
+
+class WorkSharing:
+    """Divides the plans of a run with other runs on the same store."""
+
+    def __init__(
+        self, store: Store, environment: RunEnvironment, *, is_expected: bool = False
+    ) -> None:
+        """`is_expected` tells that this is one of several runners of a run."""
+        self._store = store
+        self._warn = environment.warn
+        self._leases = Leases(store, monotonic=environment.uptime, runner=environment.runner())
+        self.runner = self._leases.runner.id
+        self.is_expected = is_expected
+        self._warned_of_sharing = is_expected
+        self.stopped = StoppedRunners(self._leases, environment.warn)
+        self.presence = RunnerPresence(self._leases, environment)
+        self.repeats_failures = True
+        """Whether this run tries what has failed for others; not if they carry out one run."""
+        self._claim_lock = asyncio.Lock()
+        self._state = _PlanState(Plan())
+
+    @property
+    def offers_work(self) -> bool:
+        """Return whether items are rows of the store, of which each runner takes the next ones."""
+        return self._store.is_remote
+
+    def work_rows(self, batch: str) -> WorkRows:
+        """Return the rows of a batch of a plan."""
+        return WorkRows(self._store, self._leases, batch)
+
+    def starting_place(self) -> float:
+        """Return the part of a plan after which this run begins: 0 while it is alone."""
+        return int(self.runner[:8], 16) / 2**32 if self._leases.has_others() else 0.0
+
+    def register(self) -> None:
+        """Let other runners know of this one."""
+        self._leases.register()
+
+    def find_alive(self, runners: Sequence[str]) -> Mapping[str, float]:
+        """Return those of these runners that are not known to be dead, without this one.
+
+        Each with the time at which it certainly was alive.
+        """
+        return self._leases.find_alive(runners)
+
+    def release_items(self) -> None:
+        """Release what this run has taken and not done: others may do it."""
+        self._store.write(lambda connection: release_items(connection, self.runner))
+
+    def find_failed(self, questions: Sequence[str]) -> Mapping[str, Failure]:
+        """Return the newest failure of each of these questions that has one."""
+        return self._store.find_failed(questions)
+
+    def open(self, plan: Plan) -> None:
+        """Begin a plan, and forget the one before it."""
+        self._state = _PlanState(plan)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether other runs work on a part of the plan."""
+        return bool(self._state.deferred) or self._state.is_reclaiming
+
+    async def claim(self, items: Sequence[Item]) -> Claim:
+        """Claim those of these items that no other run works on; the others are deferred."""
+        if not items:
+            return Claim()
+        by_key = {lease_key_of(item): item for item in items}
+        async with self._claim_lock:
+            claimed = await run_short_transaction(
+                partial(self._claim, by_key), is_remote=self._store.is_remote
+            )
+        self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
+        self.stopped.warn_of(self._leases.stopped.values())
+        counted = self._state.plan.sessions
+        for question, sessions in claimed.sessions.items():
+            counted[question] = [*counted.get(question, ()), *sessions]
+        self._add_votes(claimed.votes)
+        return claimed
+
+    def find_new_votes(self, known: Mapping[str, Sequence[Vote]]) -> None:
+        """Add the votes of other runs; `known` are the votes on each subject that are known."""
+        new: dict[str, list[Vote]] = {}
+        for subject, votes in self._store.find_votes(known).items():
+            keys = keys_of(known[subject])
+            new[subject] = [vote for vote in votes if self._is_new(vote, keys)]
+        self._add_votes(new)
+
+    def _is_new(self, vote: Vote, known: Collection[Key]) -> bool:
+        """Return whether a vote was made after the plan; `known` are keys."""
+        return not is_known(vote, known) and vote.id not in self._state.plan.passed_over
+
+    def _add_votes(self, votes_by_subject: Mapping[str, Sequence[Vote]]) -> None:
+        counted = self._state.plan.votes
+        for subject, votes in votes_by_subject.items():
+            known = keys_of(counted.get(subject, ()))
+            new = [vote for vote in votes if not is_known(vote, known)]
+            counted[subject] = sorted([*counted.get(subject, ()), *new], key=lambda vote: vote[:2])
+
+    def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claim:
+        granted = self._leases.claim(by_key.keys(), wait=wait)
+        others = by_key.keys() - granted - self._leases.stopped.keys()
+        claimed = Claim(deferred=[key for key in by_key if key in others])
+        granted_items = [item for key, item in by_key.items() if key in granted]
+        self._sort_asks([item for item in granted_items if isinstance(item, PlannedAsk)], claimed)
+        self._sort_judgements(
+            [item for item in granted_items if isinstance(item, PlannedJudgement)], claimed
+        )
+        claimed.contents = self._read_ahead(claimed.items)
+        return claimed
+
+    def _sort_asks(self, asks: list[PlannedAsk], claimed: Claim) -> None:
+        """Move questions that were answered after the plan was made to the done items."""
+        stored = self._store.find_samples(ask.question_id for ask in asks)
+        new: dict[str, list[str]] = {}
+        for ask in asks:
+            question = ask.question_id
+            known = self._state.plan.newest.get(question, -1)
+            ids = [
+                sample.id
+                for sample in stored.get(question, ())
+                if sample.started > known and counts(sample, limit_of(ask.cell))
+            ][: ask.count]
+            if ids:
+                new[question] = ids
+            if len(ids) < ask.count:
+                claimed.items.append(replace(ask, count=ask.count - len(ids)))
+            else:
+                claimed.done.append(question)
+        if new:
+            all_ids = [id for ids in new.values() for id in ids]
+            loaded = self._store.load_sessions(all_ids)
+            claimed.sessions |= {
+                question: {id: loaded[id] for id in ids} for question, ids in new.items()
+            }
+            claimed.votes |= self._store.find_votes(all_ids)
+
+    def _sort_judgements(self, judgements: list[PlannedJudgement], claimed: Claim) -> None:
+        """Move judgements that were made after the plan was made to the done items."""
+        stored = self._store.find_votes(
+            judgement.subject for judgement in judgements if judgement.subject
+        )
+        for judgement in judgements:
+            subject = judgement.subject
+            assert subject
+            assert judgement.judge
+            known = keys_of(self._state.plan.votes.get(subject, ()))
+            new = [
+                vote
+                for vote in stored.get(subject, ())
+                if self._is_new(vote, known)
+                and vote.evaluation == judgement.cell.case.evaluation
+                and vote.evaluator == judgement.judge.evaluator
+            ]
+            if new:
+                claimed.votes.setdefault(subject, []).extend(new)
+            if len(new) < judgement.count:
+                claimed.items.append(replace(judgement, count=judgement.count - len(new)))
+            else:
+                claimed.done.append(lease_key_of(judgement))
+
+    def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
+        """Return the contents that items need; shared contents are read only for the first item."""
+        state = self._state
+        contents = self._load({version for item in items for version in _versions_of(item)})
+        state.showing_question |= {
+            id
+            for id, content in contents.items()
+            if content["kind"] == "prompt" and shows_question(content)
+        }
+        questions = {
+            version
+            for item in items
+            if isinstance(item, PlannedJudgement) and item.judge
+            if item.judge.prompt in state.showing_question or len(item.sessions) > 1
+            for version in _shown_versions(item.cell)
+        }
+        contents |= self._load(questions)
+        inner = {version for content in contents.values() for version in versions_in(content)}
+        return contents | self._load(inner)
+
+    def _load(self, versions: set[tuple[str, str]]) -> dict[str, Json]:
+        """Return contents by id, without those that were already read for the plan."""
+        by_kind: dict[str, list[str]] = {}
+        for kind, id in versions - self._state.read:
+            by_kind.setdefault(kind, []).append(id)
+        self._state.read |= {version for version in versions if version[0] in _SHARED_KINDS}
+        contents: dict[str, Json] = {}
+        for kind, ids in by_kind.items():
+            contents |= self._store.load_contents(kind, ids)
+        return contents
+
+    # --- other runs
+
+    async def claim_subjects(self, keys: Sequence[str]) -> ClaimedSubjects:
+        """Claim subjects whose checks are to be made, by the keys of their leases."""
+        async with self._claim_lock:
+            granted = await run_short_transaction(
+                partial(self._leases.claim, keys), is_remote=self._store.is_remote
+            )
+            held = {*keys} - granted - self._leases.stopped.keys()
+        self.stopped.warn_of(self._leases.stopped.values())
+        return ClaimedSubjects(granted, held)
+
+    async def until_others_may_be_done(self) -> None:
+        """Wait until it is time to check the work of other runs again."""
+        while True:
+            await asyncio.sleep(self._state.delay)
+            if self._state.deferred:
+                self._state.delay = min(1.5 * self._state.delay, _LONGEST_LOOK)
+                return
+
+    def take_deferred(self) -> list[Item]:
+        """Return all deferred items to be claimed again; the caller then calls `end_reclaiming`."""
+        if not self._warned_of_sharing:
+            self._warned_of_sharing = True
+            processes = sorted(f"process {other.pid}" for other in self._leases.others.values())
+            others = f" ({', '.join(processes)})" if processes else ""
+            self._warn(
+                f"another run on this store works on a part of this one{others}: it is shared"
+            )
+        self._state.is_reclaiming = True
+        items = list(self._state.deferred.values())
+        self._state.deferred.clear()
+        return items
+
+    def end_reclaiming(self) -> None:
+        """Note that all deferred items were queued, or deferred again."""
+        self._state.is_reclaiming = False
+
+    async def has_lease(self, key: str) -> bool:
+        """Return whether this run holds the lease on a key."""
+        return await run_in_thread(partial(self._leases.has, key))
+
+    def release_all(self, *, stays: bool = False) -> None:
+        """Release all leases."""
+        self._leases.leave(stays=stays)
+
+
+# --- finds runners whose process is stopped for long, and warns of them
+
+
+class StoppedRunners:
+    """Warns once of other runners on the store that are stopped."""
+
+    def __init__(self, leases: Leases, warn: Callable[[str], None]) -> None:
+        self._leases = leases
+        self._warn = warn
+        self._has_warned = False
+
+    async def find(self, runners: Collection[str]) -> set[str]:
+        """Return those of these runners that are stopped for long, and warn of them."""
+        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
+        self.warn_of(stopped)
+        return {holder.id for holder in stopped}
+
+    async def are_all(self, runners: Collection[str]) -> bool:
+        """Return whether the processes of all these runners are stopped for long, and warn then."""
+        stopped = await run_in_thread(partial(self._leases.find_stopped, runners))
+        if len(stopped) < len(runners):
+            return False
+        self.warn_of(stopped)
+        return True
+
+    def warn_of(self, holders: Iterable[LeaseHolder]) -> None:
+        """Warn of stopped runners, if there are any."""
+        processes = sorted({holder.pid for holder in holders})
+        if processes and not self._has_warned:
+            self._has_warned = True
+            self._warn(
+                f"another run on this store is stopped (process {processes[0]}): its part stays "
+                f"pending; continue it with 'kill -CONT {processes[0]}', or end it, and run again"
+            )

@@ -1,0 +1,258 @@
+"""Plans and carries out the runs of the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evalstore.core.display import plural
+from evalstore.core.errors import NothingSelectedError
+from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.options import RunOptions, SelectionOptions
+from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.log.failure_hints import hint_for
+from evalstore.runs.run import offer_run, run
+from evalstore.runs.run_text import RunSummary, summarise_report
+from evalstore.runs.status.status_text import row_id_hint
+from evalstore.store.results import read_results
+
+if TYPE_CHECKING:
+    from evalstore.core.progress import ProgressListener
+    from evalstore.core.results import Failure, Result
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.code_trust import Untrusted
+    from evalstore.planning.options import ApprovedPlan, Location
+    from evalstore.planning.status.status_report import Status
+    from evalstore.results.flips.verdict_changes import VerdictChanges
+    from evalstore.runs.run_report import RunReport
+    from evalstore.runs.status.work_reasons import KindReasons
+    from evalstore.store import Store
+
+
+_LOOKED_THROUGH = 4
+"""The newest failures that are read, as a multiple of those of the run: other runs may add some."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A run that is requested in the browser, with the options of the command line."""
+
+    title: str
+    selection: SelectionOptions = field(default_factory=SelectionOptions)
+    judge_only: bool = False
+    before: tuple[Result, ...] = ()
+    """The previous results that are judged again: these alone, of all that is selected."""
+
+    @property
+    def is_of_file(self) -> bool:
+        """Return whether the run is about the pending work of one test file."""
+        return bool(self.selection.paths) and not self.before
+
+    @property
+    def only(self) -> Callable[[Cell], bool] | None:
+        """Return whether a selected cell is meant; None when all are."""
+        return _cells_of(self.before) if self.before else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPreview:
+    """The plan of a run, and the limit on its cost."""
+
+    status: Status
+    """Without a list of items."""
+    reasons: Mapping[str, KindReasons]
+    """What would be done and why, by kind."""
+    max_cost: float | None
+    agreed: ApprovedPlan
+    """The plan that the user approves."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailures:
+    """Calls that failed with the same message."""
+
+    count: int
+    model: str
+    kind: str
+    """The class of the failure, such as `timeout` or `status`."""
+    status: int | None
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended."""
+
+    summary: RunSummary
+    repeated: tuple[tuple[Result, Result], ...]
+    """The results that were judged again: pairs of the previous and the new result."""
+    failures: tuple[CallFailures, ...]
+    warnings: tuple[str, ...]
+    untrusted: tuple[Untrusted, ...]
+    """Python files that must be trusted before checks can run."""
+    prompts: Mapping[str, Mapping[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> the name of each."""
+    row_id_hint: str = ""
+    """That an edited row counts as a new one, where the run may have met such rows."""
+
+
+ALL = RunRequest("run pending work")
+
+
+def of_file(location: Location, file: str) -> RunRequest:
+    """Return the request to run a test file, or all files if it is not a test file.
+
+    That of the only test file is one of all pending work.
+    """
+    workspace = open_workspace(location)
+    files = workspace.find_files("tests", ".md")
+    if file not in files:
+        return ALL
+    if len(files) == 1:
+        return replace(ALL, title=f"run {file}")
+    return RunRequest(f"run {file}", SelectionOptions(paths=(str(workspace.root / file),)))
+
+
+def again(location: Location, results: Sequence[Result]) -> RunRequest:
+    """Return the request to judge results again whose rows the workspace still has.
+
+    Raises `NothingSelectedError` when the workspace has none of these rows.
+    """
+    places = list(dict.fromkeys((result.file, result.row) for result in results))
+    wanted = set(places)
+    with open_project(location) as project:
+        files = project.reading.files
+        rows = {
+            place
+            for path in {path for path, _ in places} & files.keys()
+            for case in files[path].cases
+            if (place := (path, case.row)) in wanted
+        }
+        root = project.workspace.root
+    here = [place for place in places if place in rows]
+    if not here:
+        raise NothingSelectedError(
+            "the workspace no longer has any of these cases",
+            hint="what a run has recorded stays as it is; only the workspace is judged again",
+        )
+    models = tuple(dict.fromkeys(result.model for result in results))
+    cells = {(result.file, result.row, result.model) for result in results}
+    every = len(cells) == len(places) * len(models)
+    before = tuple(dict.fromkeys(result for result in results if (result.file, result.row) in rows))
+    whose = f" of {models[0]}" if len(models) == 1 else ""
+    return RunRequest(
+        f"judge {plural(len(before), 'result')}{whose} again",
+        SelectionOptions(
+            paths=tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here),
+            models=models if every else (),
+            refresh=True,
+        ),
+        judge_only=True,
+        before=before,
+    )
+
+
+def _cells_of(results: Sequence[Result]) -> Callable[[Cell], bool]:
+    """Return whether a cell has one of these results, also under an edited system prompt."""
+    by_prompt = {(it.file, it.row, it.model, it.prompt) for it in results}
+    by_number = {(it.file, it.row, it.model, it.prompt_number) for it in results}
+
+    def has_result(cell: Cell) -> bool:
+        place = cell.file, cell.case.row, cell.candidate.id
+        if any((*place, prompt) in by_prompt for prompt in cell.case.prompts):
+            return (*place, cell.prompt) in by_prompt
+        return (*place, cell.prompt_number) in by_number
+
+    return has_result
+
+
+def plan(
+    location: Location, request: RunRequest, *, offline: bool = False, max_cost: float | None = None
+) -> PlanPreview:
+    """Return the plan of a request, with its reasons and cost; raises `EvalstoreError`."""
+    selection = replace(request.selection, offline=offline)
+    options = RunOptions(judge_only=request.judge_only)
+    status, reasons, agreed = offer_run(location, selection, options, request.only)
+    settled = open_workspace(location).settings.max_cost
+    return PlanPreview(status, reasons, settled if max_cost is None else max_cost, agreed)
+
+
+def carry_out_request(
+    location: Location,
+    request: RunRequest,
+    listener: ProgressListener,
+    planned: PlanPreview,
+    *,
+    offline: bool = False,
+) -> RunEnd:
+    """Carry out a request; raises `EvalstoreError` if the plan exceeds the approved one."""
+    options = RunOptions(
+        judge_only=request.judge_only,
+        yes=True,
+        agreed=planned.agreed,
+        max_cost=planned.max_cost,
+        fail_on="none",
+    )
+    selection = replace(request.selection, offline=offline)
+    report = run(location, selection, options, listener, request.only)
+    hint = "" if request.before else row_id_hint(planned.status)
+    return replace(_ended(location, request, report), row_id_hint=hint)
+
+
+def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd:
+    with open_store(location) as store:
+        failures = tuple(_call_failures(store, report)) if report.failures else ()
+        pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
+    return RunEnd(
+        summary=summarise_report(report),
+        repeated=pairs,
+        failures=failures,
+        warnings=tuple(report.warnings),
+        untrusted=tuple(report.untrusted),
+        prompts=report.totals.prompts,
+    )
+
+
+def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
+    """Return the failures of a run, grouped by message, the most frequent first.
+
+    The report has the counts. The store has the classes, and also failures of other runs.
+    """
+    run = store.load_run(report.run)
+    known = {
+        f"{failure.model or failure.evaluator or ''}: {failure.message}": failure
+        for _, failure in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
+        if failure.at >= run.started
+    }
+    by_count = sorted(report.failures.items(), key=lambda pair: -pair[1])
+    return [_call_failure(line, count, known.get(line)) for line, count in by_count]
+
+
+def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures:
+    """Return the failures of a line of the report; calls that were not made are not stored."""
+    model, _, message = line.partition(": ")
+    kind, status = (stored.kind, stored.status) if stored else ("not called", None)
+    return CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
+
+
+def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
+    results = read_results(store, store.load_run(run))
+    now = {
+        (result.file, result.row, result.prompt_number, result.model): result for result in results
+    }
+    for was in request.before:
+        new_result = now.get((was.file, was.row, was.prompt_number, was.model))
+        if new_result:
+            yield was, new_result
+
+
+def flips(location: Location, run: str) -> VerdictChanges | None:
+    """Compare the verdicts of a run with the last earlier verdict on each case.
+
+    Returns None when there is no earlier run.
+    """
+    folder = open_workspace(location).settings.paths["tests"]
+    with open_store(location) as store:
+        return find_verdict_changes(store, folder, store.load_run(run))

@@ -1,0 +1,338 @@
+"""The command `run`: carry out the plan, and record the run."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.clock import Clock
+from evalstore.core.errors import OK, StoreError
+from evalstore.files.json_output import fields_to_json
+from evalstore.planning.baseline import Baseline, find_baseline
+from evalstore.planning.cells.settled_parts import SettledParts, find_settled
+from evalstore.planning.cells.settled_recorder import SettledRecorder, measure_extent
+from evalstore.planning.open_project import open_project, open_store
+from evalstore.planning.options import GO_ON, ApprovedPlan, is_chosen_by_verdict
+from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.planner import require_sound, resolve_scope
+from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
+from evalstore.results.equal_parts import find_unchanged_parts
+from evalstore.results.flips.regressions import find_regressions, without_files
+from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.stats.threshold_gates import find_gates
+from evalstore.runs.call_limit import CallLimit
+from evalstore.runs.cost_limit import find_short_limit
+from evalstore.runs.gate import decide, reaches_threshold
+from evalstore.runs.run_plans import Plans
+from evalstore.runs.run_preview import PlanTotals, get_leave, keep_to, most_cost, reuse_text
+from evalstore.runs.run_record import (
+    FinishedRun,
+    carry_out,
+    git_state,
+    record,
+    save_settled,
+)
+from evalstore.runs.run_report import RunReport
+from evalstore.runs.run_scope import narrow
+from evalstore.runs.run_totals import MOST_SHOWN, RunTotals
+from evalstore.runs.runners.abandoned_runs import record_abandoned
+from evalstore.runs.runners.runner_launch import make_launcher, require_launchable
+from evalstore.runs.runners.shared_run import RunOrigin, removed_if_unbegun, share_run
+from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
+from evalstore.runs.status.plan_status import describe_scope
+from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
+from evalstore.runs.status.work_reasons import WorkReasons
+from evalstore.store.results import find_decisive, read_lines
+from evalstore.store.run_sources import ensure_sources
+from evalstore.store.simulated_costs import is_all_scripted
+from evalstore.workspace.digest_set import ValueSet
+from evalstore.workspace.git import read_user_name
+from evalstore.workspace.source_digests import read_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from evalstore.core.progress import ProgressListener
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.options import Location, RunOptions, SelectionOptions
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.planner import Scope
+    from evalstore.planning.project import Project
+    from evalstore.planning.status.status_report import Status
+    from evalstore.runs.status.work_reasons import KindReasons
+
+
+def plan_run(location: Location, selection: SelectionOptions, options: RunOptions) -> Status:
+    """Return what `run` would do, without doing it; raises `RevisionError` for its baseline.
+
+    The items of the plan are in a temporary file.
+    """
+    warn_of_ignored_variables(location)
+    with _open_scope(location, selection, options) as (project, scope):
+        survey, calls = PlanTotals(), CallLimit(project, most_cost(project, options))
+
+        def note(plan: Plan) -> None:
+            survey.add(plan)
+            calls.add(plan)
+
+        status, _ = describe_scope(project, scope, selection, FiledItems, note)
+        status.short_limit = find_short_limit(project, options, status, survey.models, calls.least)
+        return status
+
+
+def offer_run(
+    location: Location,
+    selection: SelectionOptions,
+    options: RunOptions,
+    only: Callable[[Cell], bool] | None = None,
+) -> OfferedRun:
+    """Return what `run` would do, and the plan to pass to it when the user agrees.
+
+    With `only`, just for the selected cells for which it is true. The status has no items.
+    """
+    reasons, todo = WorkReasons(), ValueSet()
+
+    def count_reasons() -> WorkReasons:
+        """Begin to count; again, where all cells must be planned together and not in batches."""
+        nonlocal reasons, todo
+        reasons, todo = WorkReasons(), ValueSet()
+        return reasons
+
+    with _open_scope(location, selection, options, only) as (project, scope):
+        if only is not None:
+            scope, selection = narrow(scope, selection, only)
+        status, _ = describe_scope(
+            project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
+        )
+        agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)
+        return OfferedRun(status, reasons.kinds, agreed)
+
+
+class OfferedRun(NamedTuple):
+    """What a run would do."""
+
+    status: Status
+    reasons: Mapping[str, KindReasons]
+    """What would be done and why, by kind."""
+    agreed: ApprovedPlan
+    """The plan to pass to `run` when the user agrees."""
+
+
+@contextmanager
+def _open_scope(
+    location: Location,
+    selection: SelectionOptions,
+    options: RunOptions,
+    only: Callable[[Cell], bool] | None = None,
+) -> Iterator[tuple[Project, Scope]]:
+    """Open a project with the cells that a run would plan."""
+    with open_project(location, create=True) as project:
+        require_sound(project, selection, hint=GO_ON)
+        find_baseline(location, project, options, lambda _text: None)
+        is_whole = only is None and not options.judge_only
+        settled = find_unchanged_parts(project, selection) if is_whole else SettledParts()
+        yield (
+            project,
+            resolve_scope(project, selection, judge_only=options.judge_only, settled=settled),
+        )
+
+
+def run(
+    location: Location,
+    selection: SelectionOptions,
+    options: RunOptions,
+    listener: ProgressListener,
+    only: Callable[[Cell], bool] | None = None,
+) -> RunReport:
+    """Make the missing calls and judgements, and record the run.
+
+    With `only`, just for the selected cells for which it is true. Raises `WorkspaceError` when
+    files have errors, before any call is made.
+    """
+    warn_of_ignored_variables(location)
+    with open_project(location, create=True, keep=True) as project:
+        require_launchable(options)
+        require_sound(project, selection, hint=GO_ON)
+        launcher = make_launcher(project, location, options, listener)
+        record_abandoned(project.store, location, listener.note)
+        baseline = find_baseline(location, project, options, listener.note)
+        warn_of_edited_scripts(project, selection)
+        clock = Clock(_latest_time(project, selection))
+        started = clock()
+        is_whole = only is None and not options.judge_only
+        extent = measure_extent(project, selection) if is_whole else None
+        settled = find_settled(project, selection) if is_whole else SettledParts()
+        scope = resolve_scope(
+            project, selection, judge_only=options.judge_only, begun=started, settled=settled
+        )
+        recorder = SettledRecorder(project, scope, selection) if is_whole else None
+        if only is not None:
+            scope, selection = narrow(scope, selection, only)
+        # The survey stores results and judgements, which refer to the versions of the workspace.
+        about = replace(selection, keep_going=bool(project.left_out))
+        origin = RunOrigin(
+            snapshot=_store_workspace(project),
+            started=started,
+            selection=fields_to_json(
+                replace(about, paths=project.place_paths(about.paths)), defaults=False
+            ),
+            message=options.message,
+            git=git_state(project.workspace.root),
+            author=read_user_name(project.workspace.root),
+            sources=_store_sources(project),
+        )
+        plans = Plans(project, scope)
+        totals = RunTotals(project, started, plans.shared, scope.settled, recorder)
+        survey = plans.survey(totals.add)
+        if options.agreed:
+            keep_to(options.agreed, survey, plans.todo(), plans.price)
+        asks = bool(survey.asks or survey.waiting)
+        if asks or survey.judgements > survey.by_checks:
+            for remote in find_unread_remotes(project, selection):
+                listener.note(unread_text(remote, asks=asks))
+        if text := reuse_text(selection, survey):
+            listener.note(text)
+        for warning in _warnings(project):
+            listener.warn(warning)
+        get_leave(project, survey, plans.price, options, listener)
+        shared = None
+        if (project.store.is_remote or launcher) and not survey.is_empty:
+            shared = share_run(project, origin, options, survey, launcher)
+
+        def plan_again() -> tuple[Plans, RunTotals]:
+            whole = resolve_scope(project, selection, judge_only=options.judge_only, begun=started)
+            again = Plans(project, whole if only is None else narrow(whole, selection, only)[0])
+            return again, RunTotals(project, started, again.shared)
+
+        with removed_if_unbegun(project.store, shared):
+            totals, outcome, _ = carry_out(
+                project, survey, plans, totals, clock, options, listener, shared, plan_again
+            )
+        totals.add_settled()
+        finished = FinishedRun(about, options, totals, outcome, origin, clock())
+        recorded = record(project, finished, shared, listener.note)
+        if recorder and extent:
+            save_settled(recorder, extent, outcome)
+        # Of a shared run it is not known here which entries the other runners were given.
+        given = {} if shared else outcome.script_entries
+        note_scripts(project, selection, {id: given.get(id) for id, _ in outcome.spending})
+        report = _make_report(location, project, scope, finished, recorded)
+        if launcher and launcher.remark:
+            report.warnings.append(launcher.remark)
+        _compare(project, report, recorded, options, baseline)
+        decide(project, report, options, find_gates(project.store, project.settings, recorded))
+        return report
+
+
+def _compare(
+    project: Project,
+    report: RunReport,
+    recorded: Run,
+    options: RunOptions,
+    baseline: Baseline | None,
+) -> None:
+    """Compare a run with earlier runs, and read the feedback on its new failures.
+
+    An earlier run that cannot be read is an error only where the gate depends on it.
+    """
+    try:
+        folder = project.settings.paths["tests"]
+        changes = find_verdict_changes(project.store, folder, recorded)
+        failures = chain.from_iterable(changes.failures) if changes else ()
+        shown = [*islice(failures, MOST_SHOWN)]
+        if options.fail_on == "regression" and options.threshold is None:
+            report.regressions = without_files(
+                find_regressions(project, recorded, baseline),
+                partial(reaches_threshold, project, report.totals),
+            )
+            shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]
+        ids = find_decisive(project.store, shown)
+        report.totals.feedback |= project.store.find_feedback(ids)
+        report.changes = changes
+    except StoreError as problem:
+        if options.fail_on == "regression":
+            raise
+        report.warnings.append(f"the verdicts are not compared with earlier runs: {problem}")
+
+
+def _latest_time(project: Project, selection: SelectionOptions) -> int:
+    """Return the time after which the run must start, in microseconds since 1970.
+
+    With `refresh` and `retry_errors` new results are distinguished from stored ones by time.
+    """
+    newest = project.store.find_runs(limit=1)
+    ended = newest[0].ended if newest else 0
+    if selection.refresh or selection.retry_errors:
+        return max(ended, project.store.newest_time())
+    return ended
+
+
+def _make_report(
+    location: Location, project: Project, scope: Scope, finished: FinishedRun, recorded: Run
+) -> RunReport:
+    """Return the report of a recorded run; its gate is not decided yet."""
+    options, outcome = finished.options, finished.outcome
+    return RunReport(
+        run=recorded.id,
+        status=recorded.status,
+        asked=outcome.asked,
+        recorded=outcome.recorded,
+        judged=outcome.judged,
+        judged_by_checks=outcome.judged_by_checks,
+        reused=recorded.reused,
+        failed=outcome.failed,
+        failures=outcome.failures,
+        hopeless=outcome.permanent_failures,
+        cost=recorded.cost,
+        judge_cost=outcome.judge_cost,
+        spending=list(recorded.spending),
+        saved=round(finished.totals.saved, 8),
+        seconds=(recorded.ended - recorded.started) / 1e6,
+        stopped_at_failure=outcome.stopped_at_failure,
+        time_is_up=outcome.time_is_up,
+        is_refresh=finished.selection.refresh,
+        is_by_verdict=is_chosen_by_verdict(recorded.selection),
+        judge_only=options.judge_only,
+        gate="undetermined",
+        exit_code=OK,
+        totals=finished.totals,
+        used_again=finished.totals.carried.count,
+        lines=lambda: _read_lines(location, recorded),
+        skipped=[
+            (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped
+        ],
+        warnings=_warnings(project),
+        untrusted=project.code.named,
+        is_simulated=is_all_scripted(project.store, recorded),
+        left_out=project.left_out,
+        gate_off=options.fail_on == "none" and options.threshold is None,
+    )
+
+
+def _warnings(project: Project) -> list[str]:
+    """Return the warnings about models, keys and files."""
+    return [*project.warnings, *(problem.sentence for problem in project.reading.problems)]
+
+
+def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
+    with open_store(location) as store:
+        yield from read_lines(store, run)
+
+
+def _store_sources(project: Project) -> str:
+    """Store the digests of the test files and of what they use; returns their id."""
+    return ensure_sources(project.store, read_sources(project.workspace, project.reading))
+
+
+def _store_workspace(project: Project) -> str:
+    """Store the versions of the workspace and its snapshot, then save the index; returns its id."""
+    nodes = dict(project.reading.nodes)
+    root = project.store_versions()
+    project.reading.save_index(project.workspace)
+    assert nodes.keys() == project.reading.files.keys()
+    return root

@@ -1,0 +1,235 @@
+"""Carries out the plans of a run within its limits, until it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from evalstore.planning.plan import Plan
+from evalstore.planning.results import compute_results
+from evalstore.runs.execution.endpoints import EndpointPool
+from evalstore.runs.execution.executor import Executor
+from evalstore.runs.execution.model_calls import Limits, RunEnvironment
+from evalstore.runs.run_preview import most_cost
+
+if TYPE_CHECKING:
+    from evalstore.core.clock import Clock
+    from evalstore.core.progress import ProgressListener
+    from evalstore.planning.cells.cells import Cell
+    from evalstore.planning.options import RunOptions
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Project
+    from evalstore.runs.execution.execution_counts import ExecutionCounts
+    from evalstore.runs.execution.sharing.shared_work import SharedWork
+    from evalstore.runs.run_preview import PlanTotals
+    from evalstore.store.work.shared_runs import RunShare
+
+_GRACE_SECONDS = 10.0
+_NONCES_AT_ONCE = 256
+
+
+def stopping_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that stop a run; without a hang-up if it is ignored, as by nohup."""
+    hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hangs_up else ()))
+
+
+def carry_out_plans(
+    project: Project,
+    survey: PlanTotals,
+    plans: Iterable[Plan],
+    finish: Callable[[Plan, ExecutionCounts], None],
+    clock: Clock,
+    options: RunOptions,
+    listener: ProgressListener,
+    shared: SharedWork | None = None,
+) -> tuple[ExecutionCounts, list[RunShare] | None]:
+    """Carry out the plans, and call `finish` after each; raises `EvalstoreError`.
+
+    When the run is stopped, `finish` is called for the remaining plans as they are. Returns also
+    the shares of the other runners of a `shared` run; None if another one will record it.
+    """
+    settings = project.settings
+    endpoints = EndpointPool(project, lambda question: bool(listener.agrees(question)))
+    endpoints.require_keys(survey.candidates, survey.judges)
+    executor = Executor(
+        project.store,
+        endpoints.candidates(survey.candidates),
+        endpoints.judges(survey.judges),
+        Limits(
+            concurrency=options.concurrency or settings.concurrency,
+            timeout=options.timeout or settings.timeout,
+            retries=settings.retries if options.retries is None else options.retries,
+            judge_tokens=settings.max_evaluation_output_tokens,
+            max_cost=most_cost(project, options),
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+        ),
+        RunEnvironment(
+            now=clock,
+            nonce=make_nonces().__next__,
+            progress=listener.advance,
+            judged=listener.judged,
+            spent=listener.spent,
+            warn=listener.note,
+        ),
+        stops_at=partial(fails, rule=settings.verdict) if options.exit_first else None,
+        allows=project.code.allows,
+        shared=shared,
+    )
+    for note in endpoints.notes:
+        listener.note(note)
+    launcher = shared.launcher if shared else None
+    if launcher:
+        launcher.start(shared.id if shared else "", endpoints.notes)
+    listener.start(survey.asks, survey.judgements)
+    longest = settings.max_time if options.max_time is None else options.max_time
+    if longest is not None and shared:
+        longest = max(longest - shared.elapsed, 0.0)
+    try:
+        with _held_while_closing(stopping_signals()) as (hold, held):
+            shares = asyncio.run(
+                _run_until_stopped(executor, plans, finish, listener, longest, hold, shared)
+            )
+        executor.outcome.interrupted |= bool(held)
+        return executor.outcome, shares
+    finally:
+        listener.stop()
+        if launcher:
+            launcher.stop()
+
+
+def make_nonces() -> Iterator[str]:
+    """Yield nonces of 16 unpredictable hexadecimal digits without end."""
+    while True:
+        digits = secrets.token_hex(8 * _NONCES_AT_ONCE)
+        yield from (digits[start : start + 16] for start in range(0, len(digits), 16))
+
+
+async def _run_until_stopped(
+    executor: Executor,
+    plans: Iterable[Plan],
+    finish: Callable[[Plan, ExecutionCounts], None],
+    listener: ProgressListener,
+    longest: float | None,
+    hold: Callable[[], None],
+    shared: SharedWork | None,
+) -> list[RunShare] | None:
+    """Run until the time limit or SIGINT, then finish calls in flight; another SIGINT ends them.
+
+    Returns the shares of the other runners; None if another one will record the run.
+    """
+    loop = asyncio.get_running_loop()
+    outcome = executor.outcome
+    doing: asyncio.Task[Any] | None = None
+
+    def cancel() -> None:
+        if doing is not None:
+            doing.cancel()
+
+    def stop(why: str, hint: str = "") -> None:
+        grace = f"for up to {_GRACE_SECONDS:.0f} s"
+        listener.note(f"{why}: finishing what is in flight {grace}{hint}")
+        executor.halt()
+        loop.call_later(_GRACE_SECONDS, cancel)
+
+    def interrupt() -> None:
+        if outcome.interrupted:
+            cancel()
+            return
+        outcome.interrupted = True
+        stop("interrupted", " (again to stop now)")
+
+    def end() -> None:
+        if not executor.is_halted:
+            outcome.over_budget = outcome.time_is_up = True
+            stop(f"time is up ({longest:g} s)")
+
+    listener.interruptible(partial(_call_in, loop, interrupt))
+    if longest is not None:
+        loop.call_later(longest, end)
+    with _handling(loop, stopping_signals(), interrupt, hold):
+        async with executor:
+            for plan in plans:
+                doing = asyncio.create_task(executor.carry_out(plan))
+                with suppress(asyncio.CancelledError):
+                    await doing
+                doing = None
+                finish(plan, outcome)
+            if not shared:
+                return []
+            waiting = asyncio.create_task(executor.finish_shared())
+            doing = waiting
+            try:
+                shares = await waiting
+            except asyncio.CancelledError:
+                shares = await executor.find_shares() if shared.leads else None
+            executor.leaves_run = shares is None
+            return shares
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Schedule a call in the loop, from any thread; does nothing when the loop has ended."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
+
+
+@contextmanager
+def _handling(
+    loop: asyncio.AbstractEventLoop,
+    numbers: Collection[signal.Signals],
+    handler: Callable[[], None],
+    hold: Callable[[], None],
+) -> Iterator[None]:
+    """Handle signals in the loop; call `hold` before it is closed.
+
+    A signal after the loop is closed would be written to a closed pipe.
+    """
+    for number in numbers:
+        # Not in the main thread, or Windows: Ctrl-C then ends at once.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        handled = [loop.remove_signal_handler(number) for number in numbers]
+        if any(handled):
+            hold()
+
+
+@contextmanager
+def _held_while_closing(
+    numbers: Collection[signal.Signals],
+) -> Iterator[tuple[Callable[[], None], list[int]]]:
+    """Return a function that begins to hold back signals, and the list of held signals.
+
+    An interrupt while the loop is being closed would leave it half open. At the end of the
+    block the previous handlers are restored.
+    """
+    held: list[int] = []
+    earlier = {number: signal.getsignal(number) for number in numbers}
+
+    def hold() -> None:
+        for number in numbers:
+            signal.signal(number, lambda came, _: held.append(came))
+
+    try:
+        yield hold, held
+    finally:
+        for number, before in earlier.items():
+            # Not in the main thread, or not set by Python: nothing has been changed.
+            with suppress(ValueError, TypeError):
+                signal.signal(number, before)
+
+
+def fails(cell: Cell, plan: Plan, outcome: ExecutionCounts, rule: str) -> bool:
+    """Return whether a cell has a failing verdict; False while answers or votes are missing."""
+    alone = replace(plan, cells=[cell])
+    (result,) = compute_results(alone, rule, outcome.sessions, outcome.votes)
+    return result.verdict in ("fail", "error")

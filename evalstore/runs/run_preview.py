@@ -1,0 +1,183 @@
+"""Counts and prices the plan of a run, and asks for confirmation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.core.display import money, planned_judgements, plural
+from evalstore.core.errors import STOPPED, EvalstoreError
+from evalstore.planning.estimate import count_by_checks, may_judge_less
+from evalstore.workspace.model_files import PRICE_EXAMPLE
+
+if TYPE_CHECKING:
+    from evalstore.core.progress import ProgressListener
+    from evalstore.planning.cells.cells import Candidate, Judge
+    from evalstore.planning.options import ApprovedPlan, RunOptions, SelectionOptions
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Project
+
+_MUCH = 1.01
+"""A run may cost this many times the price that was shown without another confirmation."""
+
+
+class TooExpensiveError(EvalstoreError):
+    """A run costs more than may be spent without confirmation, and was not confirmed."""
+
+    exit_code = STOPPED
+
+
+@dataclass
+class PlanTotals:
+    """The totals of the plans of a run."""
+
+    asks: int = 0
+    recorded: int = 0
+    """Answers to take from files."""
+    waiting: int = 0
+    """Answers of applications that are not trusted."""
+    reused: int = 0
+    """Stored answers that count."""
+    judgements: int = 0
+    by_checks: int = 0
+    """The part of the judgements that calls no model."""
+    may_judge_less: bool = False
+    """Whether failed checks may save some of the judgements."""
+    candidates: dict[str, Candidate] = field(default_factory=dict)
+    """The candidates that are asked, by display id."""
+    judges: dict[str, Judge] = field(default_factory=dict)
+    """The judges that judge, by evaluator id."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to do."""
+        return not (self.asks or self.recorded or self.judgements)
+
+    def add(self, plan: Plan) -> None:
+        """Add a batch."""
+        self.asks += plan.ask_count
+        self.recorded += plan.recorded_count
+        self.waiting += sum(ask.count for ask in plan.waiting_asks)
+        self.reused += plan.reused
+        self.judgements += plan.judge_count
+        self.by_checks += count_by_checks(plan)
+        self.may_judge_less = self.may_judge_less or may_judge_less(plan)
+        self.candidates |= {ask.cell.candidate.id: ask.cell.candidate for ask in plan.asks}
+        self.judges |= {
+            judgement.judge.evaluator: judgement.judge
+            for judgement in plan.judgements
+            if judgement.judge
+        }
+
+    @property
+    def models(self) -> list[str]:
+        """Return display ids of all models that are called."""
+        candidates = [candidate.id for candidate in self.candidates.values()]
+        return list(dict.fromkeys(candidates + [judge.id for judge in self.judges.values()]))
+
+
+def reuse_text(selection: SelectionOptions, survey: PlanTotals) -> str:
+    """Return what a run with `--lf` or `--refresh` uses again; empty for other runs."""
+    if selection.last_failed:
+        about = "only cases that did not pass in their last run"
+    elif selection.refresh:
+        about = "stored answers are asked for again"
+    else:
+        return ""
+    asked = survey.asks + survey.waiting
+    return f"{about}: {plural(asked, 'answer')} asked, {survey.reused:,} used again"
+
+
+def most_cost(project: Project, options: RunOptions) -> float | None:
+    """Return the most that may be spent, in USD; None if there is no limit."""
+    return project.settings.max_cost if options.max_cost is None else options.max_cost
+
+
+def get_leave(
+    project: Project,
+    survey: PlanTotals,
+    price: Callable[[], float | None],
+    options: RunOptions,
+    listener: ProgressListener,
+) -> None:
+    """Ask for confirmation of a high cost; `price` estimates the cost of the run in USD.
+
+    Raises `TooExpensiveError` when the user declines, and `EvalstoreError` when a limit on the
+    cost cannot be kept.
+    """
+    prices = {id: project.price_of(id) for id in survey.models}
+    unpriced = [id for id in prices if not project.has_known_costs(id)]
+    if unpriced and most_cost(project, options) is not None:
+        raise EvalstoreError(
+            f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
+            hint=f"give it a price in its model file, as in '{PRICE_EXAMPLE}' (what an "
+            "application reports comes too late), or leave --max-cost and 'maxCost' out",
+        )
+    most, bound = project.settings.confirm_above, most_cost(project, options)
+    if (
+        options.yes
+        or most is None
+        or not any(model_price and model_price.is_any for model_price in prices.values())
+    ):
+        return
+    if bound is not None and bound <= most:
+        return
+    likely = price()
+    likely = min(likely, bound) if likely is not None and bound is not None else likely
+    if likely is None or likely <= most:
+        return
+    judgements = planned_judgements(
+        survey.judgements, survey.by_checks, may_be_less=survey.may_judge_less
+    )
+    question = (
+        f"this run would ask for {plural(survey.asks, 'answer')} and make {judgements}, "
+        f"which is likely to cost {'up to ' if bound is not None else ''}{_usd(likely)}"
+    )
+    answer = listener.agrees(question)
+    if answer is False:
+        raise TooExpensiveError("not confirmed: nothing was asked or judged")
+    if answer is None:
+        raise TooExpensiveError(
+            f"{question}: more than the {_usd(most)} that are spent without asking",
+            hint="add --yes to do it, --max-cost to stop at a price, "
+            "or set 'confirmAbove' in evalstore.yaml",
+        )
+
+
+def keep_to(
+    agreed: ApprovedPlan,
+    survey: PlanTotals,
+    todo: Iterable[Hashable],
+    price: Callable[[], float | None],
+) -> None:
+    """Raise `EvalstoreError` when the plan or its price differs from the approved plan.
+
+    Files may have been edited since the plan was shown, and stored answers may be gone.
+    """
+    was, now = (agreed.asks, agreed.judgements), (survey.asks, survey.judgements)
+    if any(count > shown for count, shown in zip(now, was, strict=True)):
+        change = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
+    elif others := sum(item not in agreed.todo for item in todo):
+        change = (
+            f"{others:,} of what would be done now {'was' if others == 1 else 'were'} not shown"
+        )
+    elif agreed.price is None:
+        return
+    else:
+        likely = price()
+        if likely is not None and likely <= agreed.price * _MUCH + 1e-6:
+            return
+        cost = "an unknown amount" if likely is None else f"${likely:,.4f}"
+        change = f"it would cost {cost}, and ${agreed.price:,.4f} were shown"
+    raise EvalstoreError(
+        f"the plan has changed: {change}", hint="nothing was done; look at the plan again"
+    )
+
+
+def _to_do(asks: int, judgements: int) -> str:
+    return f"{plural(asks, 'answer')} to ask and {plural(judgements, 'judgement')} to make"
+
+
+def _usd(amount: float) -> str:
+    return f"${amount:,.2f}" if amount >= 1 else money(amount)

@@ -1,0 +1,213 @@
+"""The report of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.core.values import Json
+from evalstore.files.filed_sequence import FiledSequence
+from evalstore.files.json_output import FILES, PATHS, to_json
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.results.growing_results import CellMarks, cell_of
+from evalstore.results.prompt_names import name_field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from evalstore.comparison.statistics import Rate
+    from evalstore.core.errors import Problem
+    from evalstore.core.results import Result
+    from evalstore.planning.code_trust import Untrusted
+    from evalstore.results.flips.regressions import Regression
+    from evalstore.results.flips.verdict_changes import VerdictChanges
+    from evalstore.results.stats.threshold_gates import ThresholdGate
+    from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
+    from evalstore.runs.run_totals import RunTotals
+    from evalstore.workspace.settings.settings import Settings
+
+
+def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json]:
+    """Return the calls, tokens and cost of each model, for each part that it had.
+
+    Candidates are in the order of the settings.
+    """
+    order = candidate_order(settings)
+    return [
+        {
+            "model": model,
+            "part": part,
+            "calls": spent.calls,
+            "inputTokens": spent.input_tokens,
+            "outputTokens": spent.output_tokens,
+            "cachedTokens": spent.cached_tokens,
+            "cost": None if spent.unpriced else round(spent.cost, 8),
+            **_unpriced(spent),
+            **({"simulated": True} if spent.simulated == spent.calls else {}),
+            **({"local": True} if spent.local == spent.calls else {}),
+        }
+        for (model, part), spent in sorted(
+            outcome.spending.items(), key=lambda entry: (entry[0][1], order(entry[0][0]))
+        )
+    ]
+
+
+def _unpriced(spent: ModelSpending) -> Json:
+    """Return the known part of a cost and the calls without one; empty when all costs are known."""
+    if not spent.unpriced:
+        return {}
+    return {"knownCost": round(spent.cost, 8), "unpriced": spent.unpriced}
+
+
+def _list_failures(failures: dict[str, int]) -> list[Json]:
+    return [{"message": message, "count": count} for message, count in failures.items()]
+
+
+def _list_regressions(regressions: Sequence[Regression] | None) -> Json:
+    """Return regressions as JSON, which is made while it is printed if there are many."""
+    if isinstance(regressions, FiledSequence):
+        return map(to_json, regressions)
+    return to_json(regressions)
+
+
+@dataclass
+class RunReport:
+    """What a run did, and its results."""
+
+    JSON_FIELDS = (
+        *("run", "status", "asked", "recorded", "judged", "reused", "failed", "failures"),
+        *("verdicts", "left_out", "untrusted", "cost", "judge_cost", "saved", "seconds"),
+        *("used_again", "spending", "gate", "thresholds", "regressions", "changes", "cases"),
+    )
+    run: str
+    status: str
+    asked: int
+    recorded: int
+    """The number of answers that were taken from files."""
+    judged: int
+    judged_by_checks: int
+    """The number of judgements by checks; the others are by models."""
+    reused: int
+    failed: int
+    failures: dict[str, int] = field(metadata={"json_as": _list_failures})
+    """Message -> how many calls failed with it."""
+    hopeless: int
+    """The number of failures that would recur in another run unless something is changed."""
+    cost: float | None
+    judge_cost: float = field(metadata={"json_as": lambda usd: round(usd, 8)})
+    """The part of the cost that is due to judges, in USD."""
+    spending: list[Json]
+    """For each model and part (`candidate`, `evaluator`): calls, tokens, cost."""
+    saved: float
+    """The cost of the reused answers and judgements."""
+    seconds: float = field(metadata={"json_as": lambda seconds: round(seconds, 3)})
+    stopped_at_failure: bool
+    time_is_up: bool
+    is_refresh: bool
+    is_by_verdict: bool
+    """Whether its cases were chosen by their verdicts."""
+    judge_only: bool
+    gate: str
+    """`passed`, `failed`, `undetermined` (missing verdicts may decide it) or `off`."""
+    exit_code: int
+    totals: RunTotals
+    lines: Callable[[], Iterator[tuple[Result, str]]]
+    """Reads all results with their feedback from the store, by file and row."""
+    skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    untrusted: list[Untrusted] = field(default_factory=list, metadata=PATHS)
+    """Python files that must be trusted before checks can run."""
+    left_out: list[Problem] = field(default_factory=list, metadata=FILES)
+    """Errors of test files that are left out."""
+    used_again: int = field(default=0, metadata={"json_name": "usedAgain", "json_optional": True})
+    """The number of judgements by models that are used again, as just checks were edited."""
+    is_simulated: bool = False
+    """Whether all models are scripted, so that nobody is paid and nothing saved."""
+    gate_off: bool = False
+    """Whether verdicts cannot fail the gate."""
+    regressions: Sequence[Regression] | None = field(
+        default=None, metadata={"json_optional": True, "json_as": _list_regressions}
+    )
+    """Results that do not pass and passed before; None unless the gate depends on them."""
+    thresholds: list[ThresholdGate] | None = field(default=None, metadata={"json_optional": True})
+    """The gates that the settings define; None if they define none."""
+    missed: list[ThresholdGate] = field(default_factory=list)
+    """Those of them that fail the gate of the run."""
+    changes: VerdictChanges | None = field(
+        default=None, metadata={"json_name": "since", "json_optional": True}
+    )
+    """The changes since earlier runs; None if there is no run to compare with."""
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Return how many cases have each verdict, or are `pending`."""
+        return self.totals.verdicts
+
+    @property
+    def rate(self) -> Rate:
+        """Return the pass rate, with its 95 % interval unless verdicts have chosen the cases."""
+        rate = self.totals.rate
+        return rate.without_interval() if self.is_by_verdict else rate
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Return the share of the judged cases that passed, 0..1; None when nothing was judged."""
+        return self.rate.rate
+
+    @property
+    def cases(self) -> Iterator[Json]:
+        """Yield the cases as JSON, reading them from the store one after the other."""
+        marks = self.changes.marks() if self.changes else CellMarks()
+        for result, feedback in self.lines():
+            change = marks.of(cell_of(result))
+            yield {
+                "file": result.file,
+                "row": result.row,
+                "prompt": result.prompt,
+                **name_field(self.totals.prompts, result),
+                "model": result.model,
+                "verdict": result.word,
+                "score": result.score,
+                "feedback": feedback,
+                "session": result.sessions[0] if result.sessions else None,
+                "sessions": list(result.sessions),
+                **({"change": change} if change else {}),
+            }
+
+    def _repr_html_(self) -> str:
+        """Return the report as notebooks show it."""
+        from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
+        from evalstore.core.notebooks.html_tables import block, line, strong, table, word
+        from evalstore.store.results import join_feedback
+
+        notable = self.totals.notable
+        counts = [
+            plural(self.asked, "new answer"),
+            *([f"{self.reused:,} reused"] if self.reused else []),
+            new_judgements(self.judged, self.judged_by_checks),
+            *([f"{self.failed:,} failed"] if self.failed else []),
+        ]
+        amount = saved_text(self.saved, is_simulated=self.is_simulated)
+        saved = f" · saved {amount} by reuse" if self.saved else ""
+        rate = f"{self.rate.passed:,} of {self.rate.judged:,} passed ({self.rate.text})"
+        failures = self.failures.items()
+        return block(
+            line(strong(f"run {short(self.run)}"), f"{self.status}, gate {self.gate}"),
+            line(f"{', '.join(counts)} · {cost_text(self.cost, self.spending)}{saved}"),
+            line(rate),
+            table(["failed calls", "number"], [(text, f"{count:,}") for text, count in failures]),
+            table(
+                ["file", "row", "model", "verdict", "feedback"],
+                [
+                    (
+                        result.file,
+                        result.row,
+                        result.model,
+                        word(result.word),
+                        join_feedback(result.evaluations, self.totals.feedback),
+                    )
+                    for result in notable
+                ],
+                sum(count for name, count in self.verdicts.items() if name != "pass"),
+            ),
+        )

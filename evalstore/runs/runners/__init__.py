@@ -1,0 +1,1 @@
+"""Programs that take part in a run."""

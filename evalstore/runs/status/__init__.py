@@ -1,0 +1,1 @@
+"""What a run would ask or judge."""

@@ -1,0 +1,248 @@
+"""What `pull --for-plan` would save: the answers and judgements of a plan that remotes have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.hashing import subject_of
+from evalstore.core.values import RECORDED
+from evalstore.planning.status.status_report import RemoteAnswers, RemoteJudgements
+from evalstore.workspace.digest_set import DigestMap, digest_of_value
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
+    from evalstore.planning.plan_price import BatchPrice, MeanCosts
+    from evalstore.planning.project import Project
+    from evalstore.remotes.indexes.indexed_records import IndexedRecords
+    from evalstore.store import Store
+
+
+@dataclass
+class _Sums:
+    """What a remote has of the answers, or of the judgements, of the batches so far."""
+
+    total: int = 0
+    cost: float | None = 0.0
+    """None when a price is not known."""
+    by_mean: Counter[str] = field(default_factory=Counter)
+    """Answers whose price is the mean of a candidate, by its id; they are not in the cost."""
+    judgements: int = 0
+    waiting: int = 0
+    """Judgements of the answers whose own ones wait for trust."""
+    _left: DigestMap = field(default_factory=DigestMap)
+    """Of answers that several batches may have: how many judgements do not count yet, twice that
+    number, plus one if they are among those that wait."""
+
+    def add(self, count: int, price: float | None) -> None:
+        """Add items with the price of one."""
+        self.total += count
+        self.cost = None if price is None or self.cost is None else self.cost + count * price
+
+    def add_judgements(
+        self,
+        there: Counter[bytes],
+        wanted: Iterable[tuple[bytes, PlannedJudgement, float | None]],
+        waiting: Collection[bytes],
+        *,
+        are_shared: bool,
+    ) -> None:
+        """Add the judgements of a batch, of which there are so many by subject, each once.
+
+        Those `wanted` come with the price of one; the others wait for trust.
+        `are_shared`: other batches may have judgements of the same subjects.
+        """
+        before: dict[bytes, int] = {}
+        if are_shared:
+            numbers = ((each, self._left.get(digest_of_value(each))) for each in there)
+            before = {subject: number for subject, number in numbers if number is not None}
+            there.update({subject: (n >> 1) - there[subject] for subject, n in before.items()})
+        self.waiting -= sum(number >> 1 for number in before.values() if number & 1)
+        for subject, judgement, price in wanted:
+            if some := min(there[subject], judgement.count):
+                there[subject] -= some
+                self.add(some, price)
+        waits = {subject for subject, number in before.items() if number & 1}.union(waiting)
+        self.waiting += sum(there[subject] for subject in waits)
+        if are_shared:
+            for subject, count in there.items():
+                self._left.put(digest_of_value(subject), count << 1 | (subject in waits))
+
+    def cost_with(self, means: MeanCosts) -> float | None:
+        """Return the cost of all items, with these means; None when a price is not known."""
+        cost = self.cost
+        for candidate, count in self.by_mean.items():
+            mean = means.find(candidate)
+            cost = None if cost is None or mean is None else cost + count * mean
+        return cost
+
+
+class RemoteSums:
+    """Adds up what the remotes have of a plan, batch by batch, as far as they were last read.
+
+    Nothing is connected to.
+    """
+
+    def __init__(self, project: Project, means: MeanCosts) -> None:
+        """`means` are those of all batches in the end."""
+        self._project, self._means = project, means
+        self._answers = {name: _Sums() for name in project.settings.remotes}
+        """By remote; those that cannot be read are taken out."""
+        self._judgements = {name: _Sums() for name in project.settings.remotes}
+        self._blocked = 0
+
+    def add(self, plan: Plan, asks: Sequence[PlannedAsk], price: BatchPrice) -> None:
+        """Add a batch: its plan, its asks and their price.
+
+        An index names what is judged, but not by what: so as many as there are count.
+        """
+        if self._answers:
+            waiting = plan.waiting_asks
+            prices = (*price.answers, *(None for _ in waiting))
+            listed = [*zip((*asks, *waiting), prices, strict=True)]
+            self._add_answers(listed, price.by_mean)
+        if self._judgements:
+            self._add_judgements(plan, price.judgements)
+
+    def _add_answers(
+        self, asks: Sequence[tuple[PlannedAsk, float | None]], by_mean: Collection[str]
+    ) -> None:
+        """Add asks with the price of one answer; that of the candidates `by_mean` is their mean."""
+        wanted = [(ask, price) for ask, price in asks if ask.cell.candidate.id != RECORDED]
+        if not wanted:
+            return
+        questions = {ask.question_id for ask, _ in wanted}
+
+        def count(sums: _Sums, records: IndexedRecords) -> None:
+            answers = _find(self._project.store, records, questions)
+            there = Counter(answers.values())
+            for ask, price in wanted:
+                some = min(there[ask.question_id], ask.count)
+                if some and price is None and ask.cell.candidate.id in by_mean:
+                    sums.total += some
+                    sums.by_mean[ask.cell.candidate.id] += some
+                elif some:
+                    sums.add(some, price)
+            sums.judgements += len(records.find_keyed("evaluations", list(answers)))
+
+        self._read(self._answers, count)
+
+    def _add_judgements(self, plan: Plan, prices: Sequence[float | None]) -> None:
+        by_models = [judgement for judgement in plan.judgements if judgement.judge]
+        wanted = [
+            (bytes.fromhex(judgement.subject), judgement, price)
+            for judgement, price in zip(by_models, prices, strict=True)
+            if judgement.subject
+        ]
+        waiting = waiting_subjects(plan)
+        self._blocked += plan.blocked_judgements
+        subjects = sorted({subject for subject, _, _ in wanted} | waiting)
+        if not subjects:
+            return
+
+        def count(sums: _Sums, records: IndexedRecords) -> None:
+            places = records.find_keys("evaluations", subjects)
+            stored = self._project.store.find_present("evaluations", places.keys())
+            there = Counter(key for id, key in places.items() if id not in stored)
+            earlier = plan.shared.earlier
+            are_shared = bool(earlier and earlier.shared)
+            sums.add_judgements(there, wanted, waiting, are_shared=are_shared)
+
+        self._read(self._judgements, count)
+
+    def _read(self, sums: dict[str, _Sums], count: Callable[[_Sums, IndexedRecords], None]) -> None:
+        """Count in each remote that was read; take the others out."""
+        from evalstore.remotes.known_runs import open_known
+
+        for name in list(sums):
+            is_read = False
+            with suppress(EvalstoreError), open_known(self._project.workspace, name) as cache:
+                if cache is not None:
+                    count(sums[name], cache.records)
+                    is_read = True
+            if not is_read:
+                del sums[name]
+
+    def answers(self) -> tuple[RemoteAnswers, ...]:
+        """Return the remotes that have some of the answers."""
+        return tuple(
+            RemoteAnswers(name, sums.total, _rounded(sums.cost_with(self._means)), sums.judgements)
+            for name, sums in self._answers.items()
+            if sums.total
+        )
+
+    def judgements(self) -> tuple[RemoteJudgements, ...]:
+        """Return the remotes that may have judgements of stored answers that models would make."""
+        totals = (
+            (name, sums.total + min(sums.waiting, self._blocked), sums)
+            for name, sums in self._judgements.items()
+        )
+        return tuple(
+            RemoteJudgements(name, total, _rounded(sums.cost))
+            for name, total, sums in totals
+            if total
+        )
+
+
+def _rounded(usd: float | None) -> float | None:
+    return None if usd is None else round(usd, 6)
+
+
+def waiting_subjects(plan: Plan) -> set[bytes]:
+    """Return the ids of the stored answers that checks or models which wait for trust would judge.
+
+    An id is that of the answer, or of the answers that are judged together.
+    """
+    if not plan.waiting and not plan.waiting_models:
+        return set()
+    return {
+        bytes.fromhex(subject_of(sessions))
+        for cell in plan.cells
+        if cell.case.evaluation in plan.waiting or any(judge.trust_needed for judge in cell.judges)
+        for sessions in cell.subjects(plan.sessions)
+    }
+
+
+def find_unread_remotes(project: Project, selection: SelectionOptions) -> tuple[str, ...]:
+    """Return the remotes of which nothing is known here, although they may have answers."""
+    if not project.settings.remotes or asks_again(project, selection):
+        return ()
+    from evalstore.remotes.known_runs import open_known
+
+    unread = []
+    for name in project.settings.remotes:
+        with suppress(EvalstoreError), open_known(project.workspace, name) as cache:
+            if cache is None:
+                unread.append(name)
+    return tuple(unread)
+
+
+def asks_again(project: Project, selection: SelectionOptions) -> bool:
+    """Return whether questions are asked although they have answers."""
+    return bool(selection.refresh or selection.max_age or project.settings.max_age)
+
+
+def unread_text(remote: str, *, asks: bool, brief: bool = False) -> str:
+    """Return that a remote was not read yet; unless `brief`, with the command that reads it.
+
+    `asks` is whether there are answers to ask for, and not only judgements to make.
+    """
+    text = f"{remote} was not read yet"
+    command = f"'evalstore pull {remote} --for-plan'"
+    what = "answers" if asks else "judgements"
+    return text if brief else f"{text}: {command} copies what it has of these {what}"
+
+
+def _find(store: Store, indexed: IndexedRecords, questions: set[str]) -> dict[bytes, str]:
+    """Return the answers to these questions that a remote has and the store lacks -> the question.
+
+    The key of a judgement of one answer is its id.
+    """
+    places = indexed.find_keys("sessions", [bytes.fromhex(question) for question in questions])
+    stored = store.find_present("sessions", places.keys())
+    return {id: key.hex() for id, key in places.items() if id not in stored}

@@ -1,0 +1,238 @@
+"""Adds up the status of a workspace batch by batch, so that many rows fit in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.core.values import RECORDED
+from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
+from evalstore.planning.plan_item import PlanItem
+from evalstore.planning.plan_price import PriceSums
+from evalstore.planning.reasons.reasons import Explainer
+from evalstore.planning.status.status_report import FileChange, ReasonCounts
+from evalstore.results.edits.edited_file import FileItems
+from evalstore.results.edits.file_changes import FileChanges
+from evalstore.results.edits.participant_edits import find_current_edits, without_named
+from evalstore.results.labels.new_labels import NewLabels
+from evalstore.results.prompt_names import PromptPlace, prompt_labels, settled_places
+from evalstore.runs.status.remote_answers import RemoteSums, asks_again
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.core.runs import Run
+    from evalstore.planning.cells.settled_parts import SettledParts
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
+    from evalstore.planning.plan_items import ItemList
+    from evalstore.planning.plan_price import BatchPrice, Estimate
+    from evalstore.planning.project import Project
+    from evalstore.planning.reasons.reason import Reason
+    from evalstore.planning.status.status_report import OtherReason
+
+
+class PlanSums:
+    """The numbers of the plans of all batches."""
+
+    def __init__(self, project: Project, settled: SettledParts) -> None:
+        """`settled` are parts of files whose cells are in no plan."""
+        self._project, self._settled = project, settled
+        self.ask = self.record = self.judge = self.by_checks = 0
+        self.reuse = settled.answers
+        self.left_asks = self.left_judgements = self.waiting = self.waiting_asks = 0
+        self.may_judge_less = False
+        self.has_code = any(part.has_code for part in settled)
+        """Whether a check runs a Python file."""
+        self.models = set(settled.models)
+        self.called = set[str]()
+        """The ids of the models that the plans call."""
+        self.pending = set[str]()
+        """The candidates with something to do."""
+        self.cells = sum(part.cells for part in settled)
+        self.oldest: int | None = None
+        self._files = set[str]()
+        """Those with something to do."""
+        self._prompts: dict[PromptPlace, None] = {}
+        self.prices = PriceSums()
+
+    def add(self, plan: Plan, price: BatchPrice) -> None:
+        """Add the plan of a batch, and its price."""
+        self.prices.add(price)
+        self.ask += plan.ask_count
+        self.record += plan.recorded_count
+        self.judge += plan.judge_count
+        self.reuse += plan.reused - plan.settled.answers
+        self.by_checks += count_by_checks(plan)
+        self.may_judge_less = self.may_judge_less or may_judge_less(plan)
+        self.left_asks += plan.left_asks
+        self.left_judgements += plan.left_judgements
+        self.waiting += plan.blocked_judgements
+        self.waiting_asks += sum(ask.count for ask in plan.waiting_asks)
+        self.called |= called_models(plan)
+        self.pending |= {ask.cell.candidate.id for ask in plan.asks}
+        self.pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
+        self.models |= {cell.candidate.id for cell in plan.cells}
+        self.cells += len(plan.cells)
+        self.has_code = self.has_code or any(cell.case.code for cell in plan.cells)
+        self._files |= {ask.cell.file for ask in plan.asks}
+        self._files |= {judgement.cell.file for judgement in plan.judgements}
+        places = (PromptPlace(cell.file, cell.prompt, cell.prompt_number) for cell in plan.cells)
+        self._prompts.update(dict.fromkeys(places))
+        if plan.oldest is not None:
+            self.oldest = min(plan.oldest, plan.oldest if self.oldest is None else self.oldest)
+
+    @property
+    def price(self) -> Estimate:
+        """Return the estimated cost of all batches."""
+        return self.prices.finish()
+
+    @property
+    def has_recorded(self) -> bool:
+        """Return whether answers are recorded in files."""
+        return RECORDED in self.models
+
+    def prompts(self) -> dict[str, dict[str | None, str]]:
+        """Return the names of the system prompts of files with items, where there are several."""
+        places = (*self._prompts, *settled_places(self._settled))
+        return prompt_labels(
+            self._project, (place for place in places if place.file in self._files)
+        )
+
+
+class StatusSums:
+    """What a status tells of the plans of all cells, batch by batch."""
+
+    def __init__(
+        self,
+        project: Project,
+        selection: SelectionOptions,
+        settled: SettledParts,
+        items: ItemList,
+    ) -> None:
+        """`items` takes the items of the plans."""
+        self._project, self._items = project, items
+        self._explainer = Explainer(project)
+        newest = project.store.find_runs(limit=1)
+        self.last: Run | None = newest[0] if newest else None
+        self.plans = PlanSums(project, settled)
+        self.edits = find_current_edits(project, selection) if self.last else []
+        """How candidates and evaluators differ from the last run, where no reason says so."""
+        self._reasons, self._used_again = ReasonCounts(), ReasonCounts()
+        self._new_rows: dict[str, int] = {}
+        """How many rows each file has, when there is no run yet."""
+        self._changes = self._labels = None
+        if self.last:
+            self._changes = FileChanges(
+                project, self.last, self._explainer.was_run, narrows=selection.narrows
+            )
+            self._labels = NewLabels(project.store, self.last.ended)
+        self.remotes = (
+            None if asks_again(project, selection) else RemoteSums(project, self.plans.prices.means)
+        )
+
+    def add(self, plan: Plan) -> None:
+        """Add the plan of a batch; all cells of a case must be in it.
+
+        Raises `WholePlanError` if all cells must be planned together.
+        """
+        asks = self._explainer.asks(plan)
+        judgements = self._explainer.judgements(plan)
+        by_file: dict[str, FileItems] = {}
+        asked = [_ask_item(*each) for each in asks]
+        judged = [_judge_item(*each) for each in judgements]
+        for (ask, _), item in zip(asks, asked, strict=True):
+            by_file.setdefault(item.file, FileItems()).asks.append((ask.cell.number, item))
+        for (judgement, _), item in zip(judgements, judged, strict=True):
+            here = by_file.setdefault(item.file, FileItems()).judgements
+            here.append((judgement.cell.number, item))
+        for judgement, reason in self._explainer.carried(plan) if plan.carried else ():
+            item = replace(_judge_item(judgement, reason), kind="use")
+            self._used_again.add([item])
+            again = by_file.setdefault(item.file, FileItems()).used_again
+            again.add(judgement.cell.number)
+        self._items.add(asked, judged)
+        self._note_changes(plan, by_file, asked, judged)
+        price = estimate(self._project, asks, plan.judgements)
+        self.plans.add(plan, price)
+        if self.remotes:
+            self.remotes.add(plan, [ask for ask, _ in asks], price)
+
+    def _note_changes(
+        self,
+        plan: Plan,
+        by_file: dict[str, FileItems],
+        asked: Sequence[PlanItem],
+        judged: Sequence[PlanItem],
+    ) -> None:
+        if self._changes is None or self._labels is None:
+            for file, _ in {(cell.file, cell.number) for cell in plan.cells}:
+                self._new_rows[file] = self._new_rows.get(file, 0) + 1
+            return
+        self._changes.add(plan, by_file)
+        self._labels.add(plan)
+        items = (*asked, *judged)
+        self.edits = without_named(self.edits, items) if self.edits else []
+        self._reasons.add(item for item in items if not self._changes.lists(item.file))
+
+    def changes(self) -> list[FileChange]:
+        """Return the changed test files, after all plans were added; without a run all are new."""
+        if self._changes is not None:
+            return self._changes.finish()
+        return [
+            FileChange("A ", path, count, 0, 0, "new")
+            for path, count in sorted(self._new_rows.items())
+        ]
+
+    def reasons(self) -> list[OtherReason]:
+        """Return the reasons for the items of other files; none without a run."""
+        return self._reasons.reasons()
+
+    def used_again(self) -> tuple[OtherReason, ...]:
+        """Return why stored judgements are used again where nothing else is to be done."""
+        return tuple(self._used_again.reasons())
+
+    def count_labels(self) -> int:
+        """Return how many labels are new since the last run."""
+        return self._labels.count() if self._labels else 0
+
+
+def list_items(project: Project, plan: Plan, items: ItemList) -> None:
+    """Add the items of a plan to a list, each with its reason."""
+    explainer = Explainer(project)
+    asked = [_ask_item(*each) for each in explainer.asks(plan)]
+    items.add(asked, [_judge_item(*each) for each in explainer.judgements(plan)])
+
+
+def called_models(plan: Plan) -> set[str]:
+    """Return the ids of the models that a plan calls."""
+    ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
+    return ids | {judgement.judge.id for judgement in plan.judgements if judgement.judge}
+
+
+def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
+    kind = "record" if ask.cell.case.recorded else "ask"
+    return _item(kind, ask, None, reason)
+
+
+def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
+    return _item("judge", judgement, judgement.judge.id if judgement.judge else "checks", reason)
+
+
+def _item(
+    kind: str, planned: PlannedAsk | PlannedJudgement, evaluator: str | None, reason: Reason
+) -> PlanItem:
+    cell = planned.cell
+    return PlanItem(
+        kind,
+        cell.file,
+        cell.case.row,
+        cell.prompt,
+        cell.candidate.id,
+        evaluator,
+        planned.count,
+        reason.text,
+        reason.was,
+        reason.now,
+        reason.also,
+    )

@@ -1,0 +1,1 @@
+"""Checks of a workspace and of the machine."""

@@ -1,0 +1,156 @@
+"""The command `check`: all problems of a workspace, without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.core.clock import today
+from evalstore.core.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
+from evalstore.files.fields import suggest
+from evalstore.planning.code_trust import CodeTrust
+from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.path_targets import find_targets
+from evalstore.planning.pricing import find_unpriced
+from evalstore.planning.project import files_of
+from evalstore.planning.reasons.ignored_variables_in_files import HINT, find_ignored_variables
+from evalstore.planning.reasons.unknown_names import tags_of
+from evalstore.planning.reasons.version_buffer import VersionBuffer
+from evalstore.planning.selection import Selection
+from evalstore.runs.workspace_checks.model_problems import find_model_problems
+from evalstore.store import Store
+from evalstore.workspace.reader import read_workspace
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location
+    from evalstore.workspace.folder import WorkspaceFolder
+    from evalstore.workspace.reader import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All problems of all files."""
+
+    problems: list[Problem]
+    files: int
+    cases: int
+
+    @property
+    def errors(self) -> int:
+        """Return how many of the problems are errors."""
+        return sum(1 for problem in self.problems if problem.severity == "error")
+
+
+def check(location: Location, paths: tuple[str, ...] = ()) -> CheckReport:
+    """Read, expand and validate everything; calls no model and needs no store.
+
+    With an existing store, files that have not changed are not read again.
+    """
+    try:
+        workspace = open_workspace(location)
+    except WorkspaceError as error:
+        return CheckReport(error.problems, 0, 0)
+    with _known_store(location, workspace) as store:
+        return _check(location, paths, workspace, store)
+
+
+@contextmanager
+def _known_store(location: Location, workspace: WorkspaceFolder) -> Iterator[Store | None]:
+    """Return the store; None when there is none or it cannot be used."""
+    try:
+        place = locate_store(workspace, location)
+        is_there = not isinstance(place, Path) or place.exists()
+        store = Store.open(place, create=False) if is_there else None
+    except OutsideError:
+        raise
+    except EvalstoreError:
+        store = None
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _check(
+    location: Location, paths: tuple[str, ...], workspace: WorkspaceFolder, store: Store | None
+) -> CheckReport:
+    buffer = VersionBuffer(store)
+    reading = read_workspace(workspace, buffer.find_case_files, buffer.take)
+    buffer.finish(workspace, reading)
+    problems = list(reading.problems)
+    thresholds = workspace.settings.thresholds
+    tags = tags_of(reading.files.values()) if thresholds else ()
+    problems += [
+        Problem(
+            workspace.config.name,
+            f"no case has the tag '{tag}' of a threshold",
+            threshold.line,
+            severity="warning",
+            hint=suggest(tag, tags, "tags"),
+        )
+        for threshold in thresholds
+        for tag in threshold.where
+        if tag not in tags
+    ]
+    problems += [
+        Problem(ignored.file, ignored.words, ignored.line, severity="warning", hint=HINT)
+        for ignored in find_ignored_variables(location, workspace)
+    ]
+    problems += find_unknown_prices(reading, today())
+    problems += find_model_problems(workspace, reading)
+    problems += find_untrusted(location, workspace, store, reading)
+    problems += find_untrusted_models(location, workspace, store, reading)
+    selection = Selection(find_targets(location, workspace, reading.tests, reading.files, paths))
+    tests = {path for path in reading.tests if selection.covers_file(path)}
+    problems = [
+        problem
+        for problem in problems
+        if problem.file not in reading.tests or problem.file in tests
+    ]
+    cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
+    return CheckReport(problems, len(tests), cases)
+
+
+def find_untrusted(
+    location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
+) -> Iterator[Problem]:
+    """Yield a warning for each test file that runs a Python file which is not trusted."""
+    for path, state in CodeTrust(location, workspace, store, reading).look_at(
+        files_of(reading).items()
+    ):
+        hint = f"read it, then '{state.command}'"
+        yield Problem(path, f"{state.fact}, so it does not run", severity="warning", hint=hint)
+
+
+def find_untrusted_models(
+    location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
+) -> Iterator[Problem]:
+    """Yield a warning for each application in the settings that is not trusted."""
+    trust = CodeTrust(location, workspace, store, reading)
+    listed = (*workspace.settings.candidates, *workspace.settings.evaluators)
+    for id in dict.fromkeys(participant.id for participant in listed):
+        if state := trust.find_untrusted(id):
+            hint = f"read it, then '{state.command}'"
+            yield Problem(state.path, state.words_of_model, severity="warning", hint=hint)
+
+
+def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:
+    """Yield a warning for each price of a model file whose currency has no rate."""
+    for id, model in sorted(reading.models.items()):
+        for cost, then in find_unpriced(model, reading.currencies, day):
+            known = reading.currencies.get(cost.currency)
+            yield Problem(
+                reading.model_files[id],
+                f"the price is unknown: there is no currency file for '{cost.currency}'"
+                if known is None
+                else f"the price is unknown: '{cost.currency}' has no rate for {then}",
+                cost.line,
+                severity="warning",
+                hint=f"write a currency file with the code '{cost.currency}' and its rates in USD"
+                if known is None
+                else f"add a rate with 'validFrom: \"{then}\"' or earlier to its currency file",
+            )

@@ -1,0 +1,317 @@
+"""The command `doctor`: checks the setup and whether each model answers; it stores nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import re
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from evalstore import __version__
+from evalstore.core.clock import today
+from evalstore.core.errors import (
+    INCOMPLETE,
+    OK,
+    STORE_UNUSABLE,
+    USAGE,
+    EvalstoreError,
+    WorkspaceError,
+    stores_text,
+)
+from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.participants import find_model
+from evalstore.planning.reasons.ignored_variables_in_files import HINT, find_ignored_variables
+from evalstore.providers.kinds import OPENAI_COMPATIBLE
+from evalstore.runs.execution.endpoints import ProviderPool
+from evalstore.runs.workspace_checks.check import find_unknown_prices
+from evalstore.runs.workspace_checks.doctor_ping import Checkup, PingTarget, examine_all
+from evalstore.runs.workspace_checks.model_problems import describe_retirement
+from evalstore.store.inspection import StoreState, inspect_database
+from evalstore.store.schema.migrations import HEAD
+from evalstore.store.sqlite.inspection import inspect_store
+from evalstore.workspace.reader import read_workspace
+from evalstore.workspace.settings.env_files import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.planning.options import Location
+    from evalstore.store.location import DatabaseAddress
+    from evalstore.workspace.folder import WorkspaceFolder
+    from evalstore.workspace.reader import Reading
+    from evalstore.workspace.settings.settings import Participant
+
+Level = Literal["ok", "warn", "fail"]
+
+TIMEOUT = 20.0
+"""Seconds for one ping."""
+_CREATE = "GRANT CREATE ON DATABASE"
+_WRITE = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA"
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """The result of one check, with a hint when it is not ok."""
+
+    topic: str
+    level: Level
+    message: str
+    hint: str | None = None
+
+
+@dataclass
+class Diagnosis:
+    """All findings of `doctor`."""
+
+    JSON_FIELDS = ("findings", "models", "pings", "cost")
+
+    findings: list[DoctorFinding] = field(default_factory=list)
+    """The findings about the program and the workspace."""
+    models: list[Checkup] = field(default_factory=list)
+    cost: float | None = None
+    """The cost of the pings in USD; None if the price of an answered ping is not known."""
+
+    @property
+    def pings(self) -> int:
+        """Return how many models were pinged."""
+        return sum(1 for model in self.models if model.pinged)
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code for the worst of all findings."""
+        failed = {finding.topic for finding in self.findings if finding.level == "fail"}
+        if failed & {"settings", "files", "environment"} or any(
+            model.refused for model in self.models
+        ):
+            return USAGE
+        if "store" in failed:
+            return STORE_UNUSABLE
+        return INCOMPLETE if any(model.level == "fail" for model in self.models) else OK
+
+
+def doctor(
+    location: Location, models: tuple[str, ...] = (), *, ping: bool = True, timeout: float = TIMEOUT
+) -> Diagnosis:
+    """Check the program, the workspace and the models in use, or only `models`.
+
+    Each model is asked one tiny question unless `ping` is false. Raises `EvalstoreError`
+    outside of a workspace, and for a name in `models` that is not a model.
+    """
+    diagnosis = Diagnosis([*_versions()])
+    try:
+        workspace = open_workspace(location)
+    except WorkspaceError as error:
+        hint = "'evalstore check' lists them with their lines"
+        count = len(error.problems)
+        message = f"{_plural(count, 'error')} in the settings"
+        diagnosis.findings.append(DoctorFinding("settings", "fail", message, hint))
+        return diagnosis
+    reading = read_workspace(workspace)
+    diagnosis.findings += [
+        _settings(workspace),
+        _files(workspace, reading),
+        _store(location, workspace),
+    ]
+    try:
+        providers = ProviderPool(workspace.root, reading)
+    except EvalstoreError as error:
+        diagnosis.findings.append(DoctorFinding("environment", "fail", str(error), error.hint))
+        return diagnosis
+    diagnosis.findings += [*_environment(location, workspace, providers), *_currencies(reading)]
+    targets = list(_targets(workspace, reading, models))
+    if retirement := describe_retirement(reading, (target.id for target in targets)):
+        diagnosis.findings.append(DoctorFinding("models", "warn", retirement))
+    diagnosis.models = asyncio.run(
+        examine_all(providers, reading, targets, timeout if ping else None)
+    )
+    costs = [model.cost for model in diagnosis.models if model.answered]
+    known = [cost for cost in costs if cost is not None]
+    diagnosis.cost = round(sum(known), 10) if len(known) == len(costs) else None
+    return diagnosis
+
+
+def _versions() -> Iterator[DoctorFinding]:
+    yield DoctorFinding("python", "ok", platform.python_version())
+    yield DoctorFinding("evalstore", "ok", __version__)
+    bounds = litellm_bounds()
+    supported = f"; evalstore takes {bounds}" if bounds else ""
+    try:
+        installed = version("litellm")
+    except PackageNotFoundError:
+        hint = f"pip install 'litellm{bounds}'"
+        yield DoctorFinding("litellm", "fail", "it is not installed", hint)
+        return
+    if is_within(installed, bounds):
+        yield DoctorFinding("litellm", "ok", installed + supported)
+    else:
+        hint = f"pip install 'litellm{bounds}'"
+        yield DoctorFinding("litellm", "warn", installed + supported, hint)
+
+
+def litellm_bounds() -> str:
+    """Return the supported versions of litellm, as `>=1.2,<1.5`; empty when they are not known."""
+    try:
+        required = requires("evalstore") or []
+    except PackageNotFoundError:
+        return ""
+    matches = (re.match(r"litellm\b([^;]*)", requirement) for requirement in required)
+    bounds = next((match[1] for match in matches if match), "")
+    return ",".join(sorted((part.strip() for part in bounds.split(",")), reverse=True))
+
+
+def is_within(installed: str, bounds: str) -> bool:
+    """Return whether a version is within bounds of the form `>=1.2,<1.5`."""
+
+    def numbers(text: str) -> tuple[int, ...]:
+        return tuple(int(digits) for digits in re.findall(r"\d+", text))
+
+    for part in filter(None, bounds.split(",")):
+        least = part.startswith(">=")
+        if (numbers(installed) >= numbers(part)) != least:
+            return False
+    return True
+
+
+def _settings(workspace: WorkspaceFolder) -> DoctorFinding:
+    return DoctorFinding("settings", "ok", workspace.config.name)
+
+
+def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:
+    has_tests = bool(reading.tests)
+    errors = len(reading.errors) - (not has_tests)  # which is an error of its own
+    warnings = len(reading.problems) - len(reading.errors)
+    cases = sum(len(file.cases) for file in reading.files.values())
+    read = f"{_plural(len(reading.tests), 'test file')}, {_plural(cases, 'case')}"
+    counts = ", ".join(
+        _plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count
+    )
+    level: Level = "fail" if errors else "ok" if has_tests and not warnings else "warn"
+    hint = None if level == "ok" else "'evalstore check' lists them with their lines"
+    if not has_tests and not counts:
+        folder = workspace.settings.paths["tests"]
+        hint = f"'evalstore init {folder}/hello.md' writes one"
+        return DoctorFinding("files", level, "no tests yet", hint)
+    message = f"{read if has_tests else 'no tests yet'}: {counts or 'no problems'}"
+    return DoctorFinding("files", level, message, hint)
+
+
+def _store(location: Location, workspace: WorkspaceFolder) -> DoctorFinding:
+    try:
+        path = locate_store(workspace, location)
+    except EvalstoreError as error:
+        return DoctorFinding("store", "fail", str(error), error.hint)
+    if not isinstance(path, Path):
+        return _database(path)
+    state = inspect_store(path)
+    name = workspace.name_of(path)
+    return describe_store(state, path.name if name.startswith("..") else name)
+
+
+def _database(address: DatabaseAddress) -> DoctorFinding:
+    try:
+        state = inspect_database(address)
+    except EvalstoreError as error:
+        return DoctorFinding("store", "fail", str(error), error.hint)
+    return describe_store(state, str(address), is_database=True)
+
+
+def describe_store(state: StoreState, name: str, *, is_database: bool = False) -> DoctorFinding:
+    """Return the finding about a store."""
+    if state.size is None:
+        if state.writable:
+            if is_database:
+                others = stores_text(state.others)
+                hint = "'evalstore init' creates it" + f"; {others}" * bool(others)
+                return DoctorFinding("store", "warn", f"{name} is not there yet", hint)
+            return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
+        hint = f"its owner can {_CREATE}" if is_database else "check the permissions of the folder"
+        hint = state.hint or hint
+        return DoctorFinding("store", "fail", f"{name} is not there and cannot be made", hint)
+    if state.damage:
+        hint = "restore a copy of it, or name another file with --store"
+        return DoctorFinding("store", "fail", f"{name} cannot be read: {state.damage}", hint)
+    facts = f"{name}, {_size(state.size)}, version {state.version or 'none yet'}"
+    if state.is_newer:
+        hint = f"upgrade evalstore: it knows versions up to {HEAD}"
+        return DoctorFinding("store", "fail", f"{facts}, newer than this program", hint)
+    if not state.writable:
+        hint = "check the permissions of the file and its folder"
+        if is_database:
+            others = f": {state.hint}" if state.hint else f" its owner can {_WRITE}"
+            hint = f"commands that only read work; for others{others}"
+        return DoctorFinding("store", "fail", f"{facts}, read-only", hint)
+    if state.is_older:
+        hint = "a copy of it is kept beside it"
+        return DoctorFinding(
+            "store", "warn", f"{facts}; the next command migrates it to {HEAD}", hint
+        )
+    return DoctorFinding(
+        "store", "ok", f"{facts}, writable ('evalstore fsck' checks its integrity)"
+    )
+
+
+def _environment(
+    location: Location, workspace: WorkspaceFolder, providers: ProviderPool
+) -> Iterator[DoctorFinding]:
+    names = [name for name in NAMES if (workspace.root / name).is_file()]
+    yield DoctorFinding("environment", "ok", " and ".join(names) or "no .env file (none is needed)")
+    for kind, base in OPENAI_COMPATIBLE.items():
+        for name in (f"{kind.upper()}_BASE_URL", f"{kind.upper()}_API_BASE"):
+            if base and providers.environment.has(name):
+                message = f"{name} has no effect: '{kind}' is called at {base}"
+                hint = "write a provider file with 'baseURL' to call another place"
+                yield DoctorFinding("environment", "warn", message, hint)
+    for ignored in find_ignored_variables(location, workspace):
+        message = f"{ignored.file}:{ignored.line}: {ignored.words}"
+        yield DoctorFinding("environment", "warn", message, HINT)
+    for warning in providers.environment.warnings:
+        yield DoctorFinding("environment", "warn", warning)
+
+
+def _currencies(reading: Reading) -> Iterator[DoctorFinding]:
+    problems = list(find_unknown_prices(reading, today()))
+    for problem in problems:
+        yield DoctorFinding("currency", "warn", f"{problem.place}: {problem.message}", problem.hint)
+    if reading.currencies and not problems:
+        yield DoctorFinding("currency", "ok", ", ".join(sorted(reading.currencies)))
+
+
+def _targets(
+    workspace: WorkspaceFolder, reading: Reading, named: tuple[str, ...]
+) -> Iterator[PingTarget]:
+    """Yield the models to check, each once for each code by which it is called."""
+    settings = workspace.settings
+    seen: set[tuple[str, str]] = set()
+    listed: list[tuple[Literal["candidate", "evaluator"], Participant]] = [
+        *(("candidate", candidate) for candidate in settings.candidates),
+        *(("evaluator", evaluator) for evaluator in settings.evaluators),
+    ]
+    for id in dict.fromkeys(named):
+        model = find_model(reading, id, "-m")
+        if id not in {participant.id for _, participant in listed}:
+            temperature = model.temperature("candidate", settings.candidates_temperature)
+            yield PingTarget(id, model, "candidate", temperature)
+    for part, participant in listed:
+        if named and participant.id not in named:
+            continue
+        try:
+            model = find_model(reading, participant.id, f"{part}s")
+        except EvalstoreError:
+            continue  # counted among the problems of the files
+        key = (participant.id, model.version(part).code)
+        if key in seen or not (model.active or named):
+            continue
+        seen.add(key)
+        temperature = model.temperature(part, participant.temperature)
+        yield PingTarget(participant.id, model, part, temperature)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 2**10:,.0f} KiB"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -1,0 +1,267 @@
+"""The command `trust`: allows files to run and variables to be sent, lists and revokes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.core.clock import iso, now
+from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.files.access import LARGEST_FILE, read_file
+from evalstore.files.fields import suggest_beside
+from evalstore.files.user_lists import default_place
+from evalstore.planning.application_files import find_applications, refuse_programs
+from evalstore.providers.base_urls import host_of, normalise_host
+from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
+from evalstore.workspace.settings.remote_urls import read_url
+from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.processes.application import Application
+    from evalstore.planning.options import Location
+
+_SHORTEST = 8
+"""The fewest digits of a shortened hash."""
+_TRUSTED = {"json_name": "trusted", "json_as": lambda at: iso(at) if at else None}
+_CHANGE = {"json_as": lambda change: change or None}
+_MODEL_FILES = (".yaml", ".yml")
+_LINES = 12
+"""The most lines of a file that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file that is trusted or revoked, as it is printed."""
+
+    JSON_FIELDS = ("path", "sha256", "size", "network", "at", "change")
+
+    path: str = field(metadata={"json_name": "file"})
+    sha256: str
+    size: int
+    network: bool
+    lines: tuple[str, ...] = ()
+    """The first lines."""
+    count: int = 0
+    """The number of lines."""
+    at: int | None = field(default=None, metadata=_TRUSTED)
+    """When it was trusted, in microseconds since 1970."""
+    change: str = field(default="", metadata=_CHANGE)
+    """`trusted`, `revoked`, or `kept` if it was trusted already."""
+    runs: str = ""
+    """The application with its variables, if this is its model file; else empty."""
+    is_application: bool = False
+
+
+def trust(location: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
+    """Trust the current contents of the files; if one cannot be read, none is trusted."""
+    applications = [name for name in names if name.endswith(_MODEL_FILES)]
+    models = find_applications(location, applications) if applications else {}
+    refuse_programs(location, (name for name in names if name not in models))
+    read = [_read(location, name) for name in names if name not in models]
+    trust_list = TrustList(default_place())
+    shown = [_trust_application(trust_list, *model_file) for model_file in models.values()]
+    for path, data in read:
+        entry = Trusted(digest(data), network, str(path), len(data), now())
+        before = trust_list.find(entry.sha256)
+        same = before is not None and before.network == network
+        if not same:
+            trust_list.add(entry)
+        shown.append(_show(entry, data, "kept" if same else "trusted"))
+    return shown
+
+
+def _trust_application(trust_list: TrustList, path: Path, application: Application) -> ShownFile:
+    entry = Trusted(application.digest, True, str(path), application.size, now(), True)
+    is_known = trust_list.allows_application(entry.sha256)
+    if not is_known:
+        trust_list.add(entry)
+    lines, count = [], 0
+    for name, data in application.files.items():
+        text = data.decode("utf-8", "replace").splitlines()
+        lines += [f"--- {name}", *text[:_LINES]]
+        count += len(text) + 1
+    with_variables = ", ".join(application.variables) or "no variables of your environment"
+    return ShownFile(
+        entry.path,
+        entry.sha256,
+        entry.size,
+        network=True,
+        lines=tuple(lines),
+        count=count,
+        at=entry.at,
+        change="kept" if is_known else "trusted",
+        runs=f"runs {application.code} with the network and {with_variables}",
+        is_application=True,
+    )
+
+
+def trusted_files() -> list[ShownFile]:
+    """Return all trusted files, oldest first."""
+    return [
+        ShownFile(entry.path, entry.sha256, entry.size, entry.network, at=entry.at)
+        for entry in TrustList(default_place()).entries
+    ]
+
+
+def allowed_paths() -> list[AllowedPath]:
+    """Return the paths and remotes that workspaces may use outside of themselves, oldest first."""
+    return AllowedPaths().entries
+
+
+def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], list[AllowedPath]]:
+    """Revoke trust in files, named by a present or former path, or by the start of a hash.
+
+    A path that workspaces may use is revoked for all of them. For the folder of a workspace, all
+    paths that it may use are revoked.
+    """
+    trust_list, allowed = TrustList(default_place()), AllowedPaths()
+    chosen: dict[str, Trusted] = {}
+    paths: list[AllowedPath] = []
+    for name in names:
+        matching = list(_matching(trust_list, location, name))
+        places = {name, str((location.directory / name).resolve()), _address(name)}
+        outside = [entry for entry in allowed.entries if places & {entry.path, entry.workspace}]
+        paths += outside
+        if not matching and not outside:
+            raise EvalstoreError(
+                f"'{name}' is not trusted", hint="'evalstore trust --list' lists what is"
+            )
+        chosen |= {entry.sha256: entry for entry in matching}
+    for sha256 in chosen:
+        trust_list.remove(sha256)
+    if paths:
+        allowed.remove(paths)
+    files = [
+        ShownFile(
+            entry.path,
+            entry.sha256,
+            entry.size,
+            entry.network,
+            at=entry.at,
+            change="revoked",
+            is_application=entry.application,
+        )
+        for entry in chosen.values()
+    ]
+    return files, list(dict.fromkeys(paths))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVariable:
+    """A variable that is allowed for a host or revoked, as it is printed."""
+
+    variable: str
+    host: str
+    at: int | None = field(default=None, metadata=_TRUSTED)
+    """When it was allowed, in microseconds since 1970."""
+    change: str = field(default="", metadata=_CHANGE)
+    """`trusted`, `revoked`, or `kept` if it was allowed already."""
+
+
+def allow_variable(variable: str, host: str) -> ShownVariable:
+    """Allow a variable of the environment to be sent to a host."""
+    trust_list = TrustList(default_place())
+    grant = Grant(_checked(variable), _host(host), now())
+    is_new = trust_list.grant(grant)
+    return ShownVariable(grant.variable, grant.host, grant.at, "trusted" if is_new else "kept")
+
+
+def allowed_variables() -> list[ShownVariable]:
+    """Return all variables that may be sent, oldest first."""
+    grants = TrustList(default_place()).grants
+    return [ShownVariable(grant.variable, grant.host, grant.at) for grant in grants]
+
+
+def revoke_variable(variable: str, host: str) -> ShownVariable:
+    """Revoke a variable for a host."""
+    grant = TrustList(default_place()).withdraw(_checked(variable), _host(host))
+    if grant is None:
+        raise EvalstoreError(
+            f"'{variable}' is not allowed for '{host}'",
+            hint="'evalstore trust --list' lists what is",
+        )
+    return ShownVariable(grant.variable, grant.host, grant.at, "revoked")
+
+
+def _checked(variable: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise EvalstoreError(
+            f"'{variable}' is not the name of a variable",
+            hint="the name and not the value, as in: evalstore trust env DESK_KEY localhost:8000",
+        )
+    return variable
+
+
+def _host(text: str) -> str:
+    try:
+        host = host_of(text) if "://" in text else normalise_host(text)
+    except ValueError:
+        host = None
+    if host is None:
+        raise EvalstoreError(
+            f"'{text}' is not a host", hint="as in: evalstore trust env DESK_KEY localhost:8000"
+        )
+    return host
+
+
+def _matching(trust_list: TrustList, location: Location, name: str) -> Iterator[Trusted]:
+    path = location.directory / name
+    try:
+        current = digest(read_file(path, LARGEST_FILE))
+    except FileProblem:
+        current = None
+    for entry in trust_list.entries:
+        by_hash = len(name) >= _SHORTEST and entry.sha256.startswith(name.lower())
+        if by_hash or entry.path == str(path.resolve()) or entry.sha256 == current:
+            yield entry
+
+
+def _address(name: str) -> str:
+    """Return the URL of a remote in its one form; anything else as it is."""
+    try:
+        return read_url(name).address
+    except EvalstoreError:
+        return name
+
+
+def _read(location: Location, name: str) -> tuple[Path, bytes]:
+    path = location.directory / name
+    try:
+        if not path.is_file():
+            hint = None
+            if path.is_dir():
+                hint = (
+                    "it is a folder; a workspace may use one after a command with --allow-outside"
+                )
+            elif re.fullmatch(r"[A-Z][A-Z0-9_]+", name):
+                hint = f"for a variable: evalstore trust env {name} HOST"
+            else:
+                hint = suggest_beside(path, name)
+            raise EvalstoreError(f"there is no file '{name}'", hint=hint)
+        if path.suffix != ".py":
+            raise EvalstoreError(
+                f"'{name}' is not a Python file, so nothing would run it",
+                hint="name a Python file of checks, or the model file of an application; "
+                "a workspace may use other files after a command with --allow-outside",
+            )
+        return path.resolve(), read_file(path, LARGEST_FILE)
+    except FileProblem as problem:
+        raise EvalstoreError(f"{name}: {problem.message}", hint=problem.hint) from problem
+
+
+def _show(entry: Trusted, data: bytes, change: str) -> ShownFile:
+    lines = data.decode("utf-8", "replace").splitlines()
+    return ShownFile(
+        entry.path,
+        entry.sha256,
+        entry.size,
+        entry.network,
+        tuple(lines[:_LINES]),
+        len(lines),
+        entry.at,
+        change,
+    )

@@ -1,0 +1,267 @@
+"""Sums the results of a tree by group, in SQL: how many, with which verdicts, at which cost.
+
+A group is of candidates, system prompts, tags and files; a case counts for each of its tags.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.core.values import VERDICTS, Json
+from evalstore.store.contents import damaged
+from evalstore.store.ids import as_digits, split_ids
+from evalstore.store.results import require_results
+from evalstore.store.rows.columns import VERDICT_NUMBERS
+from evalstore.store.rows.row_queries import CELLS, OF_RUNS
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+    from evalstore.store.driver import Connection
+
+By = tuple[str, ...]
+Key = tuple[str | None, ...]
+_COLUMNS = {"model": "r.model", "prompt": "p.prompt", "tag": "g.tag", "file": "l.file"}
+_JOINS = {
+    "prompt": "LEFT JOIN kind_prompts p ON p.kind = c.kind AND p.number = r.prompt",
+    "tag": "LEFT JOIN kind_tags g ON g.kind = c.kind",
+}
+_DAY = 86_400_000_000
+_WHOLE = (("usd", 12), ("seconds", 6))
+"""What is summed in whole numbers, and the decimals of each that count."""
+_JUDGED = ", ".join(str(VERDICT_NUMBERS[word]) for word in VERDICTS)
+_PASS, _UNDECIDED, _ERROR = (VERDICT_NUMBERS[word] for word in ("pass", "undecided", "error"))
+# Numbers up to that of the ids of a result, which are one after the other.
+_ORDINALS = """,
+    ordinals (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM ordinals WHERE n + 1 < (
+        SELECT max(length(r.{ids})) / 16 FROM leaf l JOIN result_rows r ON r.leaf = l.results))
+"""
+_CALLS = """{leaves} {ordinals},
+    call (id {names}) AS (
+        SELECT substr(r.{ids}, 16 * o.n + 1, 16) {values} {cells}
+        CROSS JOIN ordinals o WHERE r.leaf = l.results AND o.n < length(r.{ids}) / 16
+        GROUP BY {places})
+    SELECT {columns} FROM call d {facts} {rest}
+"""
+_ANSWERS = (
+    "sessions",
+    "x.model",
+    "x.started",
+    "CROSS JOIN answer_rows x WHERE x.id = d.id",
+)
+_JUDGEMENTS = (
+    "judgements",
+    "j.evaluator",
+    "j.started",
+    "CROSS JOIN evaluations j LEFT JOIN judgement_rows x ON x.id = d.id WHERE j.id = d.id",
+)
+
+
+class EqualCases(NamedTuple):
+    """Cases of a file, each with the same counts in a group."""
+
+    key: Key
+    file: str
+    judged: int
+    passed: int
+    unresolved: int
+    undecided: int
+    """Of all these cases; the counts before are of one."""
+    results: int
+    cases: int
+
+
+class CallSum(NamedTuple):
+    """The answers, or judgements, of a group that began on a day, each once."""
+
+    key: Key
+    maker: str
+    """The model version of answers, or the evaluator of judgements."""
+    started: int
+    """When the day began, in microseconds since 1970, UTC."""
+    calls: int
+    priced: int
+    """How many of them have a cost."""
+    usd: float
+    timed: int
+    """How many have a duration."""
+    microseconds: float
+
+
+class Call(NamedTuple):
+    """An answer or a judgement of a group."""
+
+    key: Key
+    id: str
+    maker: str
+    started: int
+
+
+class AttemptedCell(NamedTuple):
+    """A result of which several answers are required."""
+
+    file: str
+    model: str
+    prompt: str | None
+    kind: Json
+    """What its case has in common with others."""
+    attempts: int
+    """The number of attempts, each at all conversations of the case."""
+    judgements: Sequence[str]
+
+
+class ResultSums:
+    """The sums of the results below a node, in a connection that reads."""
+
+    def __init__(self, connection: Connection, root: bytes) -> None:
+        self._connection, self._root = connection, root
+
+    def _rows(self, query: str, *parameters: Any) -> Iterator[Any]:
+        return self._connection.stream(query, (self._root, *parameters))
+
+    def clusters(self, by: By) -> Iterator[EqualCases]:
+        """Yield how many cases of each file have which verdicts in a group.
+
+        Raises `StoreError` for a result without a case.
+        """
+        values, names = _columns_of(by)
+        counts = "judged, passed, unresolved"
+        query = f"""{OF_RUNS}
+            SELECT {names} file, {counts}, sum(undecided), sum(results), count(*), sum(cases)
+            FROM (SELECT {values} l.file AS file,
+                sum(CASE WHEN r.verdict IN ({_JUDGED}) THEN 1 ELSE 0 END) AS judged,
+                sum(CASE WHEN r.verdict = {_PASS} THEN 1 ELSE 0 END) AS passed,
+                sum(CASE WHEN r.verdict IN ({_UNDECIDED}, {_ERROR}) THEN 1 ELSE 0 END)
+                    AS unresolved,
+                sum(CASE WHEN r.verdict = {_UNDECIDED} THEN 1 ELSE 0 END) AS undecided,
+                count(*) AS results, min(CASE WHEN c.leaf IS NULL THEN 0 ELSE 1 END) AS cases
+                {_cells_of(by)} WHERE r.leaf = l.results
+                GROUP BY {names} l.file, l.first, r.case_n) AS of_cases
+            GROUP BY {names} file, {counts}"""
+        for row in self._rows(query):
+            *key, file, judged, passed, unresolved, undecided, results, cases, found = row
+            if found != cases:
+                raise damaged("nodes", "", "a result in it belongs to no case")
+            counted = int(judged), int(passed), int(unresolved), int(undecided)
+            yield EqualCases(_key(by, key), file, *counted, int(results), int(cases))
+
+    def answers(self, by: By, before: int | None = None) -> Iterator[CallSum]:
+        """Yield the sums of the answers; with `before`, of those that began before this time."""
+        return self._sum_calls(_ANSWERS, by, before)
+
+    def judgements(self, by: By, before: int | None = None) -> Iterator[CallSum]:
+        """Yield the sums of the judgements, as `answers` does."""
+        return self._sum_calls(_JUDGEMENTS, by, before)
+
+    def _sum_calls(
+        self, calls: tuple[str, str, str, str], by: By, before: int | None
+    ) -> Iterator[CallSum]:
+        _, maker, started, _ = calls
+        names = _columns_of(by)[1]
+        day = f"{started} / {_DAY}"
+        # Sums of whole numbers are the same in any order.
+        usd, times = (f"sum(round(x.{name} * 1e{zeros}))" for name, zeros in _WHOLE)
+        sums = f"count(*), count(x.usd), {usd}, count(x.seconds), {times}"
+        groups = ", ".join(map(str, range(1, len(by) + 3)))
+        limit = "" if before is None else f"AND {started} < ?"
+        query = _calls(calls, by, f"{names} {maker}, {day}, {sums}", f"{limit} GROUP BY {groups}")
+        for *key, who, days, count, priced, usd, timed, time in self._rows(
+            query, *([] if before is None else [before])
+        ):
+            found = (
+                as_digits(who),
+                days * _DAY,
+                count,
+                priced,
+                (usd or 0.0) / 1e12,
+                timed,
+                time or 0.0,
+            )
+            yield CallSum(_key(by, key), *found)
+
+    def unpriced(self, by: By, *, judgements: bool) -> Iterator[Call]:
+        """Yield the answers, or the judgements, without a cost."""
+        calls = _JUDGEMENTS if judgements else _ANSWERS
+        _, maker, started, _ = calls
+        columns = f"{_columns_of(by)[1]} d.id, {maker}, {started}"
+        for *key, id, who, at in self._rows(_calls(calls, by, columns, "AND x.usd IS NULL")):
+            yield Call(_key(by, key), as_digits(id), as_digits(who), at)
+
+    def asked_since(self, time: int) -> set[str]:
+        """Return the nodes of results with answers that began after a time."""
+        query = f"""{OF_RUNS} {_ORDINALS.format(ids="sessions")}
+            SELECT DISTINCT l.results FROM leaf l CROSS JOIN result_rows r
+            CROSS JOIN ordinals o CROSS JOIN answer_rows x
+            WHERE r.leaf = l.results AND o.n < length(r.sessions) / 16
+            AND x.id = substr(r.sessions, 16 * o.n + 1, 16) AND x.started > ?"""
+        return {as_digits(leaf) for (leaf,) in self._rows(query, time)}
+
+    def attempted(self) -> Iterator[AttemptedCell]:
+        """Yield the results that may have several attempts, in their order."""
+        query = (
+            f"{OF_RUNS} SELECT l.file, r.model, p.prompt, k.content, "
+            f"r.wanted, length(c.tests) / 16, r.judgements {_cells_of(('prompt',))} "
+            "JOIN kinds k ON k.id = c.kind WHERE r.leaf = l.results AND r.wanted > 1 "
+            "ORDER BY l.file, l.first, r.n"
+        )
+        for file, model, prompt, kind, wanted, tests, judgements in self._rows(query):
+            yield AttemptedCell(
+                file,
+                model,
+                as_digits(prompt) if prompt else None,
+                json.loads(kind),
+                count_attempts(wanted, tests),
+                split_ids(judgements),
+            )
+
+
+def count_attempts(answers: int, conversations: int) -> int:
+    """Return how often a case is tried for which so many answers are required."""
+    return max(1, answers // max(1, conversations))
+
+
+def _columns_of(by: By) -> tuple[str, str]:
+    """Return the columns of a grouping with their tables, and without, each before a comma."""
+    values = "".join(f"{_COLUMNS[name]} AS by_{name}, " for name in by)
+    return values, "".join(f"by_{name}, " for name in by)
+
+
+def _cells_of(by: By) -> str:
+    """Return the tables of a grouping."""
+    return " ".join([CELLS, *(_JOINS[name] for name in by if name in _JOINS)])
+
+
+def _calls(calls: tuple[str, str, str, str], by: By, columns: str, rest: str) -> str:
+    ids, _, _, facts = calls
+    return _CALLS.format(
+        leaves=OF_RUNS,
+        ordinals=_ORDINALS.format(ids=ids),
+        ids=ids,
+        names="".join(f", by_{name}" for name in by),
+        values="".join(f", {_COLUMNS[name]}" for name in by),
+        cells=_cells_of(by),
+        places=", ".join(map(str, range(1, len(by) + 2))),
+        columns=columns,
+        facts=facts,
+        rest=rest,
+    )
+
+
+def _key(by: By, values: Sequence[Any]) -> Key:
+    return tuple(
+        as_digits(value) if name == "prompt" and value is not None else value
+        for name, value in zip(by, values, strict=True)
+    )
+
+
+@contextmanager
+def open_sums(store: Store, root: str) -> Iterator[ResultSums]:
+    """Return the sums of a tree of results in a store, as it is now.
+
+    Raises `StoreError` when one of its nodes is missing.
+    """
+    require_results(store, root)
+    with store.snapshot() as connection:
+        yield ResultSums(connection, bytes.fromhex(root))

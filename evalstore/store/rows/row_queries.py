@@ -1,0 +1,293 @@
+"""Finds nodes by what their rows say, so that few of them are decoded."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
+from evalstore.store.contents import damaged
+from evalstore.store.database import Database, select_each
+from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.rows.columns import VERDICT_NUMBERS
+from evalstore.store.rows.writer import hash_name, number_of
+
+if TYPE_CHECKING:
+    from evalstore.store.schema.table_columns import TableColumns
+
+_CASES = " ".join(
+    f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS
+)
+_URGENCY = (
+    f"CASE {_CASES} WHEN c.evaluation IS NOT NULL THEN {URGENCY.index('pending')} "
+    f"ELSE {URGENCY.index('answered')} END"
+)
+"""The place in `URGENCY` of what a result says."""
+CELLS = (
+    "FROM leaf l CROSS JOIN result_rows r "
+    "LEFT JOIN case_rows c ON c.leaf = l.cases AND c.n = r.case_n"
+)
+"""The tables of the results below a node, where `r.leaf = l.results`, and of their cases."""
+_AT_ONCE = 8_000
+"""Names in one query."""
+WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
+"""Verdicts by their numbers."""
+_PART = """
+    part (file, first, cases, results) AS (
+        {start}
+        UNION ALL
+        SELECT p.file, p.first + c.first, c.child, q.child FROM part p
+        JOIN parts q ON q.parent = p.results AND q.child IS NOT NULL
+        JOIN parts c ON c.parent = p.cases AND c.place = q.place),
+    leaf (file, first, cases, results) AS (
+        SELECT p.file, p.first, p.cases, p.results FROM part p
+        LEFT JOIN result_nodes n ON n.id = p.results WHERE coalesce(n.level, 0) = 0)
+"""
+# A node that is missing is a leaf here: whoever loads it says so.
+_OF_FILES = "WITH RECURSIVE " + _PART.format(
+    start="SELECT '', CAST(0 AS BIGINT), n.cases, n.id FROM result_nodes n WHERE n.id = ?"
+)
+_OF_TWO = "WITH RECURSIVE " + _PART.format(
+    start=" UNION ALL ".join(
+        f"SELECT '{side}', CAST(0 AS BIGINT), n.cases, n.id FROM result_nodes n WHERE n.id = ?"
+        for side in ("now", "was")
+    )
+)
+OF_RUNS = """WITH RECURSIVE
+    tree (node) AS (
+        SELECT e.tree FROM entries e WHERE e.tree = ?
+        UNION SELECT e.child FROM tree t JOIN entries e ON e.tree = t.node WHERE e.is_file = 0),
+""" + _PART.format(
+    start="""SELECT e.name, CAST(0 AS BIGINT), n.cases, e.child FROM tree t
+        JOIN entries e ON e.tree = t.node AND e.is_file = 1
+        LEFT JOIN result_nodes n ON n.id = e.child"""
+)
+
+VerdictCounts = Counter[tuple[str, Verdict | None]]
+"""How many results there are by candidate and verdict; None stands for a result without one."""
+
+
+class ResultLeaf(NamedTuple):
+    """A node with results."""
+
+    id: str
+    cases: str
+    """The node with their cases."""
+
+
+class ResultIds(NamedTuple):
+    """What a result is about, without its file."""
+
+    row: str
+    model: str
+    prompt: str | None
+    prompts: int
+    """How many system prompts its case has."""
+    ids: tuple[str, ...]
+    """Its test, evaluation, sessions and judgements."""
+
+
+class RowQueries(Database):
+    """The queries for rows."""
+
+    def find_result_leaves(self, node: str) -> list[ResultLeaf]:
+        """Return the nodes with results in and below one of the results of a file, in order."""
+        query = f"{_OF_FILES} SELECT results, cases FROM leaf ORDER BY first"
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(node),)).fetchall()
+        return [ResultLeaf(as_digits(id), as_digits(cases)) for id, cases in rows]
+
+    def count_results(self, node: str) -> VerdictCounts:
+        """Return how many results are in and below a node of the results of a file."""
+        query = (
+            f"{_OF_FILES} SELECT r.model, r.verdict, count(*) FROM leaf l "
+            "JOIN result_rows r ON r.leaf = l.results GROUP BY r.model, r.verdict"
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(node),)).fetchall()
+        return Counter({(model, WORDS.get(verdict)): count for model, verdict, count in rows})
+
+    def count_results_by_file(self, tree: str) -> dict[str, Counter[str]]:
+        """Return how many results with each word of `URGENCY` the files of a tree have."""
+        query = (
+            f"{OF_RUNS} SELECT l.file, {_URGENCY}, count(*) {CELLS} WHERE r.leaf = l.results "
+            "GROUP BY 1, 2"
+        )
+        counts: dict[str, Counter[str]] = {}
+        with self._reading() as connection:
+            for file, place, count in connection.execute(query, (as_bytes(tree),)):
+                counts.setdefault(file, Counter())[URGENCY[place]] = count
+        return counts
+
+    def find_most_urgent(self, tree: str, most: int) -> tuple[list[tuple[str, str, int]], int]:
+        """Return the most urgent results of a tree of results, and how many it has in all.
+
+        Each is its file, its node and its place there; those as urgent are in their order.
+        """
+        query = (
+            f"{OF_RUNS} SELECT l.file, l.results, r.n {CELLS} WHERE r.leaf = l.results "
+            f"ORDER BY {_URGENCY}, l.file, l.first, r.n LIMIT ?"
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(tree), most)).fetchall()
+            count = (
+                f"{OF_RUNS} SELECT count(*) FROM leaf l JOIN result_rows r ON r.leaf = l.results"
+            )
+            ((total,),) = connection.execute(count, (as_bytes(tree),)).fetchall()
+        return [(str(file), as_digits(leaf), place) for file, leaf, place in rows], int(total)
+
+    def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
+        """Return the nodes with results of a tree of results, each with its file, in order."""
+        query = f"{OF_RUNS} SELECT file, results, cases FROM leaf ORDER BY file, first"
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(tree),)).fetchall()
+        return [
+            (str(file), ResultLeaf(as_digits(id), as_digits(cases))) for file, id, cases in rows
+        ]
+
+    def find_result_ids(self, leaves: Iterable[ResultLeaf]) -> dict[str, list[ResultIds]]:
+        """Return what the results in these nodes are about, by node.
+
+        Raises `StoreError` when the case of one is missing.
+        """
+        statement = (
+            "SELECT r.leaf, coalesce(c.row, ''), r.model, k.prompt, "
+            "(SELECT count(*) FROM kind_prompts o WHERE o.kind = c.kind), "
+            "substr(c.tests, 1, 16), c.evaluation, r.sessions, r.judgements FROM result_rows r "
+            "JOIN result_nodes n ON n.id = r.leaf "
+            "LEFT JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n "
+            "LEFT JOIN kind_prompts k ON k.kind = c.kind AND k.number = r.prompt WHERE r.leaf IN"
+        )
+        found: dict[str, list[ResultIds]] = {leaf.id: [] for leaf in leaves}
+        with self._reading() as connection:
+            rows = select_each(connection, statement, found, "ORDER BY r.leaf, r.n")
+            for leaf, row, model, prompt, prompts, *ids in rows:
+                if not prompts:
+                    raise damaged("nodes", as_digits(leaf), "a result in it belongs to no case")
+                text = b"".join(id or b"" for id in ids).hex()
+                each = tuple(text[place : place + 32] for place in range(0, len(text), 32))
+                shown = as_digits(prompt) if prompt else None
+                found[as_digits(leaf)].append(ResultIds(row, model, shown, prompts, each))
+        return found
+
+    def find_equal_leaves(self, now: str, was: str) -> frozenset[str]:
+        """Return the nodes with results that are in and below both results of a file.
+
+        Not those of which a result has no verdict, or a case has the key or the label of one in
+        other nodes of the two, as that may be the same case.
+        """
+        query = f"""{_OF_TWO},
+            equal (results, cases) AS (
+                SELECT results, cases FROM leaf GROUP BY results, cases
+                HAVING count(DISTINCT file) = 2),
+            named (key, row) AS (
+                SELECT c.key, coalesce(c.row, '') FROM leaf l JOIN case_rows c ON c.leaf = l.cases
+                WHERE l.results NOT IN (SELECT results FROM equal))
+            SELECT e.results FROM equal e
+            WHERE NOT EXISTS (
+                SELECT 1 FROM result_rows r WHERE r.leaf = e.results AND r.verdict IS NULL)
+            AND NOT EXISTS (
+                SELECT 1 FROM case_rows c WHERE c.leaf = e.cases
+                AND (c.key IN (SELECT key FROM named)
+                    OR coalesce(c.row, '') IN (SELECT row FROM named)))"""
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(now), as_bytes(was))).fetchall()
+        return frozenset(as_digits(leaf) for (leaf,) in rows)
+
+    def find_named_leaves(self, names: Iterable[str]) -> set[str]:
+        """Return the nodes that may have cases with one of these names: their keys or labels."""
+        left = iter(sorted(set(map(hash_name, names))))
+        statement, found = "SELECT DISTINCT leaf FROM case_names WHERE name IN", set[str]()
+        with self._reading() as connection:
+            while some := list(islice(left, _AT_ONCE)):
+                found.update(as_digits(leaf) for (leaf,) in connection.select_in(statement, some))
+        return found
+
+    def find_names(self, leaves: Iterable[str]) -> set[str]:
+        """Return the keys and the labels of the cases in nodes."""
+        statement = "SELECT key, row FROM case_rows WHERE leaf IN"
+        with self._reading() as connection:
+            rows = select_each(connection, statement, leaves)
+            return {name or "" for names in rows for name in names}
+
+    def find_kinds(self, leaves: Iterable[str]) -> list[Json]:
+        """Return what the cases in nodes have in common, each once: cases without their texts."""
+        statement = (
+            "SELECT DISTINCT k.content FROM kinds k JOIN case_rows r ON r.kind = k.id "
+            "WHERE r.leaf IN"
+        )
+        with self._reading() as connection:
+            kinds = {str(content) for (content,) in select_each(connection, statement, leaves)}
+        return [json.loads(content) for content in sorted(kinds)]
+
+    def find_asked_leaves(self, session: str) -> set[str]:
+        """Return the nodes that may have cases which a session is an answer to."""
+        with self._reading() as connection:
+            query = "SELECT test FROM answer_rows WHERE id = ?"
+            tests = connection.execute(query, (as_bytes(session),)).fetchall()
+            statement = "SELECT leaf FROM case_names WHERE name IN"
+            rows = connection.select_in(statement, [number_of(test) for (test,) in tests])
+        return {as_digits(leaf) for (leaf,) in rows}
+
+    def find_incomplete(self, tree: str) -> list[tuple[str, str]]:
+        """Return a node of results with that of its cases, of which one is missing, if any is."""
+        query = (
+            f"{OF_RUNS} SELECT l.results, l.cases FROM leaf l "
+            "LEFT JOIN result_nodes r ON r.id = l.results LEFT JOIN case_nodes c ON c.id = l.cases "
+            "WHERE r.id IS NULL OR c.id IS NULL LIMIT 1"
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query, (as_bytes(tree),)).fetchall()
+        return [(as_digits(results), as_digits(cases) if cases else "") for results, cases in rows]
+
+    def iterate_cells(self, node: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the results of a file, in order, each with facts of its case.
+
+        These are its number in the file and all columns of the result but its place, then the key,
+        the label, the tests and the evaluation of the case, what it has in common with others, and
+        the system prompt; the last columns are None where there is none.
+        """
+        query = (
+            f"{_OF_FILES} SELECT l.first + r.case_n, r.prompt, r.model, r.verdict, r.score, "
+            "r.wanted, r.sessions, r.judgements, c.key, c.row, c.tests, c.evaluation, k.content, "
+            f"p.number, p.prompt {CELLS} LEFT JOIN kinds k ON k.id = c.kind "
+            "LEFT JOIN kind_prompts p ON p.kind = c.kind AND p.number = r.prompt "
+            "WHERE r.leaf = l.results ORDER BY l.first, r.n"
+        )
+        with self.snapshot() as connection:
+            yield from connection.stream(query, (as_bytes(node),))
+
+    def count_results_by_kind(
+        self, tree: str
+    ) -> Iterator[tuple[str, str, Json, Verdict | None, int]]:
+        """Yield how many results of a tree have a file, a candidate and a verdict.
+
+        Their cases have the same JSON but for the texts.
+        """
+        query = (
+            f"{OF_RUNS} SELECT l.file, r.model, k.content, r.verdict, count(*) {CELLS} "
+            "JOIN kinds k ON k.id = c.kind WHERE r.leaf = l.results GROUP BY 1, 2, 3, 4"
+        )
+        with self.snapshot() as connection:
+            for file, model, kind, verdict, count in connection.stream(query, (as_bytes(tree),)):
+                yield file, model, json.loads(kind), WORDS.get(verdict), count
+
+    def find_rows(self, table: TableColumns, ids: Iterable[str]) -> list[Any]:
+        """Return the rows of a table that have these ids."""
+        statement = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE id IN"
+        with self._reading() as connection:
+            return list(select_each(connection, statement, ids))
+
+    def find_levels(self, nodes: Iterable[str]) -> dict[str, int]:
+        """Return how many levels of parts are below these nodes of results, by node."""
+        statement = "SELECT id, level FROM result_nodes WHERE id IN"
+        with self._reading() as connection:
+            rows = select_each(connection, statement, nodes)
+            return {as_digits(id): level for id, level in rows}
+
+    def find_divided(self, nodes: Iterable[str]) -> list[str]:
+        """Return those of these nodes of results that have parts."""
+        return sorted(id for id, level in self.find_levels(nodes).items() if level > 0)

@@ -1,0 +1,1 @@
+"""The tables of the store, and how older stores are brought up to date."""

@@ -1,0 +1,144 @@
+"""Migrates the tables of a store to the version of this program.
+
+To open a current store, one number is compared; neither SQLAlchemy nor alembic is imported. An
+older store is copied first, then migrated; a newer one is refused.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore.core.errors import StoreError
+from evalstore.store.schema.table_columns import MIGRATION
+from evalstore.store.statements import STATEMENTS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+HEAD = "0007"
+"""The newest migration; a test compares it with the folder of migrations."""
+KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+"""All migrations of this program, oldest first."""
+
+
+def migrations() -> Path:
+    """Return the folder of migrations: beside this package when installed, else in the checkout."""
+    package = Path(__file__).parents[2]
+    installed = package / "migrations"
+    return installed if installed.is_dir() else package.parent / "migrations"
+
+
+def version_of(connection: sqlite3.Connection) -> str | None:
+    """Return the migration of a store; None for one without tables."""
+    try:
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        if "no such table" in str(error):
+            return None
+        raise
+    return row[0] if row else None
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables of an empty store, as all migrations up to `MIGRATION` would."""
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    connection.execute("INSERT INTO alembic_version VALUES (?)", (MIGRATION,))
+
+
+@contextmanager
+def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
+    """Return a writing transaction of SQLAlchemy on a connection of sqlite3.
+
+    Errors of the database are raised as those of sqlite3. An interrupt closes the connection.
+    """
+    with joined("sqlite://", raw, sqlite3.DatabaseError, "BEGIN IMMEDIATE") as connection:
+        yield connection
+
+
+@contextmanager
+def joined(
+    dialect: str, raw: Any, error_class: type[Exception], begin: str | None = None
+) -> Iterator[Connection]:
+    """Return a transaction of SQLAlchemy on a connection of a driver.
+
+    It begins with the statement `begin`, or as the driver does. Errors of the database are raised
+    as those of the driver.
+    """
+    import logging
+
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import StaticPool
+
+    # SQLAlchemy logs an interrupt of a rollback with a traceback, and raises it as well.
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
+    engine = create_engine(dialect, creator=lambda: raw, poolclass=StaticPool)
+    if begin:
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
+
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None)
+        raise cause or error_class(str(error)) from error
+
+
+def upgrade(connection: Connection, folder: Path | None = None, head: str | None = None) -> None:
+    """Run the missing migrations in the caller's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(folder or migrations()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, head or HEAD)
+
+
+def refuse_newer(version: str, path: str) -> None:
+    """Raise `StoreError` when a newer version of evalstore has written the store."""
+    if version not in KNOWN:
+        raise StoreError(
+            f"the store '{path}' is newer than this program "
+            f"(its version is {version}, ours is {HEAD})",
+            hint="upgrade evalstore, or name another store with --store",
+        )
+
+
+def refuse_migrated(version: str | None, opened: str | None, path: str) -> None:
+    """Raise `StoreError` when the store is not as it was when it was opened."""
+    if version != opened:
+        raise StoreError(
+            f"the store '{path}' was migrated while it was open (its version is "
+            f"{version or 'missing'} now, ours is {opened})",
+            hint="upgrade evalstore and run again: what was answered until then is stored",
+        )
+
+
+def refuse_replaced(path: str) -> None:
+    """Raise `StoreError` for a store that has lost rows since it was opened."""
+    raise StoreError(
+        f"the store '{path}' has another history than before: what was stored last is gone, as if "
+        "an earlier copy had taken its place",
+        hint="run again: what is missing is asked again; 'evalstore fsck --repair' removes "
+        "judgements whose answers are gone",
+    )
+
+
+def refuse_older(version: str, path: str) -> None:
+    """Raise `StoreError` when the store must not be migrated and is older than this program."""
+    if version != HEAD:
+        raise StoreError(
+            f"the store '{path}' is older than this program (its version is {version}, ours is "
+            f"{HEAD}), and may be in use",
+            hint="runners need the version of evalstore that has begun the run; any other command "
+            "with this store in --store brings it up to date",
+        )

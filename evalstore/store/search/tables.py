@@ -1,0 +1,347 @@
+"""The search index of a store in PostgreSQL: tables of the store, for all who use it.
+
+Texts are split into words here, as FTS5 does for a SQLite file, and PostgreSQL indexes the words
+(GIN): nobody has to fetch all texts, and each text is read once, by whoever searches first after it
+was stored. The index finds the texts with all words of a phrase; whether these stand side by side,
+the text of their words tells. So the limits that PostgreSQL sets to positions do not matter.
+
+An index with other tables than those of `search_statements` is made anew. Words that are folded in
+another way need a migration that empties the tables, because programs of several versions may
+share them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from itertools import takewhile
+
+from evalstore.core.errors import StoreError
+from evalstore.core.values import Json
+from evalstore.store.contents import decode_row
+from evalstore.store.database import again_when_lost, select_each
+from evalstore.store.driver import Connection, Extent
+from evalstore.store.found_ids import FoundIds
+from evalstore.store.ids import as_bytes, as_digits, as_id
+from evalstore.store.postgresql.schema import (
+    SEARCH_COLUMNS,
+    SEARCH_LINKS,
+    SEARCH_LOCK,
+    SEARCH_MARKS,
+    SEARCH_TEXTS,
+    search_statements,
+)
+from evalstore.store.schema.table_columns import TableColumns
+from evalstore.store.search.index import NEWEST_ORDER, Documents, GoOn, Report, add_batches
+from evalstore.store.search.marks import look, note
+from evalstore.store.search.phrases import (
+    cut_word,
+    join_words,
+    names_of,
+    parameters_of,
+    phrases_of,
+    with_all,
+    with_texts,
+)
+from evalstore.store.search.texts import (
+    KINDS,
+    TABLES,
+    Kind,
+    StoredText,
+    iterate_links,
+    list_named,
+    searchable_text,
+    stored_texts,
+)
+from evalstore.store.search.words import list_words
+from evalstore.store.store import Store
+from evalstore.store.wanted import UnwantedError, while_wanted
+
+_BATCH = 1_000
+"""Texts in one transaction, for which others who add texts, and an interruption, wait."""
+_COMPARED = 8_000
+"""Ids that are looked up in the index together."""
+_LONGEST_PART = 200_000
+"""Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""
+_OVERLAP = 64
+"""Words at the end of a row that the next one has, too, because a phrase may begin there."""
+_ID_BYTES = 16
+_TEXTS = TableColumns(
+    SEARCH_TEXTS,
+    {"id": "BLOB", "part": "BIGINT", "kind": "BIGINT", "words": "TEXT"},
+    frozenset({"id"}),
+)
+_LINKS = TableColumns(
+    SEARCH_LINKS, {"text": "BLOB", "session": "BLOB"}, frozenset({"text", "session"})
+)
+_STATE = """
+SELECT c.relname::text,
+    c.relkind = 'r' AND NOT (c.relhasrules OR c.relhastriggers OR c.relrowsecurity),
+    ARRAY(SELECT a.attname::text FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+    (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = current_schema() AND c.relname = ANY(?)
+"""
+_INDEXES = {SEARCH_TEXTS: 2, SEARCH_LINKS: 1, SEARCH_MARKS: 1}
+_IS_READ_ONLY = "current_setting('transaction_read_only') = 'on'"
+_MAY_CREATE = (
+    f"SELECT NOT {_IS_READ_ONLY} AND has_schema_privilege(current_schema()::text, 'CREATE')"
+)
+_MAY_ADD = (
+    f"SELECT NOT {_IS_READ_ONLY} AND has_table_privilege('{SEARCH_TEXTS}', 'INSERT') "
+    f"AND has_table_privilege('{SEARCH_LINKS}', 'INSERT')"
+)
+
+
+class SearchTables:
+    """The index of an open store; see `SearchIndex`."""
+
+    in_memory = False
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.missing = 0
+
+    def close(self) -> None:
+        """Do nothing: the store is closed by itself."""
+
+    # --- updating
+
+    @again_when_lost
+    def update(self, store: Store, report: Report = lambda _done, _all: True) -> bool:
+        """Add the texts of the store that are not in the index; False when `report` ended it.
+
+        Who may only read the store searches what others have added; `missing` says how many
+        texts they have not. Raises `StoreError` where nobody has made an index yet.
+        """
+        self._ensure_tables()
+        self.missing = 0
+        with store.snapshot() as connection:
+            state = look(connection)
+            new, missing = _find_new(connection, state.mark)
+        if any(missing.values()) and not _is_true(store, _MAY_ADD):
+            self.missing = sum(len(ids) // _ID_BYTES for ids in missing.values())
+            return report(0, 0)
+
+        def add(kind: Kind, ids: list[str]) -> None:
+            store.write(lambda connection: _add(connection, kind, ids))
+
+        if not add_batches(missing, _BATCH, report, add):
+            return False
+        if new or (state.is_far and (state.has_texts or any(missing.values()))):
+            note(store, state)
+        return True
+
+    def _ensure_tables(self) -> None:
+        with self._store._reading() as connection:
+            if _is_sound(connection):
+                return
+        if not _is_true(self._store, _MAY_CREATE):
+            raise StoreError(
+                f"the texts of the store '{self._store.path}' are not indexed yet",
+                hint="they are when a user who may write to it has searched",
+            )
+        self._store.write(_make_tables)
+
+    # --- searching
+
+    @again_when_lost
+    def find_sessions(
+        self,
+        words: Sequence[str],
+        go_on: GoOn = lambda: True,
+        /,
+        *,
+        in_answers: bool = False,
+    ) -> Set[str] | None:
+        """Return the sessions whose answer, feedback, test and instructions have all words.
+
+        With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
+        when `words` has no word; None when `go_on` returned False.
+        """
+        phrases = phrases_of(words)
+        if not phrases:
+            return FoundIds()
+        of_answers = f" WHERE kind = {KINDS.index('answers')}"
+        found = " INTERSECT ".join(
+            f"SELECT id AS session FROM {name}{of_answers}"
+            if in_answers
+            else f"SELECT session FROM {SEARCH_LINKS} WHERE text IN (SELECT id FROM {name})"
+            for name in names_of(phrases)
+        )
+        query = with_texts(phrases, f"SELECT DISTINCT session FROM ({found}) AS ids ORDER BY 1")
+        with suppress(UnwantedError), while_wanted(go_on), self._store.snapshot() as connection:
+            rows = connection.stream(query, parameters_of(phrases))
+            ids = FoundIds(id for (id,) in takewhile(lambda _: go_on(), rows))
+            return ids if go_on() else None
+        return None
+
+    @again_when_lost
+    def find_newest(
+        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
+    ) -> tuple[list[tuple[Kind, str]], int] | None:
+        """Return at most so many of the texts of these kinds with all words, and the count of all.
+
+        Answers come before feedback, tests and instructions, and of each kind those that the index
+        got to know last. None when `go_on` returned False.
+        """
+        phrases = phrases_of(words)
+        if not phrases:
+            return [], 0
+        query = with_texts(
+            phrases,
+            f"SELECT kind, id, count(*) OVER () FROM ({with_all(phrases)}) AS found "
+            f"WHERE kind IN ({', '.join(str(KINDS.index(kind)) for kind in kinds)}) "
+            f"ORDER BY {NEWEST_ORDER} LIMIT ?",
+        )
+        with suppress(UnwantedError), while_wanted(go_on), self._store.snapshot() as connection:
+            rows = connection.execute(query, (*parameters_of(phrases), limit)).fetchall()
+            found = [(KINDS[kind], as_digits(id)) for kind, id, _ in rows]
+            return found, rows[0][2] if rows else 0
+        return None
+
+    @again_when_lost
+    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
+        """Return the texts of these kinds that contain all words, as kind and id.
+
+        They are in the order in which the index got to know them.
+        """
+        phrases = phrases_of(words)
+        if not phrases:
+            return Documents((), kinds)
+        query = with_texts(
+            phrases, f"SELECT kind, id FROM ({with_all(phrases)}) AS found ORDER BY number"
+        )
+        with self._store.snapshot() as connection:
+            return Documents(connection.stream(query, parameters_of(phrases)), kinds)
+
+    @again_when_lost
+    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the sessions that each of these texts belongs to, sorted."""
+        query = f"SELECT text, session FROM {SEARCH_LINKS} WHERE text IN"
+        links: dict[str, list[str]] = defaultdict(list)
+        with self._store.snapshot() as connection:
+            for text, session in select_each(connection, query, documents):
+                links[as_digits(text)].append(as_digits(session))
+        return {text: tuple(sorted(sessions)) for text, sessions in links.items()}
+
+
+# --- adding texts
+
+
+Ids = Mapping[Kind, bytes]
+"""The ids of each kind, concatenated: lists of them would need far more memory."""
+
+
+def _find_new(connection: Connection, mark: Extent | None) -> tuple[bool, Ids]:
+    """Return whether texts were stored since a mark, and those that are not in the index."""
+    if mark is None:
+        connection.execute("SET LOCAL enable_seqscan TO on")
+        return False, _compare_all(connection)
+    missing = {}
+    is_any = False
+    for kind in KINDS:
+        condition, parameters = connection.dialect.growth.condition(TABLES[kind], mark)
+        query = f"SELECT id FROM {TABLES[kind]} WHERE {condition}"
+        ids = b"".join(as_id(id) for (id,) in connection.stream(query, parameters))
+        is_any = is_any or bool(ids)
+        missing[kind] = b"".join(_list_missing(connection, ids))
+    return is_any, missing
+
+
+def _list_missing(connection: Connection, ids: bytes) -> Iterator[bytes]:
+    """Yield the ids that are not in the index."""
+    query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
+    for start in range(0, len(ids), _COMPARED * _ID_BYTES):
+        ends = range(start, min(start + _COMPARED * _ID_BYTES, len(ids)), _ID_BYTES)
+        batch = [ids[at : at + _ID_BYTES] for at in ends]
+        known = {bytes(id) for (id,) in connection.select_in(query, batch)}
+        yield from (id for id in batch if id not in known)
+
+
+def _compare_all(connection: Connection) -> Ids:
+    """Return the sorted ids of all texts of the store that are not in the index."""
+    query = " UNION ALL ".join(
+        f"SELECT {number} AS kind, id FROM {TABLES[kind]} AS stored WHERE NOT EXISTS "
+        f"(SELECT 1 FROM {SEARCH_TEXTS} AS known WHERE known.id = stored.id AND part = 0)"
+        for number, kind in enumerate(KINDS)
+    )
+    missing = {kind: bytearray() for kind in KINDS}
+    for number, id in connection.stream(f"{query} ORDER BY kind, id"):
+        missing[KINDS[number]] += as_id(id)
+    return {kind: bytes(ids) for kind, ids in missing.items()}
+
+
+def _add(connection: Connection, kind: Kind, ids: Sequence[str]) -> None:
+    """Add texts that nobody else has added meanwhile."""
+    connection.execute(SEARCH_LOCK)
+    query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
+    known = {as_digits(id) for (id,) in select_each(connection, query, ids)}
+    new = [id for id in ids if id not in known]
+    query = f"SELECT {stored_texts(kind, 'strpos')} WHERE stored.id IN"
+    stored = [StoredText(*row) for row in select_each(connection, query, new)]
+    contents = dict(
+        decode_row(TABLES[kind], row.id, row.content) for row in stored if row.is_of_use(kind)
+    )
+    # That it has been looked at is noted of a text without words, too.
+    empty = [(row.id, 0, KINDS.index(kind), "") for row in stored if not row.is_of_use(kind)]
+    connection.insert(_TEXTS, [*_text_rows(kind, contents), *empty])
+    connection.insert(_LINKS, list(_link_rows(kind, contents)))
+
+
+def _text_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[object, ...]]:
+    for id, content in contents.items():
+        for part, words in enumerate(_split(list_words(searchable_text(kind, content)))):
+            yield as_bytes(id), part, KINDS.index(kind), words
+
+
+def _link_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[object, ...]]:
+    for id, content in contents.items():
+        for text, session in iterate_links(kind, id, list_named(kind, content)):
+            yield as_bytes(text), as_bytes(session)
+
+
+def _split(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of each row of a text, of which there is at least one."""
+    joined = join_words(words)
+    if len(joined) <= _LONGEST_PART:
+        yield joined
+        return
+    start = size = 0
+    for number, word in enumerate(words):
+        size += len(cut_word(word)) + 1
+        if size > _LONGEST_PART:
+            yield join_words(words[start:number])
+            start = number - _OVERLAP
+            size = len(join_words(words[start : number + 1])) + 1
+    yield join_words(words[start:])
+
+
+# --- the tables
+
+
+def _is_true(store: Store, query: str) -> bool:
+    with store._reading() as connection:
+        return bool(connection.execute(query).fetchall()[0][0])
+
+
+def _is_sound(connection: Connection) -> bool:
+    """Return whether the tables are those that this program makes."""
+    rows = connection.execute(_STATE, (list(SEARCH_COLUMNS),)).fetchall()
+    return len(rows) == len(SEARCH_COLUMNS) and all(
+        is_plain and tuple(columns) == SEARCH_COLUMNS[name] and indexes >= _INDEXES[name]
+        for name, is_plain, columns, indexes in rows
+    )
+
+
+def _make_tables(connection: Connection) -> None:
+    """Make the tables, unless another process has."""
+    connection.execute(SEARCH_LOCK)
+    if _is_sound(connection):
+        return
+    for table in SEARCH_COLUMNS:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    for statement in search_statements():
+        connection.execute(statement)

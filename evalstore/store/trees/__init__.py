@@ -1,0 +1,1 @@
+"""Documents that are stored as trees of shared nodes."""

@@ -1,0 +1,73 @@
+"""Finds cases of test files by name, reading few of the cases of a very long file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.deserialize import MODELS
+from evalstore.store.trees.case_files import CasePart, StoredCases
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Case, CaseFile
+    from evalstore.store import Store
+
+
+class CaseTraits(NamedTuple):
+    """What at least one of some cases has."""
+
+    judged_by_models: bool
+    default_temperature: bool
+    """The temperature of the candidate, as it sets none."""
+
+
+class CaseFinder:
+    """Finds cases by their names: their keys and their labels."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, file: CaseFile, names: Collection[str]) -> Iterator[Case]:
+        """Yield the cases of a file that have one of these names, in their order."""
+        cases: Iterable[Case] = file.cases
+        if isinstance(file.cases, StoredCases):
+            cases = file.cases.read(self.parts_with(list(file.cases.smallest_parts()), names))
+        for case in cases:
+            if case.key in names or case.row in names:
+                yield case
+
+    def long_parts_with(self, file: CaseFile, names: Collection[str]) -> set[str]:
+        """Return those of the parts of a very long file that may have cases with these names."""
+        if not isinstance(file.cases, StoredCases) or not names:
+            return set()
+        found = self.parts_with(list(file.cases.smallest_parts()), names)
+        return {
+            long.node
+            for long in file.cases.parts()
+            if any(long.first <= part.first < long.first + long.size for part in found)
+        }
+
+    def find_traits(self, file: CaseFile) -> CaseTraits:
+        """Return what some of the cases of a file have."""
+        if not isinstance(file.cases, StoredCases):
+            traits = [("models" in case.judged_by, case.temperature is None) for case in file.cases]
+        else:
+            nodes = (part.node for part in file.cases.smallest_parts())
+            traits = [
+                ("models" in kind.get("judgedBy", MODELS), kind.get("temperature") is None)
+                for kind in self._store.find_kinds(nodes)
+            ]
+        return (
+            CaseTraits(*map(any, zip(*traits, strict=True))) if traits else CaseTraits(False, False)
+        )
+
+    def parts_with(self, parts: Sequence[CasePart], names: Iterable[str]) -> list[CasePart]:
+        """Return those of these smallest parts that may have cases with one of these names."""
+        named = self._store.find_named_leaves(names)
+        return [part for part in parts if part.node in named]
+
+    def parts_sharing(
+        self, parts: Sequence[CasePart], others: Sequence[CasePart]
+    ) -> list[CasePart]:
+        """Return those of these smallest parts that may have cases with names of the others."""
+        return self.parts_with(parts, self._store.find_names(part.node for part in others))

@@ -1,0 +1,1 @@
+"""Runs that are in progress, and who does what."""

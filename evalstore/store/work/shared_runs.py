@@ -1,0 +1,384 @@
+"""Queries for runs in progress that several runners carry out: their description and shares."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.core import hashing
+from evalstore.core.errors import StoreError
+from evalstore.core.runs import Run, describe_run
+from evalstore.store.database import Database, ensure
+from evalstore.store.ids import as_any_digits, as_bytes
+from evalstore.store.run_documents import (
+    LEFT,
+    NOTED,
+    UnreadableError,
+    as_text,
+    explain,
+    is_amount,
+    is_time,
+    read_accounts,
+    read_counts,
+    read_description,
+    require_amounts,
+)
+from evalstore.store.schema.table_columns import (
+    RUN_SHARES,
+    RUNNER_ACCOUNTS,
+    RUNNERS,
+    RUNS,
+    SHARED_RUNS,
+    WORK,
+)
+from evalstore.store.work.leases import remove_runner
+from evalstore.store.work.local_processes import has_process
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+    from evalstore.store.driver import Connection
+
+_ID_DIGITS = 32
+_ROUNDING = 1e-9
+"""USD; allows for the rounding errors of floats."""
+SILENT_SECONDS = 60.0
+"""Nobody joins the newest run by chance when none of its runners was heard of for so long."""
+ABANDONED_SECONDS = 600.0
+"""A run is abandoned when none of its runners was heard of for so long.
+
+That is longer than a server is waited for, and than a large run is planned again at its end."""
+
+
+class SharedRun(NamedTuple):
+    """A run in progress."""
+
+    id: str
+    description: Json
+    """Its settings, snapshot and selection; empty if they cannot be read."""
+    elapsed: float
+    """Seconds since it started, by the clock of the database."""
+    cost_limit: float | None
+    """The most that all its runners together may spend, in USD."""
+    silence: float
+    """Seconds since one of its runners was last heard of, by the clock of the database."""
+    has_process: bool | None
+    """Whether the process of a runner is on this machine; None if some may be on others."""
+    counts: Mapping[str, str]
+    """What each runner has noted, by its id, as it is stored."""
+    is_own: bool | None
+    """Whether this process carries it out; None as long as no runner has noted anything."""
+    error: StoreError | None = None
+    """Why it cannot be read, with its name; None if it can."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether probably no runner carries it out."""
+        return self._has_no_runner_for(SILENT_SECONDS)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Return whether no runner will record it."""
+        return self._has_no_runner_for(ABANDONED_SECONDS)
+
+    def _has_no_runner_for(self, seconds: float) -> bool:
+        if self.has_process is None:
+            return self.silence >= seconds
+        return not self.has_process
+
+
+class RunShare(NamedTuple):
+    """What one runner has done of a run."""
+
+    runner: str
+    reserved: float
+    """The most that its calls in flight may cost, in USD."""
+    spent: float
+    """USD"""
+    counts: Json
+    """What it has asked and judged; empty if that cannot be read."""
+    is_registered: bool
+    """Whether the store still knows the runner; one that has ended or died is removed."""
+    is_readable: bool = True
+    """Whether what it has noted can be read."""
+
+
+class ShareState(NamedTuple):
+    """The state of a shared run when a runner has written its share."""
+
+    is_open: bool
+    """Whether the run is still in progress."""
+    is_within: bool
+    """Whether the share, with what was to be reserved, is within the limit of the run."""
+    reserved: float
+    """What calls in flight of other runners may cost, in USD."""
+    spent: float
+    """What the others have spent, in USD."""
+    noted: int = 0
+    """The time of the database, in microseconds since 1970."""
+    reserving: frozenset[str] = frozenset()
+    """The other runners that have calls in flight that may cost something."""
+
+
+class SharedRunQueries(Database):
+    """The queries for runs in progress."""
+
+    def add_shared_run(self, id: str, description: Json, cost_limit: float | None) -> None:
+        """Add a run in progress; `id` is unpredictable."""
+        text = json.dumps(description, ensure_ascii=False)
+
+        def write(connection: Connection) -> None:
+            # Each database has one clock, whatever those of the runners show.
+            (row,) = connection.execute(f"SELECT {connection.dialect.clock}").fetchall()
+            connection.insert(SHARED_RUNS, [(as_bytes(id), text, row[0], cost_limit)])
+
+        self.write(write)
+
+    def find_shared_runs(self) -> list[SharedRun]:
+        """Return the runs in progress, and those whose runners have died; newest first.
+
+        Those that cannot be read have an error.
+        """
+        with self._reading() as connection:
+            dialect = connection.dialect
+            id, text, *numbers = map(
+                dialect.as_stored, ("id", "description", "started", "cost_limit")
+            )
+            columns = ", ".join([id, text, dialect.clock, *numbers])
+            rows = connection.execute(
+                f"SELECT {columns} FROM shared_runs ORDER BY started DESC, id"
+            ).fetchall()
+            return [_describe(connection, as_any_digits(row[0]), *row[1:]) for row in rows]
+
+    def find_shares(self, run: str) -> list[RunShare]:
+        """Return what each runner has done of a run, in no order."""
+        with self._reading() as connection:
+            query = (
+                f"SELECT {_share_columns(connection)}, runners.id IS NOT NULL FROM run_shares "
+                "LEFT JOIN runners ON runners.id = run_shares.id WHERE run = ?"
+            )
+            return [
+                _describe_share(*row)
+                for row in connection.execute(query, (as_bytes(run),)).fetchall()
+            ]
+
+    def find_unreadable_accounts(self) -> list[str]:
+        """Return the ids of the runners whose accounts cannot be read."""
+        with self._reading() as connection:
+            id, accounts = map(connection.dialect.as_stored, ("id", "accounts"))
+            query = f"SELECT {id}, {accounts} FROM {RUNNER_ACCOUNTS.name} ORDER BY id"
+            rows = connection.execute(query).fetchall()
+        return [as_any_digits(id) for id, accounts in rows if read_accounts(accounts) is None]
+
+    def write_share(
+        self,
+        run: str,
+        runner: str,
+        reserved: float,
+        spent: float,
+        counts: Json,
+        *,
+        more: float = 0.0,
+        own_limit: float | None = None,
+    ) -> ShareState:
+        """Note what a runner has spent, and what its calls in flight may cost.
+
+        `more` is reserved, too, unless it would exceed the limit of the run, or the `own_limit` by
+        which the runner knows it. After the run has been recorded, nothing is noted. Raises
+        `StoreError` if others have noted what cannot be an amount.
+        """
+
+        def write(connection: Connection) -> ShareState:
+            dialect = connection.dialect
+            rows = connection.execute(
+                f"SELECT cost_limit, {dialect.clock} FROM shared_runs WHERE id = ? "
+                f"{dialect.for_update}",
+                (as_bytes(run),),
+            ).fetchall()
+            if not rows:
+                return ShareState(is_open=False, is_within=False, reserved=0.0, spent=0.0)
+            limit, now = _lower(rows[0][0], own_limit), rows[0][1]
+            text = json.dumps({**counts, NOTED: now}, ensure_ascii=False)
+            others_reserved, others_spent, reserving = 0.0, 0.0, set()
+            amounts = ", ".join(map(dialect.as_stored, ("id", "reserved", "spent")))
+            for id, was_reserved, was_spent in connection.execute(
+                f"SELECT {amounts} FROM run_shares WHERE run = ?", (as_bytes(run),)
+            ).fetchall():
+                if as_any_digits(id) != runner:
+                    _refuse_wrong(run, was_reserved, was_spent)
+                    others_reserved += was_reserved
+                    others_spent += was_spent
+                    if was_reserved:
+                        reserving.add(as_any_digits(id))
+            total = others_reserved + others_spent + reserved + spent + more
+            is_within = limit is None or total <= limit + _ROUNDING
+            # What others have counted as spent when they considered this runner dead may be due.
+            kept = reserved + more if is_within else reserved
+            connection.execute(
+                "INSERT INTO run_shares (id, run, reserved, spent, counts) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET reserved = excluded.reserved, "
+                "spent = excluded.spent, counts = excluded.counts",
+                (as_bytes(runner), as_bytes(run), kept, spent, text),
+            )
+            others = others_reserved, others_spent, now, frozenset(reserving)
+            return ShareState(True, is_within, *others)
+
+        return self.write(write)
+
+    def record_shared_run(self, id: str, run: Run) -> Run | None:
+        """Record a run that was in progress; None if another runner has done so.
+
+        Returns it with its id.
+        """
+        run_id, canonical = hashing.identify(describe_run(run))
+        row = {"id": run_id, "content": canonical, "started": run.started}
+
+        def write(connection: Connection) -> bool:
+            if not _remove(connection, id):
+                # This very transaction may have been carried out before its answer was lost.
+                return _is_recorded(connection, run_id)
+            ensure(connection, RUNS, {run_id: row})
+            return True
+
+        return replace(run, id=run_id) if self.write(write) else None
+
+    def record_abandoned_run(self, seen: SharedRun, run: Run | None) -> bool:
+        """Record a run in progress that was found abandoned, or remove it without a record.
+
+        Returns False, and does nothing, if one of its runners was heard of since.
+        """
+        key = as_bytes(seen.id)
+        rows = {}
+        if run:
+            id, canonical = hashing.identify(describe_run(run))
+            rows[id] = {"id": id, "content": canonical, "started": run.started}
+
+        def write(connection: Connection) -> bool:
+            lock = connection.dialect.for_update
+            query = f"SELECT id FROM {SHARED_RUNS.name} WHERE id = ? {lock}"
+            if not connection.execute(query, (key,)).fetchall():
+                return any(_is_recorded(connection, id) for id in rows)
+            columns = ", ".join(map(connection.dialect.as_stored, ("id", "counts")))
+            query = f"SELECT {columns} FROM {RUN_SHARES.name} WHERE run = ? {lock}"
+            noted = connection.execute(query, (key,)).fetchall()
+            counts = {as_any_digits(id): as_text(text) for id, text in noted}
+            if counts != seen.counts:
+                return False
+            for runner in counts:
+                remove_runner(connection, runner)
+            _remove(connection, seen.id)
+            ensure(connection, RUNS, rows)
+            return True
+
+        return self.write(write)
+
+    def remove_shared_runs(self, ids: Iterable[str]) -> None:
+        """Remove runs in progress that nobody will record."""
+        for id in ids:
+            self.write(lambda connection, id=id: _remove(connection, id))  # type: ignore[misc]
+
+
+def _describe(
+    connection: Connection, id: str, text: Any, now: int, started: Any, limit: float | None
+) -> SharedRun:
+    """Return a run in progress, with what is known of its runners."""
+    text, is_started = as_text(text), is_time(started)
+    if not is_started:
+        started = now
+    process_columns = ", ".join(map(connection.dialect.as_stored, ("place", "pid", "born")))
+    query = (
+        f"SELECT {_share_columns(connection)}, {process_columns} FROM {RUN_SHARES.name} "
+        f"LEFT JOIN {RUNNERS.name} ON {RUNNERS.name}.id = {RUN_SHARES.name}.id WHERE run = ?"
+    )
+    noted, texts, problems = started, {}, []
+    processes: list[bool | None] = []
+    is_own = False
+    for runner, reserved, spent, counts, *process in connection.execute(
+        query, (as_bytes(id),)
+    ).fetchall():
+        texts[as_any_digits(runner)] = counts = as_text(counts)
+        share: Json = {}
+        try:
+            share = read_counts(counts)
+            require_amounts(reserved, spent)
+        except UnreadableError as error:
+            problems.append(str(error))
+        heard = share.get(NOTED, started)
+        noted = max(noted, heard)
+        place, pid, born = map(as_text, process)
+        is_here = has_process(place, pid, born) if place is not None else None
+        is_own |= bool(is_here) and pid == os.getpid()
+        # One that is silent for so long does not come back, or notices that it is too late.
+        is_lost = is_here is None and now - heard >= 1e6 * ABANDONED_SECONDS
+        processes.append(False if is_lost or share.get(LEFT) else is_here)
+    known: bool | None = None
+    if True in processes:
+        known = True
+    elif processes and None not in processes:
+        known = False
+    description: Json = {}
+    try:
+        description = read_description(text)
+        if not is_started or not (limit is None or is_amount(limit)):
+            raise UnreadableError("its start or its limit of cost is not valid")
+        if len(id) != _ID_DIGITS:
+            raise UnreadableError("its id is not valid")
+    except UnreadableError as wrong:
+        problems.insert(0, str(wrong))
+    unreadable = explain(id, problems[0], text) if problems else None
+    elapsed, silence = (max(now - time, 0) / 1e6 for time in (started, noted))
+    state = (silence, known, texts, is_own if texts else None)
+    return SharedRun(id, description, elapsed, limit, *state, unreadable)
+
+
+def _share_columns(connection: Connection) -> str:
+    columns = (f"{RUN_SHARES.name}.id", "reserved", "spent", "counts")
+    return ", ".join(map(connection.dialect.as_stored, columns))
+
+
+def _describe_share(
+    id: Any, reserved: float, spent: float, text: Any, is_registered: int
+) -> RunShare:
+    """Return what a runner has done."""
+    runner, is_known = as_any_digits(id), bool(is_registered)
+    try:
+        return RunShare(runner, reserved, spent, read_counts(as_text(text)), is_known)
+    except UnreadableError:
+        return RunShare(runner, reserved, spent, {}, is_known, is_readable=False)
+
+
+def _lower(stored: float | None, own: float | None) -> float | None:
+    """Return the lower of two limits; one that cannot be an amount allows nothing."""
+    limits = [limit for limit in (stored, own) if limit is not None]
+    return min((limit if is_amount(limit) else 0.0 for limit in limits), default=None)
+
+
+def _refuse_wrong(run: str, reserved: float, spent: float) -> None:
+    """Raise `StoreError` for amounts with which what the run costs cannot be known."""
+    try:
+        require_amounts(reserved, spent)
+    except UnreadableError as error:
+        raise StoreError(
+            f"run {run[:8]} cannot go on, as its cost is not known: {error}",
+            hint="run again: what was answered until now is stored; 'evalstore fsck' names the row",
+        ) from error
+
+
+def _is_recorded(connection: Connection, run: str) -> bool:
+    query = f"SELECT count(*) FROM {RUNS.name} WHERE id = ?"
+    return bool(connection.execute(query, (as_bytes(run),)).fetchall()[0][0])
+
+
+def _remove(connection: Connection, id: str) -> bool:
+    key = (as_bytes(id),)
+    # The runner that has begun the run stays until here, so that no other one records it.
+    leader = f"SELECT id FROM {RUN_SHARES.name} WHERE run = ? AND counts LIKE '%\"leads\": true%'"
+    for table in (RUNNER_ACCOUNTS, RUNNERS):
+        connection.execute(f"DELETE FROM {table.name} WHERE id IN ({leader})", key)
+    connection.execute(f"DELETE FROM {RUN_SHARES.name} WHERE run = ?", key)
+    removed = connection.execute(f"DELETE FROM {SHARED_RUNS.name} WHERE id = ?", key).rowcount
+    if not connection.execute(f"SELECT id FROM {SHARED_RUNS.name} LIMIT 1").fetchall():
+        connection.execute(f"DELETE FROM {WORK.name}")  # what a run that was stopped has left
+    return removed > 0

@@ -1,0 +1,225 @@
+"""Reads objects of a repository: loose ones, and those in packs (gitformat-pack(5)).
+
+Only commits and trees are read; sizes and chains of deltas are bounded, so that a malicious
+repository costs little time and memory.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from contextlib import closing
+from mmap import ACCESS_READ, mmap
+from typing import TYPE_CHECKING
+
+from evalstore.workspace.git.files import GitError, open_regular, read_bytes, read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LARGEST = 16 * 2**20
+"""Bytes of a commit or a tree."""
+_LARGEST_DELTAS = 4 * 2**20
+"""Bytes of all deltas of an object."""
+_DEPTH = 200
+"""The longest chain of deltas; git makes at most 50 by default."""
+_MOST_FOLDERS = 16
+_TYPES = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+_OFFSET_DELTA, _REF_DELTA = 6, 7
+
+
+class Objects:
+    """The objects of one repository, by their ids in hexadecimal digits."""
+
+    def __init__(self, common: Path) -> None:
+        self._folders = _object_folders(common / "objects")
+        self._packs = [
+            index for each in self._folders for index in sorted(each.glob("pack/pack-*.idx"))
+        ]
+        self._deltas_left = _LARGEST_DELTAS
+
+    def tree_of(self, commit: str) -> str:
+        """Return the id of the tree of a commit; raises `GitError`."""
+        content = self._read(commit, "commit")
+        match = re.match(rb"tree ([0-9a-f]{40,64})\n", content)
+        if match is None:
+            raise GitError("a commit without a tree")
+        return match[1].decode()
+
+    def read_commit(self, commit: str) -> tuple[int, list[str]]:
+        """Return the time of a commit and the ids of its parents; raises `GitError`."""
+        head = self._read(commit, "commit").partition(b"\n\n")[0]
+        time = re.search(rb"^committer .* ([0-9]{1,18}) [-+][0-9]+$", head, re.MULTILINE)
+        found = re.findall(rb"^parent ([0-9a-f]{40,64})$", head, re.MULTILINE)
+        return int(time[1]) if time else 0, [id.decode() for id in found]
+
+    def find_in_tree(self, tree: str, name: bytes) -> tuple[int, str] | None:
+        """Find the mode and the id of an entry of a tree; None when it has none of that name."""
+        content, size, at = self._read(tree, "tree"), len(tree) // 2, 0
+        while at < len(content):
+            blank, end = content.index(b" ", at), content.index(b"\0", at)
+            id = content[end + 1 : end + 1 + size].hex()
+            if content[blank + 1 : end] == name:
+                return int(content[at:blank], 8), id
+            at = end + 1 + size
+        return None
+
+    def _read(self, id: str, kind: str) -> bytes:
+        self._deltas_left = _LARGEST_DELTAS
+        try:
+            actual_kind, content = self._find(bytes.fromhex(id), 0)
+        except (ValueError, IndexError, struct.error, zlib.error, OSError) as error:
+            raise GitError(f"the object {id} cannot be read") from error
+        if actual_kind != kind:
+            raise GitError(f"the object {id} is not a {kind}")
+        return content
+
+    def _find(self, id: bytes, depth: int) -> tuple[str, bytes]:
+        digits = id.hex()
+        for folder in self._folders:
+            loose = folder / digits[:2] / digits[2:]
+            if loose.is_file():
+                return _read_loose(loose)
+        for index in self._packs:
+            offset = _find_offset(index, id)
+            if offset is not None:
+                with _mapped(index.with_suffix(".pack")) as pack:
+                    return self._read_packed(pack, offset, len(id), depth)
+        raise GitError(f"there is no object {digits}")
+
+    def _read_packed(self, pack: mmap, offset: int, size: int, depth: int) -> tuple[str, bytes]:
+        """Read an object of a pack; deltas are applied from the base on."""
+        deltas: list[bytes] = []
+        while True:
+            depth += 1
+            if depth > _DEPTH:
+                raise GitError("too many deltas")
+            byte, at = pack[offset], offset + 1
+            kind = byte >> 4 & 7
+            while byte & 0x80:
+                byte, at = pack[at], at + 1
+            if kind in _TYPES:
+                object_type, content = _TYPES[kind], _inflate(pack, at)
+                break
+            if kind == _OFFSET_DELTA:
+                byte, at = pack[at], at + 1
+                back = byte & 0x7F
+                while byte & 0x80:
+                    byte, at = pack[at], at + 1
+                    back = (back + 1) << 7 | byte & 0x7F
+                deltas.append(self._inflate_delta(pack, at))
+                if not 0 < back <= offset:
+                    raise GitError("a delta without a base")
+                offset -= back
+            elif kind == _REF_DELTA:
+                base = pack[at : at + size]
+                deltas.append(self._inflate_delta(pack, at + size))
+                object_type, content = self._find(base, depth)
+                break
+            else:
+                raise GitError("an object of an unknown kind")
+        for delta in reversed(deltas):
+            content = _apply(delta, content)
+        return object_type, content
+
+    def _inflate_delta(self, pack: mmap, at: int) -> bytes:
+        delta = _inflate(pack, at, self._deltas_left)
+        self._deltas_left -= len(delta)
+        return delta
+
+
+def _object_folders(objects: Path) -> list[Path]:
+    """Return the folder and its alternates, each once."""
+    folders = [objects.resolve()]
+    for folder in folders:  # it grows on the way
+        alternates = folder / "info" / "alternates"
+        if not alternates.is_file():
+            continue
+        for line in read_text(alternates).splitlines()[:_MOST_FOLDERS]:
+            borrowed = (folder / line).resolve()
+            if line and not line.startswith("#") and borrowed not in folders:
+                folders.append(borrowed)
+        if len(folders) > _MOST_FOLDERS:
+            raise GitError("too many folders of objects")
+    return folders
+
+
+def _read_loose(path: Path) -> tuple[str, bytes]:
+    content = _inflate(read_bytes(path, _LARGEST), 0)
+    head, _, rest = content.partition(b"\0")
+    return head.split(b" ")[0].decode("ascii", "replace"), rest
+
+
+def _inflate(data: bytes | mmap, at: int, largest: int = _LARGEST) -> bytes:
+    packed = zlib.decompressobj()
+    parts: list[bytes] = []
+    size = 0
+    while not packed.eof and size <= largest:
+        chunk = packed.unconsumed_tail or data[at : (at := at + (1 << 16))]
+        if not chunk:
+            raise GitError("an object is cut off")
+        parts.append(packed.decompress(chunk, largest + 1 - size))
+        size += len(parts[-1])
+    if size > largest:
+        raise GitError("an object is too large")
+    return b"".join(parts)
+
+
+def _mapped(path: Path) -> closing[mmap]:
+    with open_regular(path) as file:
+        return closing(mmap(file.fileno(), 0, access=ACCESS_READ))
+
+
+def _find_offset(path: Path, id: bytes) -> int | None:
+    """Find the offset of an object in the pack of an index of version 2."""
+    with _mapped(path) as index:
+        if index[:8] != b"\xfftOc\0\0\0\2":
+            raise GitError("a pack index of an unknown version")
+        first, count = id[0], struct.unpack_from(">I", index, 8 + 4 * 255)[0]
+        low = struct.unpack_from(">I", index, 8 + 4 * (first - 1))[0] if first else 0
+        high = struct.unpack_from(">I", index, 8 + 4 * first)[0]
+        start, size = 8 + 4 * 256, len(id)
+        while low < high:
+            middle = (low + high) // 2
+            entry_id = index[start + size * middle : start + size * (middle + 1)]
+            if entry_id == id:
+                offsets = start + (size + 4) * count
+                offset: int = struct.unpack_from(">I", index, offsets + 4 * middle)[0]
+                if offset & 0x80000000:
+                    place = offsets + 4 * count + 8 * (offset & 0x7FFFFFFF)
+                    offset = struct.unpack_from(">Q", index, place)[0]
+                return offset
+            low, high = (middle + 1, high) if entry_id < id else (low, middle)
+    return None
+
+
+def _apply(delta: bytes, base: bytes) -> bytes:
+    """Apply a delta to its base; returns the object."""
+    at = 0
+    for _ in range(2):  # the two sizes
+        while delta[at] & 0x80:
+            at += 1
+        at += 1
+    parts: list[bytes] = []
+    total = 0
+    while at < len(delta):
+        order, at = delta[at], at + 1
+        if order & 0x80:
+            numbers = [0, 0]
+            for field, bits in ((0, range(4)), (1, range(4, 7))):
+                for place, bit in enumerate(bits):
+                    if order >> bit & 1:
+                        numbers[field] |= delta[at] << 8 * place
+                        at += 1
+            offset, size = numbers[0], numbers[1] or 0x10000
+            part = base[offset : offset + size]
+        elif order:
+            part, at = delta[at : at + order], at + order
+        else:
+            raise GitError("a delta with an unknown order")
+        parts.append(part)
+        total += len(part)
+        if total > _LARGEST:
+            raise GitError("an object is too large")
+    return b"".join(parts)

@@ -1,0 +1,60 @@
+"""Refuses places where a command cannot write its file or folder, before it does any work."""
+
+from __future__ import annotations
+
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING
+
+from evalstore.core.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def require_writable(path: Path, name: Path) -> None:
+    """Raise `EvalstoreError` when no file can be made at a path, which was given as `name`.
+
+    A regular file may be there, or a link to one.
+    """
+    try:
+        mode = _mode_of(path)
+        if mode is None:
+            reason = _missing_folder(path, name)
+        elif S_ISREG(mode):
+            reason = ""
+        else:
+            reason = "it is a folder" if S_ISDIR(mode) else "it is not a regular file"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
+        raise EvalstoreError(f"'{name}' cannot be written: {reason}", hint="name another file")
+
+
+def require_new_folder(path: Path, name: Path) -> None:
+    """Raise `EvalstoreError` when a folder cannot be made at a path, or is not empty."""
+    try:
+        mode = _mode_of(path)
+        if mode is None:
+            reason = _missing_folder(path, name)
+        elif S_ISDIR(mode):
+            reason = "the folder is not empty" if any(path.iterdir()) else ""
+        else:
+            reason = "it is not a folder"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
+        raise EvalstoreError(
+            f"'{name}' cannot be written: {reason}", hint="name a folder that does not exist yet"
+        )
+
+
+def _mode_of(path: Path) -> int | None:
+    """Return what is at a path, links followed; None if nothing is."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _missing_folder(path: Path, name: Path) -> str:
+    return "" if path.resolve().parent.is_dir() else f"there is no folder '{name.parent}'"

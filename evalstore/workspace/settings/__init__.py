@@ -1,0 +1,1 @@
+"""Reads `evalstore.yaml` and `.env`."""

@@ -1,0 +1,77 @@
+"""What a run is likely to cost, said before it is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalstore.providers.kinds import EXAMPLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.interfaces.cli.conftest import Evalstore
+
+
+def test_the_first_estimate_of_the_example_is_an_upper_bound_of_the_same_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore, documents: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evalstore("init", "--example")
+    likely = documents("status")["cost"]
+    cost = documents("run", "--fail-on", "none")["cost"]
+    assert cost <= likely <= 1.2 * cost
+
+
+def test_an_estimate_is_marked_until_answers_are_known(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    assert "simulated (if an answer has 1 token)." in evalstore("status").stdout
+    evalstore("run")
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "And how is"))
+    assert "about $0.0600 simulated." in evalstore("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "limit", "tokens"), [(1, None, 40), (400, None, 217), (4_000, None, 300), (1, 12, 12)]
+)
+def test_an_answer_is_guessed_to_be_as_long_as_what_is_shown(
+    workspace: Path, evalstore: Evalstore, words: int, limit: int | None, tokens: int
+) -> None:
+    settings = (workspace / "evalstore.yaml").read_text()
+    (workspace / "evalstore.yaml").write_text(settings.replace("scripted/one", EXAMPLE, 1))
+    options = f"options: {{maxOutputTokens: {limit}}}" if limit else "tags: [a]"
+    (workspace / "tests/weather.md").write_text(
+        f"---\n{options}\n---\n# 👤\n\n{'ab' * words}\n\n---\n\nAnything.\n"
+    )
+    assert f"(if an answer has {tokens} tokens)" in evalstore("status").stdout
+
+
+def test_the_system_prompt_counts(workspace: Path, documents: Any) -> None:
+    before = documents("status")["cost"]
+    (workspace / "prompts").mkdir()
+    (workspace / "prompts/long.md").write_text("Be brief. " * 100)
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("tags:", "systemPrompts: [long]\ntags:"))
+    assert documents("status")["cost"] > before + 2 * 0.001 * 240
+
+
+def test_a_new_question_is_estimated_from_the_answers_of_the_model(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    model = workspace / "models/long.yaml"
+    model.write_text(
+        f"id: long\nprovider: scripted\nresponses: [{{answer: {'abcd' * 500}}}]\n"
+        "costs: [{costPerCompletionToken: 0.001}]\n"
+    )
+    checked = "# User\n\nHow much is {}?\n\n---\n\n```checks\n- length: {{max: 9}}\n```\n"
+    (workspace / "tests/first.md").write_text(checked.format("a bike"))
+    evalstore("run", "-m", "long", "tests/first.md")
+    (workspace / "tests/second.md").write_text(checked.format("a boat"))
+    (workspace / "tests/third.md").write_text(checked.format("a car"))
+    new = ("-m", "long", "tests/second.md", "tests/third.md")
+    assert "(1 candidate), about $1.00 simulated.\n" in evalstore("status", *new).stdout
+    likely = documents("status", *new)["cost"]
+    assert documents("run", "--fail-on", "none", *new)["cost"] == pytest.approx(likely, abs=0.01)

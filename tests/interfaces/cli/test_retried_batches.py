@@ -1,0 +1,155 @@
+"""`--retry-errors` of long files that share questions selects and plans as all rows together do."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from evalstore.core.errors import NothingSelectedError
+from evalstore.planning import planner
+from evalstore.planning.cells import cell_batches, failed_work
+from evalstore.planning.cells.cell_batches import StreamedCells, batches, find_shared
+from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
+from evalstore.planning.cells.failed_work import FailedJudgements, FailedWork
+from evalstore.planning.open_project import open_project
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.plan import Plan
+from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.planner import plan_cells, resolve_scope
+from evalstore.runs.status import plan_status
+from evalstore.workspace.digest_set import IdSet
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Evalstore
+from tests.interfaces.cli.long_files import CHECK, JUDGE, ONE, TWO, treat_as_long
+
+pytestmark = pytest.mark.extended
+
+_RETRIED = SelectionOptions(retry_errors=True)
+
+
+_SETTINGS = "candidates: [one, two]\nretries: 0\n"
+
+
+def _settings(choice: random.Random) -> dict[str, str]:
+    """Models and a judge of the same versions as before, which fail at other rows."""
+    return {
+        "evalstore.yaml": f"{_SETTINGS}evaluators: [judge]\n",
+        "models/one.yaml": ONE.replace(
+            "[{", f"[{{when: '{choice.randrange(10)}', error: 500}}, {{"
+        ),
+        "models/two.yaml": TWO.replace("'7'", f"'{choice.randrange(10)}'"),
+        "models/judge.yaml": JUDGE.replace(
+            "[{", f"[{{when: 'land {choice.randrange(1, 6)}', error: 500}}, {{"
+        ),
+    }
+
+
+def _files(choice: random.Random, *, equal: bool) -> dict[str, str]:
+    """Files of the same rows, each with its own attempts unless they are `equal`."""
+    rows = [f'{{"country": "land {number}", "capital": "Oslo"}}\n' for number in range(60)]
+    files = {**_settings(choice), "evalstore.yaml": _SETTINGS}
+    for number in range(3):
+        files[f"tests/rows{number}.jsonl"] = "".join(choice.sample(rows, 50))
+        attempts = 1 if equal else choice.randint(1, 3)
+        turn = "# 👤\n\nWhere is {{country}}?\n\n"
+        more, times = choice.random() < 0.3, "" if equal else " ×2"
+        files[f"tests/t{number}.md"] = (
+            f"---\ndataset: rows{number}.jsonl\nattempts: {attempts}\n---\n\n"
+            + (f"# ▶ same{times}\n\n{turn}# ▶ other\n\n# 👤\n\nHi\n\n" if more else turn)
+            + "---\n\n"
+            + choice.choice(("Is it the capital of {{country}}?\n\n", "Is it a city?\n\n", ""))
+            + CHECK
+        )
+    return files
+
+
+def _selected(project: Any, busy: bytearray, tried: FailedWork, cells: StreamedCells) -> list[Any]:
+    questions = sorted({id for cell in cells for id in cell.questions})
+    places = sorted({place for place, _ in project.store.iterate_failed_judgements()})
+    return [
+        [*busy],
+        [id for id in questions if id in tried.questions],
+        [place for place in places if place in tried.judgements],
+    ]
+
+
+def _compare_selected(root: Path) -> int:
+    """Compare what is selected with what a plan of all cells selects; returns how many cells."""
+    counts: list[int] = []
+    find = failed_work.find_tried
+
+    def find_both(project: Any, cells: Any, selection: Any, *ages: Any) -> Any:
+        whole = FailedWork(IdSet(), FailedJudgements(project))
+        flags = failed_work._find_busy(project, [*cells], None, whole, *ages)
+        counts.append(sum(flags))
+        busy, tried = find(project, cells, selection, *ages)
+        assert _selected(project, busy, tried, cells) == _selected(project, flags, whole, cells)
+        return busy, tried
+
+    with (
+        open_project(Location(root)) as project,
+        mock.patch.object(failed_work, "find_tried", find_both),
+    ):
+        try:
+            scope = resolve_scope(project, _RETRIED)
+        except NothingSelectedError:
+            assert counts == [0]
+        else:
+            _compare_plans(project, scope)
+    return counts[0]
+
+
+def _compare_plans(project: Any, scope: Any) -> None:
+    """Compare the plans of batches with that of all cells."""
+    earlier = EarlierBatches(find_shared(scope.cells))
+    plans: list[Plan] = []
+    with suppress(WholePlanError):
+        for batch in batches(scope.cells, 20, 20):
+            plans.append(plan_cells(project, scope, batch, earlier=earlier))
+        whole = plan_cells(project, scope, [*scope.cells])
+        for name in ("asks", "judgements"):
+            assert [each for plan in plans for each in getattr(plan, name)] == getattr(whole, name)
+        judged = {judgement.place[:2] for judgement in whole.judgements}
+        assert all(plan.shared.judged.keys() <= judged for plan in plans)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_retried_is_that_of_a_plan_of_all_rows(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    evalstore: Evalstore,
+    seed: int,
+    equal: bool,
+) -> None:
+    treat_as_long(monkeypatch)
+    monkeypatch.setattr(failed_work, "_BATCH", 30)
+    choice = random.Random(seed)
+    root = tree(tmp_path / "ws", _files(choice, equal=equal))
+    monkeypatch.chdir(root)
+    compared = 0
+    for options in (["--attempts", "1"], ["--limit", "70"], [], ["--retry-errors"]):
+        assert evalstore("run", "--yes", "--fail-on", "none", *options).exit_code in (0, 3, 5)
+        tree(root, _settings(choice))
+        count = _compare_selected(root)
+        compared += count
+        if count:
+            several = plan_status.compute_status(Location(root), _RETRIED)
+            with monkeypatch.context() as patch:
+                for module in (plan_status, planner, cell_batches):
+                    patch.setattr(module, "FEW", 10**9)
+                one = plan_status.compute_status(Location(root), _RETRIED)
+            assert [*several.items] == [*one.items]
+            assert (several.ask, several.judge, several.changes) == (
+                one.ask,
+                one.judge,
+                one.changes,
+            )
+            if equal and several.cells > 50:
+                assert isinstance(several.items, FiledItems)
+    assert compared

@@ -1,0 +1,232 @@
+"""What `status` says of edits after which nothing is asked or judged."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.interfaces.cli.render import status
+from tests.builders import tree
+from tests.interfaces.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER, Evalstore
+
+WARM = ONE.replace("answer: Cold.", "answer: Warm!")
+SECOND = "extraIdentifier: v2\nprovider: scripted"
+AT_ONCE = "Nothing to do: "
+
+
+@pytest.fixture
+def undone_model(workspace: Path, evalstore: Evalstore) -> Path:
+    """A workspace whose model was edited, run, and is as it was before."""
+    evalstore("run", "-q")
+    second = WARM.replace("provider: scripted", SECOND)
+    tree(workspace, {"models/one.yaml": second})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": ONE})
+    return workspace
+
+
+def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
+    undone_model: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    printed = evalstore("status").stdout
+    assert "Changed since run <short> (<when>):\n" in printed
+    assert '    scripted/one: model options: {"extraIdentifier": "v2"} -> ' in printed
+    outcome = "Since the last run, by what is stored: 1 result broke"
+    assert f'{outcome} (use "evalstore diff" to list them)' in printed
+    assert AT_ONCE in printed
+    document = documents("status")
+    assert (document["broke"], document["fixed"], document["ask"]) == (1, 0, 0)
+    assert [edit["was"] for edit in document["edits"]] == ['{"extraIdentifier": "v2"}']
+    assert "since the last run: 1 broke" in evalstore("run", "-q").stdout
+    assert "Changed since" not in evalstore("status").stdout
+
+
+def test_an_edit_of_a_model_that_asks_is_named_once(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM.replace("provider: scripted", SECOND)})
+    printed = evalstore("status").stdout
+    assert printed.count("extraIdentifier") == 1
+    assert "Changed since" not in printed
+
+
+def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    kind = JUDGE.replace("pass: false", "pass: true")
+    tree(workspace, {"models/judge.yaml": kind})
+    evalstore("run", "-q")
+    strict = JUDGE.replace("provider: scripted", SECOND)
+    tree(workspace, {"models/judge.yaml": strict})
+    evalstore("run", "-q")
+    tree(workspace, {"models/judge.yaml": kind})
+    printed = evalstore("status").stdout
+    assert '    evaluator model options: {"extraIdentifier": "v2"} -> ' in printed
+    assert "Since the last run, by what is stored: 1 result fixed" in printed
+
+
+def test_a_candidate_that_is_removed_or_comes_back_is_listed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q")
+    tree(workspace, {"evalstore.yaml": SETTINGS})
+    assert "    candidate scripted/two removed\n" in evalstore("status").stdout
+    evalstore("run", "-q")
+    assert "removed" not in evalstore("status").stdout
+    tree(workspace, {"evalstore.yaml": both})
+    printed = evalstore("status").stdout
+    assert "    new candidate scripted/two\n" in printed
+    assert AT_ONCE in printed
+
+
+def test_a_candidate_that_a_run_left_out_is_not_listed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q")
+    evalstore("run", "-q", "-m", "scripted/one")
+    assert evalstore("status").stdout.startswith(AT_ONCE)
+
+
+def test_another_rule_for_votes_is_listed(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"evalstore.yaml": SETTINGS + "verdict: all\n"})
+    assert "    verdict: majority -> all\n" in evalstore("status").stdout
+
+
+def test_a_reverted_test_says_what_the_revert_fixes(workspace: Path, evalstore: Evalstore) -> None:
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"tests/weather.md": cities})
+    evalstore("run", "-q")
+    edited = cities.replace("must be warm", "must be warm. Cold is fine, too")
+    tree(workspace, {"tests/weather.md": edited})
+    harsh = "responses:\n  - {when: fine, answer: {pass: false, feedback: No.}}\n"
+    tree(workspace, {"models/judge.yaml": JUDGE.replace("responses:\n", harsh)})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": cities})
+    found = re.search(r"reverted to a stored version \((.*)\)", evalstore("status").stdout)
+    assert found
+    assert found[1] == "2 results fixed, 1 fails"
+
+
+@pytest.fixture
+def brief(workspace: Path, evalstore: Evalstore) -> Path:
+    """A workspace with a system prompt that two runs have seen: now the second version."""
+    prompted = WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:")
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "tests/weather.md": prompted})
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/brief.md": "Be short.\n"})
+    evalstore("run", "-q")
+    return workspace
+
+
+def test_an_edited_system_prompt_is_named_in_place_of_its_test_file(
+    brief: Path, evalstore: Evalstore
+) -> None:
+    tree(brief, {"prompts/brief.md": "Be very brief.\n"})
+    assert "2 cases asked again: system prompt brief changed: " in evalstore("status").stdout
+    tree(brief, {"prompts/brief.md": "Be brief.\n"})
+    line = "    =   tests/weather.md  system prompt brief reverted to a stored version (1 "
+    for _ in range(2):  # the second one is read from the cache
+        assert line in evalstore("status").stdout
+    cities = (brief / "tests/weather.md").read_text().replace("[Oslo, Rome]", "[Rome]")
+    tree(brief, {"tests/weather.md": cities})
+    assert "tests/weather.md  1 case removed, 1 reverted to" in evalstore("status").stdout
+
+
+def test_a_system_prompt_that_is_as_in_another_test_is_edited(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    prompted = WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:")
+    other = prompted.replace("brief", "polite")
+    tests = {"tests/weather.md": prompted, "tests/sky.md": other}
+    tree(workspace, {**tests, "prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Please.\n"})
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/brief.md": "Please.\n"})
+    line = "tests/weather.md  system prompt brief edited: answered and judged already"
+    assert line in evalstore("status").stdout
+
+
+def test_another_system_prompt_is_an_edit_of_the_test_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    prompted = WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:")
+    two = {"prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Please.\n"}
+    tree(workspace, {"tests/weather.md": prompted, **two})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": prompted.replace("brief", "polite")})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": prompted})
+    assert "    =   tests/weather.md  reverted to a stored" in evalstore("status").stdout
+
+
+def test_what_a_revert_changes_is_counted_in_results_everywhere(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q")
+    edited = WEATHER.replace("must be warm", "must be warm. Cold is fine, too")
+    harsh = "responses:\n  - {when: fine, answer: {pass: false, feedback: No.}}\n"
+    judge = JUDGE.replace("responses:\n", harsh)
+    tree(workspace, {"tests/weather.md": edited, "models/judge.yaml": judge})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER})
+    printed = evalstore("status").stdout
+    assert "reverted to a stored version (2 results fixed, 2 fail)" in printed
+    assert evalstore("run").stdout.startswith("since the last run: 2 fixed\n")
+
+
+def test_a_refreshed_answer_that_will_not_count_is_said(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM})
+    evalstore("run", "-q", "--refresh", "--lf")
+    assert "Since the last run, by what is stored: 1 result broke" in evalstore("status").stdout
+
+
+def test_a_list_is_not_cut_where_a_single_entry_would_be_left_out(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "-q")
+    second = ONE.replace("provider: scripted", SECOND)
+    tree(workspace, {"models/one.yaml": second})
+    monkeypatch.setattr(status, "_REASONS", 1)
+    monkeypatch.setattr(status, "_SHOWN", 1)
+    for argv in (("status",), ("status", "--explain")):
+        assert "more (-v lists all)" not in evalstore(*argv).stdout
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"tests/weather.md": cities})
+    assert evalstore("status", "--explain").stdout.count("… 2 more (-v lists all)") == 2
+
+
+def test_a_status_of_one_file_lists_no_other_new_one(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {f"tests/{name}.md": f"# 👤\n\n{name}?\n\n---\n\nYes.\n" for name in "ab"})
+    printed = evalstore("status", "tests/a.md").stdout
+    assert "A   tests/a.md  1 case new" in printed
+    assert "tests/b.md" not in printed
+    assert "tests/b.md  1 case new" in evalstore("status").stdout
+
+
+def test_the_candidates_of_pending_work_are_those_that_it_is_about(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    two = {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")}
+    both = SETTINGS.replace("scripted/one", "scripted/one, scripted/two")
+    tree(workspace, {"evalstore.yaml": both} | two)
+    evalstore("run", "-q", "-m", "scripted/one")
+    for _ in range(2):  # the second one is read from the cache
+        printed = evalstore("status").stdout
+        assert "ask for 2 answers and make 2 judgements (1 candidate)" in printed
+    evalstore("run", "-q")
+    assert "Nothing to do: 4 answers of 2 candidates" in evalstore("status").stdout

@@ -1,0 +1,432 @@
+"""Wrong options, arguments and values are reported in the words of all other errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalstore.interfaces.cli.app import GROUPS
+from evalstore.interfaces.cli.main import commands
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Ran
+from tests.interfaces.cli.test_run import edit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.interfaces.cli.conftest import Evalstore
+
+REPORTS = {
+    "statsu": ("there is no command 'statsu'", "did you mean 'stats'?"),
+    "zzz": ("there is no command 'zzz'", "'evalstore --help' lists the commands"),
+    "run --concurency 3": (
+        "there is no option '--concurency'",
+        "did you mean '--concurrency'?",
+    ),
+    "ls --bogus": ("there is no option '--bogus'", "'evalstore ls --help' lists the options"),
+    "run --quite": ("there is no option '--quite'", "did you mean '--quiet'?"),
+    "--colr always ls": ("there is no option '--colr'", "did you mean '--color'?"),
+    "--json status": ("there is no option '--json'", "write '--json' after the command"),
+    "--color alway ls": ("--color: 'alway' is not a valid value", "did you mean 'always'?"),
+    "ls tets": ("KIND: 'tets' is not a valid value", "did you mean 'tests'?"),
+    "label x maybe": (
+        "pass|fail|none: 'maybe' is not a valid value",
+        "the values are fail, none, pass",
+    ),
+    "run -r x": ("--attempts: must be a whole number", None),
+    "run -r 0": ("--attempts: must be at least 1", None),
+    "run --limit": ("'--limit' needs a value", "write '--limit N'"),
+    "run --json=3": ("'--json' takes no value", "write '--json' alone"),
+    "show a b c": ("unexpected argument 'b c'", "usage: evalstore show [OPTIONS] [REV]"),
+    "grep": ("PATTERN is missing", "usage: evalstore grep [OPTIONS] PATTERN"),
+}
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_a_wrong_command_line_is_an_error_with_a_hint(evalstore: Evalstore, command: str) -> None:
+    message, hint = REPORTS[command]
+    text = f"error: {message}\n" + (f"hint: {hint}\n" if hint else "")
+    assert evalstore(*command.split()) == Ran(2, "", text)
+
+
+def test_no_wrong_value_of_any_option_shows_words_of_the_libraries(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    program: Any = commands()
+    tried = 0
+    for name in (name for names in GROUPS.values() for name in names):
+        for parameter in program.commands[name].params:
+            is_value = parameter.param_type_name == "option" and not parameter.is_flag
+            if not is_value or parameter.metavar not in (None, "N", "S", "USD"):
+                continue
+            tried += 1
+            ran = evalstore(name, parameter.opts[-1], "x y")
+            assert ran.exit_code == 2
+            assert ran.stderr.startswith("error: "), (name, ran.stderr)
+            for word in ("Value error", "Input should", "Usage:", "Error:", "parse"):
+                assert word not in ran.stderr, (name, ran.stderr)
+    assert tried >= 20
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong", "instead"),
+    [
+        ("mini big", "'mini' and 'big' are candidates, not runs", "--model mini --vs big"),
+        ("--model mini big", "'big' is a candidate, not a run", "--model mini --vs big"),
+        ("@~1 mini", "'mini' is a candidate, not a run", "@~1 --model mini --vs ID"),
+        ("--model mini --vs big mini", "'mini' is a candidate, not a run", "--model mini --vs big"),
+        ("mini big @", "'mini' and 'big' are candidates, not runs", "@ --model mini --vs big"),
+    ],
+)
+def test_candidates_in_the_place_of_runs_are_told_how_they_are_compared(
+    workspace: Path, evalstore: Evalstore, given: str, wrong: str, instead: str
+) -> None:
+    script = "id: {}\nprovider: scripted\nresponses: [{{answer: yes}}]\n"
+    tree(workspace, {f"models/{id}.yaml": script.format(id) for id in ("mini", "big")})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[mini, big]")
+    assert evalstore("diff", *given.split()) == Ran(
+        2,
+        "",
+        f"error: {wrong}\nhint: 'evalstore diff {instead}' compares two candidates of one run\n",
+    )
+
+
+USED = "'prompts/shop.md' is a prompt: name a test file that uses it; its edits are shown there"
+NEAREST = {
+    "status -t wether": (5, "no case has the tag 'wether'", "did you mean 'weather'?"),
+    "run -t zzz": (5, "no case has the tag 'zzz'", "the tags are weather"),
+    "ls cases -t wether": (5, "no case has the tag 'wether'", "did you mean 'weather'?"),
+    "ls tests -t wether": (5, "no case has the tag 'wether'", "did you mean 'weather'?"),
+    "log tests/wether.md": (
+        2,
+        "no run has a test file 'tests/wether.md'",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "log --failures tests/wether.md": (
+        2,
+        "no run has a test file 'tests/wether.md'",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "log prompts/shop.md": (2, "no run has a test file 'prompts/shop.md'", USED),
+    "diff @ @ -- prompts/shop.md": (2, "there is no test file 'prompts/shop.md'", USED),
+    "diff -- tests/data/q.csv": (
+        2,
+        "there is no test file 'tests/data/q.csv'",
+        USED.replace("prompts/shop.md' is a prompt", "tests/data/q.csv' is a data file"),
+    ),
+    "run tests/map.txt": (
+        2,
+        "there is no test file 'tests/map.txt'",
+        USED.replace("prompts/shop.md' is a prompt", "tests/map.txt' is not a test file"),
+    ),
+    "diff -- evalstore.yaml": (
+        2,
+        "there is no test file 'evalstore.yaml'",
+        "the test files are tests/weather.md",
+    ),
+    "log prompts/none.md": (
+        2,
+        "no run has a test file 'prompts/none.md'",
+        "the test files are tests/weather.md",
+    ),
+    "trust models/jugde.yaml": (
+        2,
+        "there is no file 'models/jugde.yaml'",
+        "did you mean 'models/judge.yaml'?",
+    ),
+    "trust checks/exact.py": (
+        2,
+        "there is no file 'checks/exact.py'",
+        "did you mean 'checks/exactly.py'?",
+    ),
+    "run -m scripted/jugde": (
+        2,
+        "there is no model 'scripted/jugde' (candidates)",
+        "did you mean 'scripted/one'?",
+    ),
+    "run -m gpt-4o-mini": (
+        2,
+        "there is no model 'gpt-4o-mini' (candidates)",
+        "did you mean 'openai/gpt-4o-mini'?",
+    ),
+    "run -m openai:chat:gpt-4o-mini": (
+        2,
+        "there is no model 'openai:chat:gpt-4o-mini' (candidates)",
+        "write 'openai/gpt-4o-mini'",
+    ),
+    "run -m zz": (
+        2,
+        "there is no model 'zz' (candidates)",
+        "the models are scripted/one; "
+        "'PROVIDER/MODEL', such as 'openai/gpt-5.4-mini', needs no file; "
+        "the message of a run is '--message'",
+    ),
+    "run -m local/big": (
+        2,
+        "there is no model 'local/big' (candidates)",
+        "a model of the provider file 'local' needs a model file "
+        "with 'provider: local', 'code: big' and 'id: local/big'",
+    ),
+    "run -m one": (
+        2,
+        "there is no model 'one' (candidates)",
+        "did you mean 'scripted/one'?",
+    ),
+    "run --judge-only -J juge": (
+        2,
+        "there is no model 'juge' (evaluators)",
+        "did you mean 'scripted/judge'?",
+    ),
+    "run --judge-only -J scripted/ones": (
+        2,
+        "there is no model 'scripted/ones' (evaluators)",
+        "did you mean 'scripted/judge'?",
+    ),
+    "diff @ @ -m scripted/on": (
+        2,
+        "'scripted/on' is not a candidate of run <short>",
+        "did you mean 'scripted/one'?",
+    ),
+    "label tests/weather.md::city=Roma pass": (
+        5,
+        "no row is called 'tests/weather.md::city=Roma'",
+        "did you mean 'city=Rome'?",
+    ),
+    "label tests/weather.md::city pass": (
+        5,
+        "'tests/weather.md::city' is a part of 2 rows",
+        "name one of them: 'city=Oslo', 'city=Rome'",
+    ),
+    "show @:tests/wether.md": (
+        2,
+        "run <short> has no test file 'tests/wether.md'",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "show @:tests/nope.md": (
+        2,
+        "run <short> has no test file 'tests/nope.md'",
+        "the test files are tests/weather.md",
+    ),
+    "label tests/nope.md pass": (
+        2,
+        "there is no test file 'tests/nope.md'",
+        "the test files are tests/weather.md",
+    ),
+    "status tests/other/wether.txt": (
+        2,
+        "there is no test file 'tests/other/wether.txt'",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "show tests/wether": (
+        2,
+        "'tests/wether' is not a revision",
+        "did you mean 'tests/weather.md'?",
+    ),
+    "show weather": (2, "'weather' is not a revision", "did you mean 'tests/weather.md'?"),
+    "diff wether.md": (2, "'wether.md' is not a revision", "did you mean 'tests/weather.md'?"),
+    "diff @ tests/wether.md": (
+        2,
+        "'tests/wether.md' is not a revision",
+        "did you mean 'tests/weather.md'?",
+    ),
+    **{
+        f"stats {file}": (
+            2,
+            f"'{file}' is not a revision",
+            "write a run, such as @; 'evalstore stats --by file' has a row for each test file",
+        )
+        for file in ("tests/weather.md", "weather.md", "tests/wether.md")
+    },
+    **{
+        f"{command} tests/weather.md": (
+            2,
+            "'tests/weather.md' is not a revision",
+            "write a run, such as @; 'evalstore show tests/weather.md' shows the results of the "
+            "test file",
+        )
+        for command in ("report", "export")
+    },
+    "report weather.html": (
+        2,
+        "'weather.html' is not a revision",
+        "'evalstore report -o weather.html' writes a file",
+    ),
+    "show tests/new.md": (
+        2,
+        "run <short> has no test file 'tests/new.md'",
+        "the workspace has it now: 'evalstore show @work:tests/new.md' shows it",
+    ),
+    "fsck --remote tests/maps.txt": (
+        6,
+        "the bundle 'ROOT/tests/maps.txt' cannot be read: No such file or directory",
+        "did you mean 'map.txt'?",
+    ),
+    "pull .evalstore/stor.db": (
+        6,
+        "there is no store at 'ROOT/.evalstore/stor.db'",
+        "did you mean 'store.db'?",
+    ),
+    "-c evalstor.yaml status": (
+        2,
+        "evalstor.yaml: cannot be read: No such file or directory",
+        "did you mean 'evalstore.yaml'?",
+    ),
+    "-C test status": (2, "there is no folder 'test'", "did you mean 'tests'?"),
+    "stats -o run.csv": (
+        2,
+        "--output: 'run.csv' is not a valid value",
+        "write '-o csv > run.csv'",
+    ),
+    **{
+        f"report -o run.{suffix}": (
+            2,
+            f"'run.{suffix}' is not the name of an HTML file",
+            "end the name with .html; 'evalstore report' also writes Markdown, to names with .md",
+        )
+        for suffix in ("pdf", "docx", "txt", "PDF")
+    },
+    **{
+        f"report -o run.{suffix}": (
+            2,
+            f"'run.{suffix}' is not the name of an HTML file",
+            "end the name with .html; 'evalstore report' also writes Markdown, to names with .md; "
+            f"'evalstore export -o run.{suffix}' writes the results for other programs",
+        )
+        for suffix in ("xml", "junit.xml", "json", "csv")
+    },
+    **{
+        f"{command} -o run.{suffix}": (
+            2,
+            f"the suffix of 'run.{suffix}' names no format",
+            f"'evalstore report -o run.{suffix}' writes a page",
+        )
+        for command in ("export", "run")
+        for suffix in ("html", "htm")
+    },
+}
+
+
+@pytest.mark.parametrize("command", NEAREST)
+def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
+    workspace: Path, evalstore: Evalstore, command: str
+) -> None:
+    code = "def check(answer):\n    return True\n"
+    files = {"checks/exactly.py": code, "prompts/shop.md": "Be kind.\n", "tests/map.txt": "x"}
+    provider = "code: local\ntype: openai\nbaseURL: http://127.0.0.1:1\n"
+    tree(workspace, {**files, "tests/data/q.csv": "q\na\n", "providers/local.yaml": provider})
+    evalstore("run")
+    if "new.md" in command:
+        tree(workspace, {"tests/new.md": (workspace / "tests/weather.md").read_text()})
+    exit_code, message, hint = NEAREST[command]
+    message = message.replace("ROOT", str(workspace))
+    assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
+    assert not list(workspace.glob("run.*"))
+
+
+def test_a_prompt_stands_for_the_test_files_that_use_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/sub/shop.md": "Be kind.\n"})
+    tree(workspace, {"tests/other.md": (workspace / "tests/weather.md").read_text()})
+    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [sub/shop]\ntags:")
+    evalstore("run", "-q")
+    edit(workspace / "prompts/sub/shop.md", "kind", "very kind")
+    status = evalstore("status", "prompts/sub/shop.md").stdout
+    assert "tests/weather.md  2 cases asked again: system prompt sub/shop changed: text " in status
+    edited = "Edited:\n    system prompt sub/shop\n        text line 1: Be kind. -> Be very kind.\n"
+    assert evalstore("diff", "--", "prompts/sub/shop.md").stdout.startswith(edited)
+    ran = evalstore("run", "prompts/sub/shop.md").stdout
+    assert "complete: 2 new answers" in ran
+    assert "arguments: prompts/sub/shop.md (2 of 4 cases)" in evalstore("log").stdout
+    edit(workspace / "prompts/sub/shop.md", "very kind", "short")
+    compared = evalstore("diff", "@~1", "@", "--", "prompts/sub/shop.md").stdout
+    assert edited in compared
+    assert "other.md" not in compared
+
+
+def test_a_warning_names_a_wrong_tag_that_changes_nothing(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    warning = "warning: no case has the tag 'wether': did you mean 'weather'?\n"
+    assert evalstore("status", "--exclude-tag", "wether").stderr.startswith(warning)
+    assert evalstore("run", "--exclude-tag", "wether").stderr.startswith(warning)
+    assert evalstore("status", "-t", "weather", "-t", "wether").stderr.startswith(warning)
+    assert "warning" not in evalstore("status", "-t", "weather").stderr
+
+
+def test_an_error_of_the_command_line_has_the_colours_of_the_environment(
+    evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("--color", "always", "ls")
+    assert evalstore("statsu").stderr.startswith("error: ")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert evalstore("statsu").stderr.startswith("\x1b[31merror:")
+
+
+def test_a_candidate_of_a_provider_file_needs_a_model_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text().replace("[scripted", "[local/big, scripted", 1))
+    tree(workspace, {"providers/local.yaml": "code: local\nbaseURL: http://127.0.0.1:1\n"})
+    needed = "'provider: local', 'code: big' and 'id: local/big'"
+    assert (
+        f"the provider file 'local' needs a model file with {needed}" in evalstore("check").stderr
+    )
+    model = "provider: local\ncode: big\nid: local/big\n"
+    tree(workspace, {"models/big.yaml": model})
+    assert evalstore("check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "command", "message"),
+    [
+        ("EVALSTORE_RUN_CONCURRENCY", "x", ["run"], "must be a whole number"),
+        ("EVALSTORE_RUN_CONCURRENCY", "0", ["run"], "must be at least 1"),
+        ("EVALSTORE_COLOR", "x", ["status"], "'x' is not a valid value"),
+        ("EVALSTORE_VIEW_PORT", "x", ["view", "--web"], "must be a whole number"),
+    ],
+)
+def test_a_wrong_value_of_a_variable_names_the_variable(
+    workspace: Path,
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    command: list[str],
+    message: str,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    ran = evalstore(*command)
+    assert ran.exit_code == 2
+    assert ran.stderr.splitlines()[0] == f"error: {variable}: {message}"
+
+
+def test_a_wrong_value_beside_a_variable_names_the_option(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALSTORE_RUN_CONCURRENCY", "2")
+    assert evalstore("run", "-j", "x").stderr == "error: --concurrency: must be a whole number\n"
+
+
+def test_a_provider_file_with_an_error_is_not_also_reported_as_missing(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    files = {
+        "providers/desk.yaml": "code: desk\ntype: openai\nbaseUrl: http://127.0.0.1:1\n",
+        "models/mine.yaml": "id: mine\nprovider: desk\ncode: big\n",
+    }
+    tree(workspace, files)
+    lines = evalstore("check").stderr.splitlines()
+    assert [line.partition(" ")[2] for line in lines if line.startswith("error: ")] == [
+        "providers/desk.yaml:3: unknown field 'baseUrl'"
+    ]
+    assert evalstore("doctor", "-m", "mine").stderr == (
+        "error: there is no model 'mine' (-m)\n"
+        "hint: its file may have errors: 'evalstore check' lists them\n"
+    )
+    tree(workspace, {"providers/desk.yaml": "code: dest\ntype: openai\n"})
+    assert evalstore("check").stderr == (
+        "error: models/mine.yaml:2: there is no provider 'desk'\nhint: did you mean 'dest'?\n"
+    )

@@ -1,0 +1,132 @@
+"""Hints are wrapped between words in a terminal, and commands in them stay whole."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.wrapping import around
+from tests.interfaces.cli.conftest import Evalstore
+
+COMMAND = "\"evalstore show 'tests/refund.md::time=six weeks' -m large\""
+HINT = f"(use {COMMAND} to see why the first one failed)"
+
+
+def test_a_hint_is_wrapped_between_words_and_around_its_command() -> None:
+    assert output.wrap_sentence(HINT, 80) == [
+        f"(use {COMMAND} to see why the",
+        "first one failed)",
+    ]
+    assert output.wrap_sentence(HINT, 40) == ["(use", COMMAND, "to see why the first one failed)"]
+    assert output.wrap_sentence(HINT, 200) == [HINT]
+
+
+def test_a_command_in_single_quotes_stays_whole() -> None:
+    command = "'evalstore remote add origin s3://bucket/some/path --dry-run'"
+    lines = output.wrap_sentence(f"hint: use {command} to see what it does", 40)
+    assert lines == ["hint: use", command, "to see what it does"]
+
+
+def test_the_place_in_a_very_long_line_is_found_at_once() -> None:
+    before = "é" * 100_000
+    start, part = around(before, f"{before}!{before}", 40)
+    assert (start, part) == (f"…{'é' * 29}", f"…{'é' * 29}!{'é' * 8}…")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_only_a_terminal_wraps(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "quiet", False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    output.talk(HINT)
+    assert capsys.readouterr().err.count("\n") == 1 + is_terminal
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_an_error_and_its_hint_are_wrapped_in_a_terminal_alone(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    output.failure(EvalstoreError(f"{'word ' * 9}end", hint=f"{'type ' * 9}{COMMAND}"))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == (5 if is_terminal else 2)
+    assert all(output.shown_columns(line) <= 40 or line == COMMAND for line in lines) == is_terminal
+    assert COMMAND in lines[-1]
+
+
+def test_the_lines_of_a_wrapped_hint_have_its_indent() -> None:
+    assert output.wrap_sentence("  (use it to see", 10) == ["  (use it", "  to see"]
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_what_status_and_run_say_at_the_end_fits_the_terminal(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    status = evalstore("status").stdout
+    assert "A run would ask for 2 answers and make 2 judgements" in " ".join(status.split())
+    assert '(use "evalstore run" to do it' in status
+    ran = evalstore("run").stdout
+    words = "complete: 2 new answers, 2 new judgements, $0.06"
+    assert words in " ".join(ran.split())
+    assert "run <short> " in ran
+    for line in (status + ran).splitlines():
+        assert len(line) <= columns
+    monkeypatch.delenv("COLUMNS")
+    assert "\n(1 candidate)" not in evalstore("status").stdout
+
+
+def test_wide_letters_are_wrapped_anywhere_but_paths_and_commands_are_whole() -> None:
+    text = "春節期間全部門市休息不營業"
+    assert output.wrap_sentence(f"  {text}", 12) == ["  春節期間全", "  部門市休息", "  不營業"]
+    path = f"tests/{text}.md"
+    assert output.wrap_sentence(f"in {path}", 12) == ["in", path]
+    command = f'"evalstore show {text}"'
+    assert output.wrap_sentence(f"(use {command})", 12) == ["(use", f"{command})"]
+    coloured = "\x1b[31m春節期間\x1b[0m"
+    assert output.wrap_sentence(coloured, 4) == ["\x1b[31m春節", "期間\x1b[0m"]
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (1, "name: [a, b, c…"),
+        (13, "…me: [a, b, c,…"),
+        (30, "…e, f, g, h]"),
+    ],
+)
+def test_a_long_line_of_source_is_shown_around_the_place(column: int, shown: str) -> None:
+    text = "name: [a, b, c, d, e, f, g, h]"
+    before, part = around(text[: column - 1], text, 15)
+    assert part == shown
+    assert output.columns_of(part) <= 15
+    assert part[len(before)] == text[column - 1]
+    assert around("na", "name: [a]", 15) == ("na", "name: [a]")
+    assert around("    - ", "    - contians: abc", 12) == ("    - ", "    - conti…")
+
+
+def test_a_line_of_output_is_wrapped_in_a_terminal_and_not_with_wide(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    output.line("  several words that need two lines")
+    assert capsys.readouterr().out == "  several words that\n  need two lines\n"
+    monkeypatch.setattr(output, "wide", True)
+    output.line("  several words that need two lines")
+    assert capsys.readouterr().out == "  several words that need two lines\n"
+
+
+def test_blanks_in_a_quoted_value_remain() -> None:
+    text = "no row has 'two  blanks   here', and so nothing is asked"
+    assert output.wrap_sentence(text, 36) == [
+        "no row has 'two  blanks   here', and",
+        "so nothing is asked",
+    ]
+    assert output.wrap_sentence(text, 80) == [text]

@@ -1,0 +1,30 @@
+"""The results of a case stay together, whatever batches they are read in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalstore.core.results import Result
+from evalstore.interfaces.html.case_data import _whole_cases
+
+
+def result(file: str, row: str, model: str) -> tuple[Any, Any]:
+    """A result with its case, which does not matter here."""
+    return (
+        Result(file, row, "", 0, None, model, "t", None, None, None, (), ()),
+        None,
+    )
+
+
+RESULTS = [result(file, row, model) for file in "ab" for row in "12" for model in ("x", "y", "z")]
+
+
+@pytest.mark.parametrize("size", range(1, len(RESULTS) + 2))
+def test_the_results_of_a_case_are_in_one_batch(size: int) -> None:
+    batches = [RESULTS[first : first + size] for first in range(0, len(RESULTS), size)]
+    whole = list(_whole_cases([*batches, []]))
+    assert [entry for batch in whole for entry in batch] == RESULTS
+    places = [{(entry[0].file, entry[0].row) for entry in batch} for batch in whole]
+    assert sum(map(len, places)) == 4

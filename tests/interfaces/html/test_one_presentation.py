@@ -1,0 +1,87 @@
+"""The reports, the command line and the browser say the same about a case and a comparison."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interfaces.html.conftest import Evalstore
+from tests.interfaces.html.pages import call, data_of, make_workspace, report, scripted
+from tests.interfaces.html.test_report import edit, summary_of
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace whose second run broke the case of one candidate; a check says where."""
+    test = "# 👤\n\nHello\n\n---\n\nIt must be kind.\n\n~~~checks\n- equals: Good morning!\n~~~\n"
+    root = make_workspace(
+        tmp_path_factory.mktemp("one") / "desk",
+        {"tests/hello.md": test, "models/second.yaml": scripted("second", {"answer": "No."})},
+    )
+    assert call(root, "run", "--fail-on", "none") == 0
+    edit(root, "Good morning!", "Good evening!")
+    assert call(root, "run", "--fail-on", "none") == 0
+    return root
+
+
+def test_the_verdict_is_explained_in_the_words_of_show(broken: Path, evalstore: Evalstore) -> None:
+    shown = evalstore("-C", str(broken), "show", "@:tests/hello.md::", "-m", "first").stdout
+    text = report(broken).read_text(encoding="utf-8")
+    cell = data_of(text, "block-0")["cases"][0]["cells"][0]
+    titles, lines = [], []
+    for title, section in cell["why"]:
+        titles.append(title)
+        lines += ["".join(part for part, _ in spans) for _, *spans in section]
+    assert titles == ["where it differs", "history"]
+    expected = [line.strip() for line in shown.splitlines()]
+    undated = [re.sub(r"\(\d{4}-[^)]*UTC", "(just now", line).strip() for line in lines]
+    assert [line for line in undated if line not in expected] == []
+    assert any(line.startswith("failing since run ") for line in undated)
+    (judgement, *_) = [vote for vote in cell["votes"] if "checks" in vote]
+    assert f"fail  {judgement['by']}" in shown
+
+
+def test_a_comparison_has_the_lines_of_diff_in_both_reports(
+    broken: Path, evalstore: Evalstore
+) -> None:
+    lines = evalstore("-C", str(broken), "diff", "@~1", "@").stdout.splitlines()
+    (counts,) = [line for line in lines if "1 broke" in line]
+    (rates,) = [line for line in lines if line.startswith("pass rate ")]
+    comment = evalstore("-C", str(broken), "report", "--markdown").stdout.splitlines()
+    assert {f"- {counts}", f"- {rates}"} <= set(comment)
+    summary = summary_of(report(broken))
+    assert {counts, rates} <= set(summary)
+    assert any("✓ pass → ✗ fail (evaluation changed)" in line for line in summary)
+    (pair,) = [line for line in comment if line.startswith("- **")]
+    assert pair.endswith("first: pass → fail (evaluation changed)")
+    assert any("first  pass -> fail  (evaluation changed)" in line for line in lines)
+
+
+def test_what_reuse_saved_is_the_same_in_each(tmp_path: Path, evalstore: Evalstore) -> None:
+    price = "costs: [{costPerPromptToken: 0.001, costPerCompletionToken: 0.01}]\n"
+    models = {
+        f"models/{name}.yaml": scripted(name, {"answer": "Good morning!"}) + price
+        for name in ("first", "second")
+    }
+    root = make_workspace(tmp_path / "desk", models)
+    assert call(root, "run", "--fail-on", "none") == 0
+    printed = evalstore("-C", str(root), "run", "--fail-on", "none").stdout
+    match = re.search(r"saved (\$\S+ simulated) by reuse", printed)
+    assert match, printed
+    assert f"Reuse saved {match[1]}." in evalstore("-C", str(root), "report", "--markdown").stdout
+    assert f"Saved by reuse {match[1]}" in " ".join(summary_of(report(root)))
+
+
+def test_results_whose_call_failed_have_the_same_word(tmp_path: Path, evalstore: Evalstore) -> None:
+    model = scripted("first", {"error": {"kind": "unsupported", "message": "no such key"}})
+    root = make_workspace(tmp_path / "desk", {"models/first.yaml": model})
+    call(root, "run", "--fail-on", "none", "--retries", "0")
+    for revision in ("@", "@work"):
+        data: Any = data_of(report(root, revision).read_text(encoding="utf-8"), "data-cases")
+        words = [data["words"][cell[1]] for cell in data["rows"][0][4]]
+        lines = evalstore("-C", str(root), "export", revision).stdout.splitlines()
+        assert words[0] == json.loads(lines[0])["verdict"] == "no reply", revision

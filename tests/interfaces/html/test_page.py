@@ -1,0 +1,256 @@
+"""The page in a real browser: filters, cases, keyboard, sizes of screens and accessibility."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interfaces.html.pages import Page, call, make_workspace, report, scripted
+
+pytestmark = pytest.mark.extended
+
+MATH = """\
+---
+tags: [math]
+replacements:
+  n: [{rows}]
+---
+
+# 👤
+
+What is {{{{n}}}} + 1?
+
+---
+
+The answer must be right about {{{{n}}}}.
+"""
+COUNT = 120
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a second run, in which a candidate answers other questions wrong."""
+    root = make_workspace(
+        tmp_path_factory.mktemp("page") / "desk",
+        {
+            "tests/math.md": MATH.format(rows=", ".join(map(str, range(COUNT)))),
+            "models/judge.yaml": scripted(
+                "judge",
+                {"when": "Go away", "answer": {"pass": False, "feedback": "It is rude."}},
+                {"when": "must be kind", "answer": {"pass": True, "feedback": "Kind."}},
+                {
+                    "when": r"right about 7\.",
+                    "answer": {"pass": False, "feedback": "It should be eight."},
+                },
+                {"answer": {"pass": True, "feedback": ""}},
+            ),
+        },
+    )
+    assert call(root, "run", "--fail-on", "none", "--yes") == 0
+    test = root / "tests/hello.md"
+    test.write_text(test.read_text(encoding="utf-8").replace("Hello", "Hi"), encoding="utf-8")
+    first = root / "models/second.yaml"
+    first.write_text(
+        scripted("second", {"when": "Hi", "answer": "Good **day**!"}, {"answer": "Go away."}),
+        encoding="utf-8",
+    )
+    assert call(root, "run", "--fail-on", "none", "--yes") == 0
+    return report(root)
+
+
+def names(page: Page) -> list[str]:
+    """The cases in the table."""
+    shown: list[str] = page.value(
+        "[...document.querySelectorAll('#matrix tbody th')].map(e => e.textContent)"
+    )
+    return shown
+
+
+def choose(page: Page, field: str, value: str) -> str:
+    """Set a field of the filter; what the page says then."""
+    page.value(
+        f"(() => {{ const e = document.getElementById('{field}'); e.value = {json.dumps(value)};"
+        " e.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+    return str(page.value("document.getElementById('count').textContent"))
+
+
+def test_the_summary_is_at_the_top(changed: Path, page: Page) -> None:
+    page.open(changed)
+    assert page.value("document.title").startswith("desk: ")
+    top = page.value("document.querySelector('.headline').getBoundingClientRect().bottom")
+    assert 0 < top < 600
+    assert page.value("document.querySelectorAll('.headline .big')[1].textContent") == "1 fixed"
+
+
+def test_problems_stand_first_in_pages_of_the_table(changed: Path, page: Page) -> None:
+    page.open(changed)
+    shown = names(page)
+    assert len(shown) == 100
+    assert page.value("document.getElementById('page').textContent") == "page 1 of 2"
+    assert page.value("document.getElementById('back').disabled")
+    page.value("document.getElementById('next').click()")
+    assert page.value("document.getElementById('page').textContent") == "page 2 of 2"
+    assert not set(shown) & set(names(page))
+
+
+def test_filters_and_search(changed: Path, page: Page) -> None:
+    page.open(changed)
+    assert page.value("document.getElementById('count').textContent") == f"{COUNT + 1} cases"
+    assert choose(page, "search", "eight") == f"1 of {COUNT + 1} cases match"
+    assert names(page) == ["tests/math.md [n=7]"]
+    assert choose(page, "search", "HELLO.md greeting") == f"1 of {COUNT + 1} cases match"
+    assert choose(page, "search", "nowhere") == f"0 of {COUNT + 1} cases match"
+    assert names(page) == []
+    choose(page, "search", "")
+    assert choose(page, "change", "fixed") == f"1 of {COUNT + 1} cases match"
+    assert names(page) == ["tests/hello.md"]
+    choose(page, "model", "0")
+    assert choose(page, "change", "fixed") == f"0 of {COUNT + 1} cases match"
+    page.value("document.querySelector('#filter [type=reset]').click()")
+    page.wait(f"document.getElementById('count').textContent === '{COUNT + 1} cases'")
+    assert choose(page, "word", "fail").endswith(f"of {COUNT + 1} cases match")
+    assert choose(page, "word", "") == f"{COUNT + 1} cases"
+    assert choose(page, "tag", "0") != choose(page, "tag", "1")
+
+
+def test_the_search_reaches_conversations_if_it_is_told_so(changed: Path, page: Page) -> None:
+    page.open(changed)
+    assert choose(page, "search", "good day") == f"0 of {COUNT + 1} cases match"
+    assert choose(page, "search", "what is 99") == f"0 of {COUNT + 1} cases match"
+    page.value("document.getElementById('deep').click()")
+    page.wait(f"document.getElementById('count').textContent === '1 of {COUNT + 1} cases match'")
+    assert names(page) == ["tests/math.md [n=99]"]
+
+
+def test_a_case_opens_by_keyboard_and_gives_the_focus_back(changed: Path, page: Page) -> None:
+    page.open(changed)
+    choose(page, "change", "fixed")
+    page.value("document.querySelector('#matrix tbody a').focus()")
+    page.call(
+        "Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13
+    )
+    page.call("Input.dispatchKeyEvent", type="keyUp", key="Enter", windowsVirtualKeyCode=13)
+    page.wait("document.getElementById('case').open")
+    assert page.value("document.activeElement.id") == "case-title"
+    assert page.value("document.getElementById('case-title').textContent") == "tests/hello.md"
+    page.press("Escape", 27)
+    page.wait("!document.getElementById('case').open")
+    assert page.value("document.activeElement.textContent") == "tests/hello.md"
+    page.wait("location.hash === '#cases-title'")
+
+
+def test_a_case_has_its_answers_judgements_history_and_difference(
+    changed: Path, page: Page
+) -> None:
+    page.open(changed)
+    choose(page, "change", "fixed")
+    page.value("document.querySelector('#matrix tbody a').click()")
+    page.wait("document.getElementById('case').open")
+    text = page.value("document.querySelectorAll('#case article')[1].innerText")
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    assert lines[:3] == ["second", "✓ pass fixed", "Good day!"]
+    assert lines[4:7] == ["Judgements", "✓ pass by judge", "Kind."]
+    assert lines[7] == "History"
+    assert re.fullmatch(r"passing since run \w{8} \(\d{4}-\d\d-\d\d \d\d:\d\d UTC.*\)", lines[8])
+    assert lines[9].startswith("failed last in run ")
+    assert lines[10:14] == [
+        "what changed in between:",
+        "test text edited",
+        "user:",
+        "- Hello",
+    ]
+    assert lines[15] == "this version: judged once, reuse not counted"
+    assert lines[16].startswith("Since run ")
+    lines = lines[9:]
+    assert lines[8:12] == [
+        "✗ fail → ✓ pass (test changed)",
+        "previous feedback: It is rude.",
+        "- Go away.",
+        "+ Good **day**!",
+    ]
+    assert lines[12] == "Earlier verdicts"
+    assert lines[13].startswith("✗ fail run ")
+    assert lines[14] == "Runs with the same results of this file as a newer one are left out."
+    assert page.value("document.querySelector('#case article strong').textContent") == "day"
+
+
+def test_one_can_go_from_case_to_case(changed: Path, page: Page) -> None:
+    page.open(changed)
+    choose(page, "order", "file")
+    choose(page, "file", "1")
+    page.value("document.querySelector('#matrix tbody a').click()")
+    page.wait("document.getElementById('case-title')?.textContent === 'tests/math.md [n=0]'")
+    button = "[...document.querySelectorAll('#case button')].find(b => b.textContent === '{}')"
+    assert page.value(f"{button.format('Previous case')}.disabled")
+    page.value(f"{button.format('Next case')}.click()")
+    page.wait("document.getElementById('case-title')?.textContent === 'tests/math.md [n=1]'")
+
+
+@pytest.mark.parametrize("width", [320, 400, 768, 1400])
+def test_nothing_is_wider_than_the_screen(changed: Path, page: Page, width: int) -> None:
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=800, deviceScaleFactor=1, mobile=width < 600,
+    )  # fmt: skip
+    page.open(changed)
+    assert page.value("document.documentElement.scrollWidth") <= width
+    page.value("document.querySelector('#matrix tbody a').click()")
+    page.wait("document.getElementById('case').open")
+    assert page.value("document.getElementById('case').scrollWidth") <= width
+    page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_print_has_the_summary_and_no_controls(changed: Path, page: Page) -> None:
+    page.open(changed)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        style = "getComputedStyle(document.querySelector('{}')).display"
+        assert [page.value(style.format(part)) for part in ("nav", "form", "#case")] == ["none"] * 3
+        assert page.value(style.format(".headline")) != "none"
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", ["page", "case"])
+def test_axe_finds_no_violation(changed: Path, page: Page, scheme: str, place: str) -> None:
+    axe: Any = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
+    source = (Path(axe.__path__[0]) / "axe.min.js").read_text(encoding="utf-8")
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.call("Emulation.setEmulatedMedia", features=features)
+    page.open(changed)
+    if place == "case":
+        choose(page, "change", "fixed")
+        page.value("document.querySelector('#matrix tbody a').click()")
+        page.wait("document.getElementById('case').open")
+    page.value(source)
+    page.value("window.result = null; axe.run().then(r => { window.result = r; }); 0")
+    violations = page.wait(
+        "window.result && JSON.stringify(window.result.violations.map("
+        "v => [v.id, v.nodes[0].html]))"
+    )
+    assert json.loads(violations) == []
+    assert page.value("window.result.passes.length") > 20
+
+
+def test_headings_landmarks_and_names(changed: Path, page: Page) -> None:
+    page.open(changed)
+    levels = page.value("[...document.querySelectorAll('h1,h2,h3')].map(e => Number(e.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    landmarks = "header,nav,main,footer,[role=search],[role=status]"
+    assert page.value(f"document.querySelectorAll('{landmarks}').length") == 6
+    unnamed = (
+        "[...document.querySelectorAll('input,select')].filter(e => !e.labels.length)"
+        ".concat([...document.querySelectorAll('svg[role=img]:not([aria-label])')])"
+        ".concat([...document.querySelectorAll('thead th:not([scope])')]).length"
+    )
+    assert page.value(unnamed) == 0
+    assert page.value("document.getElementById('count').getAttribute('aria-live')") == "polite"

@@ -1,0 +1,48 @@
+"""The mark on the pass rate of a candidate of whose results only a part is judged."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evalstore.comparison.group_totals import PARTLY_TEXT
+from tests.interfaces.html.pages import TEST, call, make_workspace, report, scripted
+
+
+def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    test = root / "tests/again.md"
+    test.write_text("# 👤\n\nAgain?\n\n---\n\n~~~checks\n- contains: a\n~~~\n", encoding="utf-8")
+    note = "~ marks a pass rate of a part of the results: fewer are judged than of another."
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    text = report(root, "@work").read_text(encoding="utf-8")
+    assert f'<p class="note">{note}</p>' in text
+    assert re.search(r'<td class="number">~[\d.]+%</td>', text)
+    assert call(root, "run", "--fail-on", "none") == 0
+    text = report(root, "@work").read_text(encoding="utf-8")
+    assert note not in text
+    assert '<td class="number">~' not in text
+
+
+def test_it_is_marked_in_markdown_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = scripted("second", {"when": "Bye", "error": 500}, {"answer": "Good morning!"})
+    files = {"tests/bye.md": TEST.replace("Hello", "Bye"), "models/second.yaml": failing}
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "--retries", "0", "--fail-on", "none") == 3
+    capsys.readouterr()
+    assert call(root, "report", "--markdown") == 0
+    lines = capsys.readouterr().out.splitlines()
+    rates = {line.split(" | ")[0]: line.split(" | ")[1] for line in lines if "%" in line}
+    assert rates["| second"] == "~100.0%"
+    assert not any(rate.startswith("~") for name, rate in rates.items() if name != "| second")
+    assert f"{PARTLY_TEXT}." in lines
+    root = make_workspace(tmp_path / "whole", {})
+    call(root, "run", "--fail-on", "none")
+    capsys.readouterr()
+    assert call(root, "report", "--markdown") == 0
+    assert "~" not in capsys.readouterr().out

@@ -1,0 +1,414 @@
+"""The command `report`: what it writes, where, and what a page without JavaScript says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from evalstore.interfaces.html import case_data, summary
+from evalstore.interfaces.html.embedding import source_hash
+from evalstore.planning.project import Project
+from evalstore.results.show.revision_results import find_results
+from tests.interfaces.cli.test_documents import schema_of
+from tests.interfaces.html.conftest import Evalstore
+from tests.interfaces.html.pages import TEST, call, data_of, make_workspace, report, scripted
+
+
+class TextReader(HTMLParser):
+    """Reads the text of the summary of a page, a line for each element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._depth = 0
+        self._is_new = True
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag == "section" and ("id", "summary") in attributes:
+            self._depth = 1
+        elif tag == "section" and self._depth:
+            self._depth += 1
+        self._is_new = self._is_new or tag in ("p", "li", "div", "h2", "h3", "dt", "dd")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "section" and self._depth:
+            self._depth -= 1
+
+    def handle_data(self, data: str) -> None:
+        text = " ".join(data.split())
+        if not self._depth or not text:
+            return
+        if self._is_new:
+            self.lines.append(text)
+        else:
+            self.lines[-1] += f" {text}"
+        self._is_new = False
+
+
+def summary_of(path: Path) -> list[str]:
+    """The lines of the summary, with digits in place of ids."""
+    reader = TextReader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    return [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", line) for line in reader.lines]
+
+
+def shown_names(page: str) -> list[str]:
+    """The cases in the table of a page without JavaScript."""
+    table = page.partition('id="matrix"')[2].partition("</table>")[0]
+    return re.findall(r'<tr><th scope="row"><span dir="auto">(.*?)</span>', table)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace after a run in which one of two candidates fails."""
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    return root
+
+
+def edit(root: Path, old: str, new: str, name: str = "tests/hello.md") -> None:
+    """Replace a text of a file."""
+    path = root / name
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+# --- the summary
+
+
+def test_the_summary_of_a_first_run(root: Path) -> None:
+    assert summary_of(report(root)) == [
+        "Summary",
+        "50.0% passed",
+        "0% 50% 100%",
+        "1 of 2 judged results; 95% interval 5.5% to 94.5%",
+        "✓ pass 1",
+        "✗ fail 1",
+        "first run",
+        "There is no earlier run to compare with.",
+        "Cases",
+        "1 in 1 file; 2 results",
+        "Candidates",
+        "2 first, second",
+        "Cost of this run",
+        "$0 2 new answers, 2 new judgements",
+    ]
+
+
+def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
+    prompts = {f"prompts/{name}.md": f"---\nid: {name}\n---\n\nBe {name}.\n" for name in ("a", "b")}
+    test = "---\nsystemPrompts: [a, b]\n---\n\n# 👤\n\nHello\n\n---\n\nBe kind.\n"
+    root = make_workspace(tmp_path / "desk", {**prompts, "tests/hello.md": test})
+    edit(root, "Hello", "Hello {{n}}")
+    edit(
+        root,
+        "systemPrompts",
+        f"replacements: {{n: [{', '.join(map(str, range(110)))}]}}\nsystemPrompts",
+    )
+    assert call(root, "run", "--fail-on", "none", "--yes") == 0
+    summary = summary_of(report(root))
+    assert summary[summary.index("Cases") + 1] == "110 in 1 file; 440 results"
+    text = (root / "report.html").read_text(encoding="utf-8")
+    assert "the first 100 of 110 cases, those that need attention first" in text
+    names = shown_names(text)
+    assert len(names) == 200
+    assert names.count("tests/hello.md [n=99] (a)") == names.count("tests/hello.md [n=99] (b)") == 1
+    for by in ("model", "prompt", "file"):
+        table = text.partition(f'<section id="by-{by}"')[2].partition("</section>")[0]
+        assert table.count('<svg class="interval-chart"') == (1 if by == "file" else 2), by
+
+
+def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    (root / "models/second.yaml").write_text(scripted("second", {"answer": "Welcome."}))
+    edit(root, "Hello", "Hi")
+    assert call(root, "run", "--fail-on", "none") == 0
+    summary = summary_of(report(root))
+    assert summary[6:11] == [
+        "1 broke, 1 fixed",
+        "compared with run #",
+        "1 broke, 1 fixed, 0 unchanged",
+        "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)",
+        "+0.0 points; the pass rate of no file changed: not significant",
+    ]
+    place = summary.index("Broke")
+    assert summary[place:] == [
+        "Broke",
+        "tests/hello.md first ✓ pass → ✗ fail (test changed)",
+        "It says Go away.",
+        "Fixed",
+        "tests/hello.md second ✗ fail → ✓ pass (test changed)",
+    ]
+
+
+def test_the_summary_says_how_many_verdicts_are_not_explained(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not any("not explained" in line for line in summary_of(report(root)))
+    for module in (case_data, summary):
+        monkeypatch.setattr(module, "MOST_EXPLAINED", 0)
+    note = "Results whose verdict is not explained, beyond the first 0: 1."
+    assert note in summary_of(report(root))
+
+
+def test_reuse_is_said_with_what_it_saved(tmp_path: Path) -> None:
+    priced = "costs: [{costPerPromptToken: 0.001, costPerCompletionToken: 0.01}]\n"
+    answer = {"answer": "Hello.", "usage": {"inputTokens": 10, "outputTokens": 2}}
+    root = make_workspace(
+        tmp_path / "desk",
+        {f"models/{name}.yaml": scripted(name, answer) + priced for name in ("first", "second")},
+    )
+    for _ in range(2):
+        assert call(root, "run") == 0
+    summary = summary_of(report(root))
+    assert summary[summary.index("Saved by reuse") + 1] == "$0.0600 simulated 2 answers reused"
+    assert summary[summary.index("Cost of all results") + 1].startswith("$0.0600 simulated")
+    assert "Saved by reuse" not in summary_of(report(root, "@work")), "nothing has run"
+
+
+def test_compare_names_another_run(root: Path) -> None:
+    edit(root, "Hello", "Hi")
+    assert call(root, "run", "--fail-on", "none") == 0
+    edit(root, "Hi", "Hello")
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert "nothing broke or was fixed" in summary_of(report(root, "@", "--compare", "@~2"))
+    assert "2 unchanged" in summary_of(report(root, "@", "--compare", "@~2"))
+    assert "2 with the same answer" in summary_of(report(root))
+
+
+def test_a_run_is_compared_with_the_workspace(root: Path) -> None:
+    assert "2 unchanged" in summary_of(report(root, "@", "--compare", "@work"))
+
+
+# --- runs that are not complete
+
+
+def test_a_run_without_verdicts(tmp_path: Path) -> None:
+    root = make_workspace(
+        tmp_path / "desk",
+        {"tests/hello.md": "# 👤\n\nHello\n\n---\n", "evalstore.yaml": "candidates: [first]\n"},
+    )
+    assert call(root, "run", "--fail-on", "none") in (0, 3)
+    summary = summary_of(report(root))
+    assert "nothing is judged yet" in summary
+    assert "· answered 1" in summary
+
+
+def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
+    broken = scripted("first", {"error": {"kind": "unsupported", "message": "no such <key>"}})
+    root = make_workspace(tmp_path / "desk", {"models/first.yaml": broken})
+    call(root, "run", "--fail-on", "none", "--retries", "0")
+    path = report(root)
+    summary = summary_of(path)
+    assert "This run is incomplete: some results are missing." in summary
+    assert "1 result pending: an answer or a judgement is missing." in summary
+    block = data_of(path.read_text(encoding="utf-8"), "block-0")
+    (failure,) = block["cases"][0]["cells"][0]["failures"]
+    assert "no such <key>" in failure
+
+
+def test_an_undecided_run_gives_a_range(tmp_path: Path) -> None:
+    files = {"models/judge.yaml": scripted("judge", {"answer": "I cannot say."})}
+    root = make_workspace(tmp_path / "desk", files)
+    call(root, "run", "--fail-on", "none")
+    summary = summary_of(report(root))
+    assert "2 undecided: the pass rate is given as a range." in summary
+    assert "0.0 to 100.0% passed" in summary
+
+
+def test_a_partial_run_says_so(root: Path) -> None:
+    edit(root, "Hello", "Hi")
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    assert "This run is partial: -m first (1 of 1 case)." in summary_of(report(root))
+
+
+def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
+    edit(root, "Hello", "Hi")
+    summary = summary_of(report(root, "@work"))
+    assert "2 results pending: an answer or a judgement is missing." in summary
+    text = (root / "report.html").read_text(encoding="utf-8")
+    assert "the workspace as it is now" in text
+    assert data_of(text, "block-0")["texts"][0] == "Hi"
+
+
+# --- the file
+
+
+def test_a_run_that_ends_meanwhile_does_not_matter(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_then_run(project: Project, revision: str) -> object:
+        results = find_results(project, revision)
+        edit(root, "Hello", "Hi")
+        assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+        return results
+
+    monkeypatch.setattr("evalstore.interfaces.html.report.find_marked_results", find_then_run)
+    summary = summary_of(report(root))
+    assert "1 of 2 judged results; 95% interval 5.5% to 94.5%" in summary
+    assert "first run" in summary
+
+
+def test_the_policy_allows_only_the_script_and_the_style_of_the_page(root: Path) -> None:
+    text = report(root).read_text(encoding="utf-8")
+    match = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert match
+    policy = match[1].replace("&#39;", "'")
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
+    assert policy == (
+        f"default-src 'none'; script-src '{source_hash(script)}'; "
+        f"style-src '{source_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+    assert text.index("Content-Security-Policy") < text.index("<style")
+
+
+def test_the_page_uses_nothing_that_the_policy_forbids() -> None:
+    folder = Path(__file__).parents[3] / "evalstore/interfaces/html/templates"
+    script = (folder / "report.js").read_text(encoding="utf-8")
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|fetch\(", script
+    )
+    for name in ("page.html", "parts.html"):
+        page = (folder / name).read_text(encoding="utf-8")
+        assert not re.search(r"\bstyle=|\bon[a-z]+=|\|\s*safe\b|https?://", page)
+
+
+def test_the_table_without_javascript_has_the_problems_first(tmp_path: Path) -> None:
+    rows = ", ".join(map(str, range(150)))
+    test = f"---\nreplacements:\n  n: [{rows}]\n---\n\n# 👤\n\nHello {{{{n}}}}\n\n---\n\nBe kind.\n"
+    answers = ({"when": "Hello 149", "answer": "Go away."}, {"answer": "Hello."})
+    root = make_workspace(
+        tmp_path / "desk",
+        {
+            "tests/hello.md": test,
+            "tests/other.md": test,
+            "models/second.yaml": scripted("second", *answers),
+        },
+    )
+    assert call(root, "run", "--fail-on", "none", "--yes") == 0
+    text = report(root).read_text(encoding="utf-8")
+    names = shown_names(text)
+    assert len(names) == 200
+    assert names[:3] == ["tests/hello.md [n=149]", "tests/other.md [n=149]", "tests/hello.md [n=0]"]
+    assert "the first 200 of 300 cases, those that need attention first" in text
+
+
+def test_a_report_is_replaced_and_nothing_else(root: Path, evalstore: Evalstore) -> None:
+    first = report(root).read_bytes()
+    assert report(root).read_bytes() == first
+    (root / "notes.html").write_text("<p>mine")
+    result = evalstore("-C", str(root), "report", "-o", "notes.html", exit_code=2)
+    assert result.stderr == (
+        "error: 'notes.html' exists and is not a report\n"
+        "hint: name another file; only a report is replaced by a report\n"
+    )
+    assert (root / "notes.html").read_text() == "<p>mine"
+
+
+def test_a_link_to_a_report_is_followed(root: Path) -> None:
+    (root / "link.html").symlink_to("linked.html")
+    for _ in range(2):  # the second time there is a report
+        report(root, name="link.html")
+        assert (root / "link.html").is_symlink()
+        assert not (root / "linked.html").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("tests", "it is a folder"),
+        ("no/report.SUFFIX", "there is no folder 'no'"),
+        ("pipe.SUFFIX", "it is not a regular file"),
+        ("circle.SUFFIX", "Too many levels of symbolic links"),
+        (f"{'x' * 300}.SUFFIX", "File name too long"),
+    ],
+    ids=["folder", "no folder", "pipe", "circle", "long"],
+)
+@pytest.mark.parametrize("suffix", ["html", "md"])
+def test_a_place_where_no_file_can_be_is_refused(
+    root: Path, evalstore: Evalstore, name: str, problem: str, suffix: str
+) -> None:
+    name = name.replace("SUFFIX", suffix)
+    os.mkfifo(root / f"pipe.{suffix}")  # opening one waits for a writer
+    (root / f"circle.{suffix}").symlink_to(f"circle.{suffix}")
+    options = ["--markdown"] if suffix == "md" else []
+    result = evalstore("-C", str(root), "report", *options, "-o", name, exit_code=2)
+    assert (
+        result.stderr == f"error: '{name}' cannot be written: {problem}\nhint: name another file\n"
+    )
+
+
+def test_a_failed_report_leaves_nothing(root: Path, evalstore: Evalstore) -> None:
+    before = sorted(path.name for path in root.iterdir())
+    evalstore("-C", str(root), "report", "@~7", exit_code=2)
+    evalstore("-C", str(root), "report", "--compare", "ffff", exit_code=2)
+    assert sorted(path.name for path in root.iterdir()) == before
+
+
+def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: Evalstore) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    told = evalstore("-C", str(root), "report", "@", exit_code=2).stderr
+    assert told == (
+        "error: there is no run '@'\n"
+        f"hint: there are no runs yet: 'evalstore -C {root} run' makes one\n"
+    )
+    assert summary_of(report(root, "@work"))[1:4] == [
+        "2 results pending: an answer or a judgement is missing.",
+        "nothing is judged yet",
+        "… pending 2",
+    ]
+    (root / "tests/hello.md").unlink()
+    for options in ((), ("--json",)):
+        told = evalstore("-C", str(root), "report", "@work", *options, exit_code=2).stderr
+        assert "tests: there are no test files" in told
+    assert not (root / "evalstore-report.html").exists()
+
+
+def test_output_of_the_command(root: Path, evalstore: Evalstore) -> None:
+    result = evalstore("-C", str(root), "report")
+    assert result.stdout == "wrote evalstore-report.html\n"
+    assert re.fullmatch(r"1 case, \d+\.\d kB\n", result.stderr)
+    document = json.loads(evalstore("-C", str(root), "report", "--json").stdout)
+    jsonschema.Draft202012Validator(schema_of(["report"])).validate(document)
+    assert document["report"] == "evalstore-report.html"
+    assert document["bytes"] == (root / "evalstore-report.html").stat().st_size
+    result = evalstore("-C", str(root), "report", "-o", "-", "--json", exit_code=2)
+    assert result.stderr.startswith("error: '--json' says what was written to an HTML file\n")
+
+
+def test_stdout_has_the_same_page(root: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    written = report(root).read_bytes()
+    capfdbinary.readouterr()
+    assert call(root, "report", "@", "-o", "-") == 0
+    assert capfdbinary.readouterr().out == written
+
+
+def test_equal_texts_are_written_once(root: Path) -> None:
+    block = data_of(report(root).read_text(encoding="utf-8"), "block-0")
+    texts = list(_texts(block["texts"]))
+    assert len(texts) == len(set(texts))
+    assert "Good morning!" in texts
+
+
+def _texts(entries: list[object]) -> Iterator[str]:
+    for entry in entries:
+        yield entry if isinstance(entry, str) else str(entry[0])  # type: ignore[index]
+
+
+def test_a_report_counts_candidates_as_status_does_and_shows_no_special_tag(
+    tmp_path: Path,
+) -> None:
+    recorded = TEST.replace("tags: [greeting]", "tags: [greeting, _json_mode]\nanswer: Hi")
+    root = make_workspace(tmp_path / "desk", {"tests/recorded.md": recorded})
+    call(root, "run", "--fail-on", "none")
+    path = report(root)
+    assert "Candidates 2 first, second, recorded answers" in " ".join(summary_of(path))
+    assert "_json_mode" not in path.read_text(encoding="utf-8")

@@ -1,0 +1,125 @@
+"""The columns of the table of cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.comparison.statistics import Rate
+from evalstore.interfaces.tui.render.case_table import case_columns
+from evalstore.interfaces.tui.state.case_filter import FilteredCases
+from evalstore.interfaces.tui.widgets.grid_columns import fit_columns
+from evalstore.results.table.case_rows import CaseRow, ResultPacker
+from evalstore.results.table.cases import Cases
+from tests.comparison.test_comparison import result as a_result
+
+MODELS = ("acme/careful", "acme/of-a-long-name", "recorded")
+RATES = (Rate(8, 10, 0.8, 0.5, 0.94), Rate(5, 10, 0.5, 0.24, 0.76), Rate(10, 10, 1.0, 0.2, 1.0))
+
+
+def heads(
+    width: int, rates: tuple[Rate, ...] = RATES, models: tuple[str, ...] = MODELS
+) -> list[str]:
+    """The texts above the candidates that can be seen."""
+    cases = Cases(None, models, ())
+    columns = case_columns(cases, FilteredCases(cases), rates[: len(models)])
+    visible = fit_columns(columns, width, 0, 0)
+    return [column.title for column in visible.columns if column.picks]
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (140, ["careful 80% 50-94", "of-a-long-name 50% 24-76", "recorded 100% 20-100"]),
+        (75, ["careful\n80% 50-94", "of-a-long-name\n50% 24-76", "recorded\n100% 20-100"]),
+        (60, ["careful\n80% 50-94", "of-a-long…\n50% 24-76", "recorded\n100% 20-100"]),
+    ],
+)
+def test_all_candidates_are_headed_alike(width: int, expected: list[str]) -> None:
+    assert heads(width) == expected
+
+
+def test_cases_that_verdicts_have_chosen_are_counted_beside_the_rate_of_all() -> None:
+    cases = Cases(None, MODELS, ())
+    chosen = (Rate(0, 3, 0.0, 0.0, 0.56), Rate(0, 5, 0.0, 0.0, 0.43), Rate(0, 0, None, None, None))
+    columns = case_columns(cases, FilteredCases(cases), chosen, RATES)
+    visible = fit_columns(columns, 140, 0, 0)
+    assert [column.title for column in visible.columns if column.picks] == [
+        "careful 0/3 (all 80%)",
+        "of-a-long-name 0/5 (all 50%)",
+        "recorded (all 100%)",
+    ]
+
+
+def test_a_candidate_without_a_rate_does_not_hide_those_of_others() -> None:
+    unjudged = Rate(0, 0, None, None, None)
+    assert heads(140, (*RATES[:2], unjudged)) == [
+        "careful 80% 50-94",
+        "of-a-long-name 50% 24-76",
+        "recorded",
+    ]
+    assert heads(140, (unjudged,) * 3) == [*MODELS]
+
+
+def test_a_candidate_with_fewer_verdicts_than_another_is_marked_as_partial() -> None:
+    rates = (Rate(22, 48, 0.46, 0.3, 0.6), Rate(7, 8, 0.88, 0.35, 0.99))
+    models = ("a/careful", "a/hasty")
+    assert heads(120, rates, models) == ["a/careful 46% 30-60", "a/hasty 88% of 8 35-99"]
+    assert heads(52, rates, models) == ["a/careful\n46% 30-60", "a/hasty\n88% of 8 35-99"]
+    assert heads(44, rates, models) == ["careful\n46% 30-60", "hasty\n~88% 35-99"]
+
+
+def test_the_last_verdicts_name_their_candidate_where_there_is_room() -> None:
+    cases = Cases(None, MODELS, ())
+    found = {}
+    for picked, width in ((0, 140), (1, 140), (0, 104)):
+        columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True, picked=picked)
+        titles = [column.title for column in fit_columns(columns, width, picked, 0).columns]
+        found[picked, width] = (titles[-1], "careful 80% 50-94" in titles)
+    assert found == {
+        (0, 140): ("last runs: careful", True),
+        (1, 140): ("last runs: of-a-long-name", True),
+        (0, 104): ("last runs\ncareful", False),
+    }
+
+
+def test_short_names_of_candidates_are_shown_whole() -> None:
+    assert heads(120, models=("a/careful", "a/hasty"))[0] == "a/careful 80% 50-94"
+    assert heads(60, models=("a/careful", "a/hasty"))[0] == "careful 80% 50-94"
+
+
+def test_the_texts_above_all_that_is_seen_have_the_same_parts() -> None:
+    for width in range(40, 150):
+        shown = [head.replace("‹ ", "").replace(" ›", "") for head in heads(width)]
+        assert len({len(head.split()) for head in shown}) == 1, (width, shown)
+
+
+NAMED = ("claude-3-5-sonnet-20241022", "gpt-4.1-mini-2025-04-14", "recorded")
+
+
+@pytest.mark.parametrize("models", [MODELS, NAMED])
+@pytest.mark.parametrize("width", range(40, 260, 5))
+def test_a_rate_and_its_interval_are_never_left_out(width: int, models: tuple[str, ...]) -> None:
+    shown = [head.replace(" ›", "").split() for head in heads(width, models=models)]
+    rates = {"80%": "50-94", "50%": "24-76", "100%": "20-100"}
+    assert all(rates[rate] == interval for *_, rate, interval in shown), shown
+
+
+def test_long_names_above_columns_can_be_told_apart() -> None:
+    models = ("claude-3-5-sonnet-20241022", "claude-3-5-haiku-20241022")
+    one, other = (head.split("\n")[0] for head in heads(44, models=models))
+    assert "sonnet"[:3] in one
+    assert "haiku"[:3] in other
+
+
+ROWS = ("bike=cargo bike", "bike=tandem", "language=English, time=morning")
+
+
+@pytest.mark.parametrize("width", range(82, 260, 3))
+def test_three_candidates_leave_room_for_the_last_verdicts_and_name_theirs(width: int) -> None:
+    results = tuple(a_result(model=model, verdict="fail") for model in MODELS)
+    packed = ResultPacker().pack_all(results)
+    rows = [CaseRow("tests/availability.md", row, "", (), packed) for row in ROWS]
+    cases = Cases(None, MODELS, rows)
+    columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True)
+    title = fit_columns(columns, width, 0, 0).columns[-1].title
+    assert title in ("last runs: careful", "last runs\ncareful")

@@ -1,0 +1,58 @@
+"""The columns of the list of runs at several widths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evalstore.interfaces.tui.render.run_columns import is_all_simulated, run_columns, run_cost
+from evalstore.interfaces.tui.widgets.grid_columns import fit_columns
+from evalstore.results.table.cases import RunLine
+
+ALL = "run when state passed change of cost verdicts"
+
+
+def line(status: str = "complete", message: str = "") -> RunLine:
+    verdicts = {"pass": 7, "fail": 1}
+    counts = {"asked": 8, "recorded": 0, "judged": 8, "reused": 0, "failed": 0}
+    costs = {"cost": "$0.0012", "shared_cost": "$0.0012", "git": ""}
+    case = {"is_partial": False, "selection": "", "models": ("one",)}
+    return RunLine("a" * 32, 0, 1, status, message, verdicts, **counts, **costs, **case)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("width", "runs", "titles"),
+    [
+        (70, [line()], "run when passed change of verdicts"),
+        (80, [line()], "run when passed change of cost verdicts"),
+        (80, [line("incomplete")], "run when state passed change of verdicts"),
+        (118, [line("incomplete")], f"{ALL} asked judged reused"),
+        (134, [line("incomplete")], f"{ALL} asked judged reused message"),
+        (80, [line(message="short")], "run when passed change verdicts message"),
+        (84, [line(message="short")], "run when passed change of verdicts message"),
+        (84, [line(message="a long message of a run")], "run when passed change verdicts message"),
+        (61, [line("interrupted", "text")], "run when state passed change"),
+    ],
+)
+def test_columns(width: int, runs: list[RunLine], titles: str) -> None:
+    columns = fit_columns(run_columns(runs), width, 0, 0).columns
+    assert sum(column.width + 2 for column in columns) <= width
+    assert " ".join(column.title for column in columns if column.title) == titles
+
+
+def test_only_the_costs_of_scripted_models_are_marked_among_others() -> None:
+    scripted, free, paid = (
+        replace(line(), cost=cost, is_simulated=is_simulated)
+        for cost, is_simulated in (("$0.01 simulated", True), ("$0", False), ("$0.02", False))
+    )
+    for runs, expected in (
+        ([scripted, free], ["$0.01", "$0"]),
+        ([scripted, paid], ["$0.01 simulated", "$0.02"]),
+        ([free, paid], ["$0", "$0.02"]),
+        ([free], ["$0"]),
+    ):
+        is_titled = is_all_simulated(runs)
+        assert [run_cost(run, is_titled=is_titled) for run in runs] == expected
+        titles = [column.title for column in run_columns(runs)]
+        assert ("simulated" in titles, "cost" in titles) == (is_titled, not is_titled)

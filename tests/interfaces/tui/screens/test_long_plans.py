@@ -1,0 +1,338 @@
+"""Pending work and plans of long files: lines are read from a file when they are seen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+import evalstore
+from evalstore.core.progress import ProgressListener
+from evalstore.files import temporary_list
+from evalstore.interfaces.cli.main import main
+from evalstore.interfaces.tui.render import pending_lines
+from evalstore.interfaces.tui.screens import dashboard, reading_news
+from evalstore.interfaces.tui.screens import status as status_page
+from evalstore.interfaces.tui.screens.status import StatusPage
+from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.planning import planner
+from evalstore.planning.options import Location
+from evalstore.planning.plan import Plan
+from evalstore.planning.plan_items import FiledItems, ListedItems
+from evalstore.planning.status.status_report import Status
+from evalstore.planning.status.summed_items import SummedItems
+from evalstore.runs import interactive_run
+from evalstore.runs.status import plan_status
+from evalstore.store.wanted import UnwantedError
+from tests.builders import tree
+from tests.interfaces.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
+from tests.interfaces.tui.driving import drive, look, press, screen, settled, until
+
+pytestmark = pytest.mark.extended
+_SECONDS = 60
+"""Until something that does not come is given up."""
+
+
+@pytest.fixture
+def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of 150 rows, two candidates and no run, of which nothing may be listed."""
+    treat_as_long(monkeypatch)
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", 16)
+    monkeypatch.setattr(pending_lines, "_SAMPLE", 10)
+    monkeypatch.setattr(status_page, "_FEW", 20)
+    files = {
+        "evalstore.yaml": "candidates: [one, two]\nretries: 0\n",
+        "models/one.yaml": ONE,
+        "models/two.yaml": TWO,
+        "tests/data.jsonl": ROWS,
+        "tests/rows.md": CHECKED + CHECK,
+    }
+    root = tree(tmp_path / "ws", files)
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(ListedItems, "add", _refuse)
+    return root
+
+
+def _refuse(_self: object, asks: list[object], _judgements: list[object]) -> None:
+    pytest.fail(f"{len(asks)} items are listed in memory")
+
+
+def test_the_status_of_the_library_has_items_that_are_read_when_they_are_needed(
+    long: Path,
+) -> None:
+    status = evalstore.Workspace(long).status()
+    assert isinstance(status.items, FiledItems)
+    assert (len(status.items), status.ask, status.judge) == (600, 300, 300)
+    assert status.items[0].kind == "ask"
+    assert status.items[-1].row == status.items[299].row
+    assert [item.kind for item in status.items[299:301]] == ["ask", "judge"]
+    document = json.loads(json.dumps(evalstore.to_json(status)))
+    assert len(document["items"]) == 600
+
+
+def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        page = pilot.app.screen
+        assert isinstance(page, StatusPage)
+        grid = page.query_one(Grid)
+        assert grid.row_count == 602
+        assert "ask 300 answers" in screen(pilot)
+        assert screen(pilot).startswith(" pending work › 300 to ask, 300 to judge")
+        await press(pilot, "G")
+        assert "land 149" in screen(pilot)
+        assert page.edited_place is not None
+        assert page.edited_place.row == "country=land 149"
+        for _ in range(40):
+            await press(pilot, "pageup")
+        assert "land 0" in screen(pilot)
+        assert grid.cursor == 0
+        await press(pilot, *["down"] * 5)
+        place = page.edited_place
+        tree(long, {"tests/new.md": "# 👤\n\nNew?\n\n---\n\n~~~checks\n- contains: a\n~~~\n"})
+        await press(pilot, "r")
+        assert grid.row_count > 602
+        assert page.edited_place == place
+
+    drive(scenario, size=(120, 30))
+
+
+def test_a_list_that_is_too_long_is_not_saved(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_page, "_MOST_SAVED", 601)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w", "o")
+        assert isinstance(pilot.app.screen, StatusPage)
+        text = " ".join(screen(pilot).split())
+        assert "602 lines are too many to be saved here" in text
+        assert "'evalstore status --json' writes all of them" in text
+
+    drive(scenario, size=(120, 30), messages=True)
+    assert [path.name for path in long.glob("*.md")] == []
+
+
+def test_the_plan_of_a_run_counts_reasons_and_lists_nothing(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        pytest.fail("items are summed up")
+
+    monkeypatch.setattr(FiledItems, "add", _refuse)
+    monkeypatch.setattr(SummedItems, "__init__", refuse)
+    preview = interactive_run.plan(Location(long), interactive_run.ALL)
+    assert preview.status.items == []
+    assert (preview.status.ask, preview.agreed.asks) == (300, 300)
+    asks = preview.reasons["ask"]
+    assert (asks.total, dict(asks.models)) == (300, {"one": 150, "two": 150})
+    assert dict(asks.reasons) == {("new test", ()): 300}
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        text = screen(pilot)
+        assert "one 150, two 150" in text
+        assert "300x  new test" in text
+        await press(pilot, "enter")
+        assert "incomplete: 276 new answers" in screen(pilot)
+
+    drive(scenario, size=(120, 30))
+
+
+def test_a_run_that_would_do_what_was_not_shown_does_nothing(long: Path) -> None:
+    preview = interactive_run.plan(Location(long), interactive_run.ALL)
+    rows = ROWS.replace("land 149", "isle 149")
+    tree(long, {"tests/data.jsonl": rows})
+    with pytest.raises(evalstore.EvalstoreError, match="4 of what would be done now were not"):
+        interactive_run.carry_out_request(
+            Location(long), interactive_run.ALL, ProgressListener(), preview
+        )
+
+
+class _Held:
+    """From a moment on, lets the plans of a few batches be made, and others once it is released."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+        self.begins, self.goes_on = threading.Event(), threading.Event()
+        self.made = Counter[int]()
+        """How many plans each thread has made since then."""
+        make = planner.plan_cells
+
+        def plan_cells(*arguments: Any, **options: Any) -> Plan:
+            thread = threading.get_ident()
+            if self.begins.is_set():
+                if self.made[thread] == batches:
+                    assert self.goes_on.wait(_SECONDS)
+                self.made[thread] += 1
+            return make(*arguments, **options)
+
+        monkeypatch.setattr(plan_status, "plan_cells", plan_cells)
+        monkeypatch.setattr(reading_news, "_SECONDS", 0.0)
+
+
+def test_pending_work_is_shown_while_it_is_found(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=4)  # one of them for the first lines
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("w")
+        page = pilot.app.screen
+        assert isinstance(page, StatusPage)
+        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot))
+        grid = page.query_one(Grid)
+        assert grid.row_count == 90 + 90 + 2
+        assert "ask 90 answers so far" in screen(pilot)
+        assert "land 0" in screen(pilot)
+        await pilot.press("G", "up", "up")
+        place = page.edited_place
+        assert place is not None
+        assert place.row == "country=land 43"
+        held.goes_on.set()
+        await settled(pilot)
+        assert grid.row_count == 602
+        assert (page.edited_place, grid.cursor) == (place, 302 + 87)
+        assert screen(pilot).startswith(" pending work › 300 to ask, 300 to judge")
+        await press(pilot, "g")
+        assert "ask 300 answers" in screen(pilot)
+        assert "so far" not in screen(pilot)
+
+    drive(scenario, size=(120, 30))
+
+
+def test_reading_pending_work_stops_when_its_page_is_left(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+    ended: list[int] = []
+    status = WorkspaceSource.status
+
+    def read(source: WorkspaceSource) -> Status:
+        try:
+            return status(source)
+        except UnwantedError:
+            ended.append(held.made[threading.get_ident()])
+            raise
+
+    monkeypatch.setattr(WorkspaceSource, "status", read)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("w")
+        await until(pilot, lambda: "reading … 60 of 300 cases" in screen(pilot))
+        await pilot.press("escape")
+        held.goes_on.set()
+        await until(pilot, lambda: bool(ended))
+        assert ended == [4]  # the one that was being made; no batch after it is begun
+
+    drive(scenario, size=(120, 30))
+
+
+def test_the_plan_of_a_run_says_how_far_its_reading_has_come(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("R")
+        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot))
+        held.goes_on.set()
+        await settled(pilot)
+        assert "300x  new test" in screen(pilot)
+
+    drive(scenario, size=(120, 30))
+
+
+def test_pending_work_is_read_once_after_an_edit(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    status = WorkspaceSource.status
+
+    def read(source: WorkspaceSource) -> Status:
+        begun.append("")
+        stamp = source.workspace.stamp()
+        read = status(source)
+        begun[-1] = "wrote" if source.workspace.stamp() != stamp else "only read"
+        return read
+
+    monkeypatch.setattr(WorkspaceSource, "status", read)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await look(pilot)  # the store was made meanwhile
+        await press(pilot, "w")
+        assert begun == ["only read"]
+        tree(long, {"tests/data.jsonl": ROWS.replace("land 149", "isle 149")})
+        for _ in range(3):
+            await look(pilot)
+        assert begun == ["only read", "wrote"]
+        await press(pilot, "G")
+        assert "isle 149" in screen(pilot)
+        await asyncio.to_thread(main, ["run", "--quiet", "--limit", "1", "--fail-on", "none"])
+        await look(pilot)
+        assert len(begun) == 3
+
+    drive(scenario, size=(120, 30))
+
+
+def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        held.begins.set()
+        await pilot.press("r")
+        await until(pilot, lambda: bool(held.made))
+        await pilot.pause()
+        assert "cases" not in screen(pilot).splitlines()[1]  # it has not taken long
+        held.goes_on.set()
+        await settled(pilot)
+        monkeypatch.setattr(dashboard, "_LONG_SECONDS", 0.0)
+        held.goes_on.clear()
+        held.made.clear()
+        await pilot.press("r")
+        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot).splitlines()[1])
+        assert "workspace  reading …" in screen(pilot)
+        held.goes_on.set()
+        await settled(pilot)
+        assert "reading" not in screen(pilot)
+        assert screen(pilot).splitlines()[2].startswith(" pending     ask for 300 answers")
+
+    drive(scenario, size=(120, 30))
+
+
+def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
+    long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held(monkeypatch, batches=3)
+
+    def readings(pilot: Pilot[None]) -> list[str]:
+        return [worker.group for worker in pilot.app.workers if not worker.is_finished]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        head = "pending     ask for 300 answers"
+        assert head in screen(pilot)
+        rows = ROWS.replace("land 149", "isle 149") + ROWS.replace("land", "isle")
+        tree(long, {"tests/data.jsonl": rows})
+        held.begins.set()
+        await pilot.press("r")
+        await until(pilot, lambda: "dashboard" in readings(pilot) and bool(held.made))
+        await pilot.press("R")
+        await until(pilot, lambda: "read" in readings(pilot))
+        await pilot.pause(0.1)
+        assert readings(pilot) == ["read"]
+        held.goes_on.set()
+        await settled(pilot)
+        assert "598x  new test" in screen(pilot)
+        assert "pending     ask for 598 answers" in screen(pilot)
+        assert readings(pilot) == []
+
+    drive(scenario, size=(120, 40))

@@ -1,0 +1,109 @@
+"""Which columns there is room for."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, Column, fit_columns
+
+COLUMNS = [
+    Column("file", 10, grows=True),
+    Column("cost", 5, since=60),
+    *(Column(f"model {number}", 14, picks=True, least=8) for number in range(6)),
+]
+
+
+@pytest.mark.parametrize("width", range(1, 160, 23))
+@pytest.mark.parametrize("picked", range(6))
+def test_the_picked_column_is_seen_and_all_fit(width: int, picked: int) -> None:
+    laid = fit_columns(COLUMNS, width, picked, 0)
+    assert 2 + picked in laid.shown
+    if len(laid.shown) > 2:
+        assert MARGIN + sum(column.width + GAP for column in laid.columns) - GAP <= width
+
+
+TEXTS = [
+    Column("run", 9),
+    Column("when", 14),
+    Column("passed", 6, right=True),
+    Column("why", 30, grows=True, most=40, least=10, since=20),
+]
+
+
+@pytest.mark.parametrize("width", range(3, 90))
+def test_nothing_is_drawn_beyond_the_table_and_no_number_is_cut(width: int) -> None:
+    laid = fit_columns(TEXTS, width, 0, 0)
+    assert laid.columns
+    assert MARGIN + sum(column.width + GAP for column in laid.columns) - GAP <= width
+    assert 2 not in laid.shown or laid.columns[2].width == 6
+    assert len(laid.columns) == 1 or min(column.width for column in laid.columns) >= 6
+
+
+def test_columns_become_narrow_before_they_are_left_out() -> None:
+    assert [column.width for column in fit_columns(COLUMNS, 140, 0, 0).columns] == [35, 5] + [
+        14
+    ] * 6
+    narrow = fit_columns(COLUMNS, 90, 0, 0)
+    assert len(narrow.shown) == 8
+    assert {column.width for column in narrow.columns[2:]} == {9}
+
+
+def test_what_is_left_out_is_reported_at_its_side() -> None:
+    laid = fit_columns(COLUMNS, 50, 3, 0)
+    titles = [column.title for column in laid.columns if column.picks]
+    assert titles == ["‹ model 1", "model 2", "model 3 ›"]
+
+
+def test_the_window_moves_only_when_it_must() -> None:
+    assert fit_columns(COLUMNS, 50, 2, 1).first == 1
+    assert fit_columns(COLUMNS, 50, 0, 1).first == 0
+    assert fit_columns(COLUMNS, 50, 5, 1).first == 3
+
+
+def test_a_column_grows_no_wider_than_what_is_in_it() -> None:
+    columns = [
+        Column("file", 8, grows=True, most=22),
+        Column("row", 8, grows=True, most=5),
+        Column("model", 18, picks=True, least=11),
+    ]
+    assert [column.width for column in fit_columns(columns, 200, 0, 0).columns] == [22, 5, 18]
+    assert [column.width for column in fit_columns(columns, 48, 0, 0).columns] == [22, 5, 15]
+    assert [column.width for column in fit_columns(columns, 36, 0, 0).columns] == [14, 5, 11]
+
+
+def test_names_of_rows_are_whole_before_titles_are() -> None:
+    columns = [
+        Column("file", 9, grows=True, most=21),
+        Column("row", 8, grows=True, most=15),
+        Column("a long model", 18, picks=True, least=11),
+        Column("another model", 18, picks=True, least=11),
+    ]
+    widths = [column.width for column in fit_columns(columns, 72, 0, 0).columns]
+    assert widths == [21, 15, 14, 14]
+
+
+def test_a_column_that_was_widened_for_its_head_keeps_its_width() -> None:
+    heads = ("openai/gpt-4o-mini-2024-07", "openai/gpt-4o-2024-08-06")
+    columns = [
+        Column("case", 20, grows=True, most=20),
+        *(Column(head, 18, picks=True, least=11, heads=(head, head[7:])) for head in heads),
+    ]
+    shown = fit_columns(columns, 120, 0, 0).columns[1:]
+    assert [column.title for column in shown] == [*heads]
+    assert all(column.width >= len(column.title) for column in shown)
+
+
+def test_a_figure_is_not_cut_for_the_signs_of_columns_on_both_sides() -> None:
+    columns = [
+        Column("case", 8),
+        *(
+            Column(name, 11, picks=True, heads=(f"{name} 50% 20-80", f"{name} 50%", name))
+            for name in ("one", "hasty", "two")
+        ),
+    ]
+    seen = set()
+    for width in range(20, 40):
+        (title, *_) = [it.title for it in fit_columns(columns, width, 1, 1).columns if it.picks]
+        seen.add(title)
+    assert {"‹ hasty ›", "‹ hasty 50% ›"} <= seen
+    assert all(title.removesuffix(" ›").endswith(("hasty", "50%", "20-80")) for title in seen)

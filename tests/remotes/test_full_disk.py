@@ -1,0 +1,77 @@
+"""A disk without room for the SQLite files of sharing: an error that says where, not a bug."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.interfaces.cli.main import main
+from evalstore.remotes import check_remote, wanted_records
+from evalstore.remotes.indexes import index_cache, index_cache_file
+from evalstore.remotes.places.folder import FolderFiles
+from evalstore.store import Store
+from tests.remotes import stores
+
+_SMALL, _FULL = "PRAGMA page_size = 512;", "PRAGMA max_page_count = 1;"
+"""After the second, a file cannot grow: SQLite fails as on a full disk."""
+
+
+@pytest.fixture
+def team(full: Store, remote: FolderFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty workspace whose remote has rows."""
+    stores.push(full, remote)
+    root = tmp_path / "w"
+    root.mkdir()
+    (root / "evalstore.yaml").write_text("candidates: []\n")
+    monkeypatch.chdir(root)
+    assert main(["remote", "add", "origin", str(tmp_path / "remote")]) == 0
+    return root
+
+
+@pytest.mark.parametrize(
+    ("command", "module"), [("pull", wanted_records), ("fsck --remote", check_remote)]
+)
+def test_of_temporary_files_it_is_said_where_they_are(
+    team: Path,
+    command: str,
+    module: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    capsys.readouterr()
+    with monkeypatch.context() as patch:
+        patch.setenv("SQLITE_TMPDIR", str(team.parent))
+        patch.setattr(module, "_SCHEMA", _SMALL + module._SCHEMA + _FULL)
+        assert main([*command.split(), "--quiet"]) == 6
+    assert capsys.readouterr().err == (
+        f"error: there is no room left for temporary files in '{team.parent}'\n"
+        "hint: free some space there, or name another folder in SQLITE_TMPDIR\n"
+    )
+    assert main(["pull", "--quiet"]) == 0
+
+
+def test_of_the_copy_of_the_indexes_the_file_is_named(
+    team: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def open_file(path: Path, origin: index_cache_file.Origin) -> sqlite3.Connection | None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(_SMALL + "PRAGMA user_version = 1;")
+        opened = index_cache_file.open_file(path, origin)
+        assert opened
+        opened.execute(_FULL)
+        return opened
+
+    with monkeypatch.context() as patch:
+        patch.setattr(index_cache, "open_file", open_file)
+        capsys.readouterr()
+        assert main(["pull", "-n", "--quiet"]) == 6
+    error, hint = capsys.readouterr().err.splitlines()
+    [cache] = (team / ".evalstore/remotes").glob("*.db")
+    assert error == f"error: there is no room left for '{cache}'"
+    assert hint == "hint: free some space and try again"
+    assert main(["pull", "--quiet"]) == 0

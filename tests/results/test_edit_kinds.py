@@ -1,0 +1,68 @@
+"""The kinds of the edits of a file are what a list of all its edits tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from evalstore.comparison.version_diff import Difference
+from evalstore.core.display import plural
+from evalstore.files import temporary_list
+from evalstore.results.edits.edit_kinds import DistinctEdits, EditKinds
+
+SUBJECTS = ("row a is new", "message 1 line 1", "option x", "threshold")
+EDITS = [*map(Difference, *zip(*product(SUBJECTS, (None, "a"), ("b", "c")), strict=True))]
+of_rows = some.lists(some.tuples(some.sampled_from(EDITS), some.sampled_from(["", "a", "b"])))
+others = some.lists(some.sampled_from(EDITS))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _keep_in_files() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(temporary_list, "_AT_ONCE", 2)
+        yield
+
+
+@given(of_rows, others, some.integers(1, 3))
+def test_each_kind_is_told_once(
+    rows: list[tuple[Difference, str]], others: list[Difference], cases: int
+) -> None:
+    kinds = EditKinds(cases)
+    for difference, row in rows:
+        kinds.add(difference, row)
+    for other in others:
+        kinds.append(other)
+    subjects = [*dict.fromkeys(difference.subject for difference, _ in rows)]
+    expected = [_first(rows, subject, cases) for subject in subjects]
+    expected += [other for other in others if other.subject not in subjects]
+    assert kinds == expected
+    assert [kinds[number] for number in range(len(kinds))] == expected
+
+
+@given(others)
+def test_equal_edits_are_told_once(edits: list[Difference]) -> None:
+    distinct = DistinctEdits()
+    for edit in edits:
+        distinct.add(edit)
+    expected = [*dict.fromkeys(edits)]
+    assert distinct == expected
+    assert distinct[:3] == expected[:3]
+
+
+def _first(rows: list[tuple[Difference, str]], subject: str, cases: int) -> Difference:
+    """Return the first difference of a kind, with its row if it is not that of all rows."""
+    listed = [(difference, row) for difference, row in rows if difference.subject == subject]
+    first, row = listed[0]
+    is_alone = len(listed) == 1 < cases and not subject.startswith("row ")
+    if row and is_alone:
+        return replace(first, subject=f"{subject} in [{row}]")
+    if not row or all(each == first for each, _ in listed):
+        return first
+    return replace(
+        first, subject=f"{subject} in [{row}] and {plural(len(listed) - 1, 'other row')}"
+    )
