@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -9,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import Clock
-from evalstore.core.errors import OK, StoreError
+from evalstore.core.errors import OK, NothingSelectedError, StoreError
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
@@ -19,24 +20,17 @@ from evalstore.planning.options import GO_ON, ApprovedPlan, is_chosen_by_verdict
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import require_sound, resolve_scope
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
+from evalstore.planning.status.status_report import CostLimit
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.stats.threshold_gates import find_gates
 from evalstore.runs.call_limit import CallLimit
-from evalstore.runs.cost_limit import find_short_limit
 from evalstore.runs.gate import decide, reaches_threshold
 from evalstore.runs.run_plans import Plans
 from evalstore.runs.run_preview import PlanTotals, get_leave, keep_to, most_cost, reuse_text
-from evalstore.runs.run_record import (
-    FinishedRun,
-    carry_out,
-    git_state,
-    record,
-    save_settled,
-)
+from evalstore.runs.run_record import FinishedRun, carry_out, git_state, record, save_settled
 from evalstore.runs.run_report import RunReport
-from evalstore.runs.run_scope import narrow
 from evalstore.runs.run_totals import MOST_SHOWN, RunTotals
 from evalstore.runs.runners.abandoned_runs import record_abandoned
 from evalstore.runs.runners.runner_launch import make_launcher, require_launchable
@@ -53,7 +47,7 @@ from evalstore.workspace.git import read_user_name
 from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from evalstore.core.progress import ProgressListener
     from evalstore.core.results import Result
@@ -336,3 +330,84 @@ def _store_workspace(project: Project) -> str:
     project.reading.save_index(project.workspace)
     assert nodes.keys() == project.reading.files.keys()
     return root
+
+
+# --- narrows the scope of a run to single cells, and describes what is left as a selection
+
+
+_MOST_ROWS = 20
+"""The most rows that a selection names; of more, it names the files."""
+
+
+def narrow(
+    scope: Scope, selection: SelectionOptions, keep: Callable[[Cell], bool]
+) -> tuple[Scope, SelectionOptions]:
+    """Return the scope with only those cells for which `keep` is true, and its selection.
+
+    The selection names the paths and the candidates that are left, if some are left out. Raises
+    `NothingSelectedError` when no cell is left.
+    """
+    cells = [cell for cell in scope.cells if keep(cell)]
+    if not cells:
+        raise NothingSelectedError("nothing is selected")
+    if len(cells) == len(scope.cells):
+        return scope, selection
+    models = {cell.candidate.id for cell in scope.cells}
+    kept_models = {cell.candidate.id for cell in cells}
+    return (
+        replace(scope, cells=cells, skipped=[]),
+        replace(
+            selection,
+            paths=_name_paths(scope.cells, cells),
+            models=tuple(sorted(kept_models)) if kept_models < models else selection.models,
+        ),
+    )
+
+
+def _name_paths(every: Collection[Cell], kept: Collection[Cell]) -> tuple[str, ...]:
+    """Return the files with the rows that are left, or only the files if these are many."""
+    total = Counter(file for file, _ in {(cell.file, cell.case.row) for cell in every})
+    rows: dict[str, dict[str, None]] = {}
+    for cell in kept:
+        rows.setdefault(cell.file, {})[cell.case.row] = None
+    paths = [
+        path
+        for file, names in rows.items()
+        for path in ([file] if len(names) == total[file] else [f"{file}::{row}" for row in names])
+    ]
+    return tuple(paths) if len(paths) <= _MOST_ROWS else tuple(rows)
+
+
+# --- compares the limit on the cost of a run with what its plan is likely to cost
+
+
+_ROUNDING = 1e-6
+"""Allows for the rounding errors of floats, so that $0.30 of $0.80 are 15 of 40."""
+
+
+def find_short_limit(
+    project: Project,
+    options: RunOptions,
+    status: Status,
+    models: Sequence[str],
+    least: float | None,
+) -> CostLimit | None:
+    """Return the limit of a run of these models if its plan is likely to reach it, else None.
+
+    Answers and their judgements are paid in turn, so it lasts for the same part of both. `least` is
+    what a call may cost, if the limit allows none.
+    """
+    usd = most_cost(project, options)
+    if usd is None:
+        return None
+    name = "maxCost" if options.max_cost is None else "--max-cost"
+    if unpriced := tuple(id for id in models if not project.has_known_costs(id)):
+        return CostLimit(usd, name, None, None, unpriced)
+    if least is not None:
+        return CostLimit(usd, name, 0, 0, call=least)
+    if status.cost is None or status.cost <= usd:
+        return None
+    part = usd / status.cost
+    by_models = status.judge - status.by_checks
+    answers, judgements = (int(count * part + _ROUNDING) for count in (status.ask, by_models))
+    return CostLimit(usd, name, answers, judgements)

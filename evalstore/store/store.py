@@ -7,21 +7,149 @@ share a store; each waits for the others.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-from evalstore.core.values import Json
-from evalstore.store.contents import decode_content, decode_row, missing
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.values import FileVersion, Json
+from evalstore.store.contents import as_blob, decode_content, decode_row, missing
 from evalstore.store.costs import CostQueries
+from evalstore.store.database import Database, ensure, select_each
+from evalstore.store.driver import Connection, Extent
 from evalstore.store.failures import FailureQueries
-from evalstore.store.growth import GrowthQueries
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.records import RecordQueries
 from evalstore.store.rows.row_queries import RowQueries
 from evalstore.store.runs import RunQueries
-from evalstore.store.schema.table_columns import EVENTS, FAILURES, SESSIONS, TABLES, VERSIONS
+from evalstore.store.schema.table_columns import (
+    EVALUATIONS,
+    EVENTS,
+    FAILURES,
+    FILES,
+    SESSIONS,
+    TABLES,
+    VERSIONS,
+    TableColumns,
+)
 from evalstore.store.sessions import SessionQueries
-from evalstore.store.versions import VersionQueries
+from evalstore.store.trees.tree_nodes import NodeQueries
 from evalstore.store.work.shared_runs import SharedRunQueries
+
+
+class VersionQueries(NodeQueries):
+    """The queries for versions."""
+
+    def ensure_versions(
+        self,
+        contents: Mapping[str, tuple[str, str]],
+        blobs: Mapping[str, FileVersion] | None = None,
+    ) -> None:
+        """Store versions that are missing; contents are by id: kind and canonical JSON."""
+        by_table: dict[TableColumns, dict[str, dict[str, Any]]] = {}
+        for id, (kind, content) in contents.items():
+            by_table.setdefault(VERSIONS[kind], {})[id] = {"id": id, "content": content}
+        for id, file in (blobs or {}).items():
+            content = canonical_json(hashing.describe_file(file))
+            by_table.setdefault(FILES, {})[id] = {"id": id, "content": content, "data": file.data}
+        if not by_table:
+            return
+
+        def write(connection: Connection) -> None:
+            for table, rows in by_table.items():
+                ensure(connection, table, rows)
+
+        self.write(write)
+
+    def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
+        """Return the contents of those of these versions that the store has."""
+        return dict(self._decode(VERSIONS[kind], ids, kind))
+
+    def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
+        """Return the lengths, in characters, of those of these contents that the store has."""
+        statement = f"SELECT id, length(content) FROM {VERSIONS[kind].name} WHERE id IN"
+        with self._reading() as connection:
+            return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
+
+    def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
+        """Return referenced files by id; raises `StoreError` when one is missing."""
+        unique_ids = list(dict.fromkeys(ids))
+        query = "SELECT content, data FROM files WHERE id = ?"
+        files: dict[str, FileVersion] = {}
+        with self._reading() as connection:
+            for id in unique_ids:
+                row = connection.execute(query, (as_bytes(id),)).fetchone()
+                if row is None:
+                    raise missing("file", id)
+                content = decode_content("files", id, row[0])
+                files[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
+        return files
+
+    def load_all(self, kind: str) -> dict[str, Json]:
+        """Return all versions of a kind by id; only for evaluators and models, which are few."""
+        with self._reading() as connection:
+            table = VERSIONS[kind].name
+            rows = connection.execute(f"SELECT id, content FROM {table}")
+            return dict(decode_row(table, *row) for row in rows)
+
+
+class GrowthQueries(Database):
+    """The queries for what is new in a store."""
+
+    def measure_extent(self) -> Extent | None:
+        """Return how far the store reaches; None where its database cannot tell what is new."""
+        return self.write(lambda connection: connection.dialect.growth.measure(connection))
+
+    def find_newest(self, before: Extent | None = None) -> Extent:
+        """Return how far the answers, judgements, failures and runs of the store reach.
+
+        It equals the one `before`, which was found earlier, unless any was added since; versions
+        that are read from files do not count.
+        """
+        with self._reading() as connection:
+            return connection.dialect.growth.newest(connection, before)
+
+    def count_added(self, before: Extent, after: Extent) -> tuple[int, int]:
+        """Return how many sessions and evaluations were added between two moments, at least.
+
+        Some that were added later may count, too.
+        """
+        with self._reading() as connection:
+            growth = connection.dialect.growth
+            sessions, evaluations = (
+                growth.count(connection, table.name, before, after)
+                for table in (SESSIONS, EVALUATIONS)
+            )
+        return sessions, evaluations
+
+    def find_new_questions(self, since: Extent, most: int) -> set[str] | None:
+        """Return the questions whose sessions or evaluations were added after an extent.
+
+        None when more than `most` rows were added, and when the store never had that extent.
+        """
+        with self._reading() as connection:
+            growth = connection.dialect.growth
+            if not growth.has_had(connection, since):
+                return None
+            condition, parameters = growth.condition(SESSIONS.name, since)
+            query = f"SELECT question FROM sessions WHERE {condition} LIMIT ?"
+            rows = connection.execute(query, (*parameters, most + 1)).fetchall()
+            questions = {as_digits(question) for (question,) in rows}
+            condition, parameters = growth.condition(EVALUATIONS.name, since)
+            query = f"SELECT subject, id, content FROM evaluations WHERE {condition} LIMIT ?"
+            judged = set[str]()
+            count = len(rows)
+            for subject, id, content in connection.execute(query, (*parameters, most + 1)):
+                count += 1
+                judgement = as_digits(id)
+                sessions = decode_content(EVALUATIONS.name, judgement, content)["sessions"]
+                judged.update(sessions if len(sessions) > 1 else [as_digits(subject)])
+            if count > most:
+                return None
+            statement = "SELECT question FROM sessions WHERE id IN"
+            found = select_each(connection, statement, judged)
+            questions |= {as_digits(question) for (question,) in found}
+        return questions
 
 
 class Stored(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes import check_remote, wanted_records
+from evalstore.remotes import check_remote, pull
 from evalstore.remotes.indexes import index_cache, index_cache_file
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
@@ -32,9 +32,7 @@ def team(full: Store, remote: FolderFiles, tmp_path: Path, monkeypatch: pytest.M
     return root
 
 
-@pytest.mark.parametrize(
-    ("command", "module"), [("pull", wanted_records), ("fsck --remote", check_remote)]
-)
+@pytest.mark.parametrize(("command", "module"), [("pull", pull), ("fsck --remote", check_remote)])
 def test_of_temporary_files_it_is_said_where_they_are(
     team: Path,
     command: str,

@@ -13,8 +13,7 @@ from evalstore.workspace.settings.settings import (
     Threshold,
     read_age,
 )
-from evalstore.workspace.settings.settings_elsewhere import ELSEWHERE
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.settings.settings_reader import ELSEWHERE, read_settings
 
 
 def problem(text: str) -> FileProblem:

@@ -6,25 +6,28 @@ the table stays in memory.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.placed_results import digest_of_cell
 from evalstore.comparison.word_diff import diff_lines
 from evalstore.core.display import clip, safe, short
 from evalstore.core.side_names import side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_rows import TableRow
-from evalstore.interfaces.html.case_table import CaseTable
-from evalstore.interfaces.html.changed_pairs import ChangedPairs
+from evalstore.interfaces.html.case_table import CHANGES, CaseTable
 from evalstore.interfaces.html.texts import TextTable
 from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
 from evalstore.results.verdict_order import FAILING, SIGNS
+from evalstore.workspace.digest_set import DigestMap
 
 if TYPE_CHECKING:
+    from evalstore.comparison.comparison import Pair
     from evalstore.core.results import Result
     from evalstore.core.values import Case, FileRef
     from evalstore.interfaces.html.case_history import CaseHistory
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import JudgementView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.growing_results import CellKey
+
 
 CASES_IN_A_BLOCK = 50
 """Cases whose details are read together when one of them is opened."""
@@ -293,3 +298,53 @@ def _vote(vote: JudgementView, texts: TextTable) -> Json:
         or None,
     }
     return {name: value for name, value in document.items() if value is not None}
+
+
+# --- finds the changed pairs of a comparison by their newer results, reading those of some at a t
+
+
+_DIGESTS = 1 << 64
+"""How many digests a `DigestMap` can tell apart."""
+
+
+class ChangedPairs:
+    """The pairs that changed, and the kind of each change, by the cell of the newer result."""
+
+    def __init__(self, diff: Diff | None) -> None:
+        self._numbers = DigestMap()
+        """The number of each pair."""
+        self._changes = bytearray()
+        """The number of the change of each pair among `CHANGES`,"""
+        self._was, self._now = array("l"), array("l")
+        """and those of its results."""
+        self._read: dict[CellKey, Pair] = {}
+        if diff is None:
+            return
+        self._sides = diff.comparison.sides
+        for change, name in enumerate(CHANGES):
+            for old, new in getattr(diff.comparison, name).numbers():
+                digest = self._sides.now.cell_digest(new) % _DIGESTS
+                self._numbers.put(digest, len(self._changes))
+                self._changes.append(change)
+                self._was.append(old)
+                self._now.append(new)
+
+    def change(self, result: Result) -> str:
+        """Return the kind of the change of a result; empty if it has not changed."""
+        number = self._find(result)
+        return "" if number is None else CHANGES[self._changes[number]]
+
+    def read(self, results: Iterable[Result]) -> list[Pair]:
+        """Read the pairs of these results for `pair`, and return those that changed."""
+        found = [number for result in results if (number := self._find(result)) is not None]
+        numbers = [(self._was[number], self._now[number]) for number in found]
+        pairs = self._sides.read(numbers) if numbers else []
+        self._read = {cell_of(pair.now): pair for pair in pairs if pair.now}
+        return pairs
+
+    def pair(self, result: Result) -> Pair | None:
+        """Return the pair of one of the results that were read last; None if it is unchanged."""
+        return self._read.get(cell_of(result))
+
+    def _find(self, result: Result) -> int | None:
+        return self._numbers.get(digest_of_cell(result) % _DIGESTS) if self._changes else None

@@ -13,10 +13,10 @@ from evalstore.files.json_output import to_json
 from evalstore.results.compare.diff_attempts import (
     change_text,
     choose_attempts,
+    count_attempts,
     sessions_to_show,
 )
 from evalstore.results.compare.diff_causes import Causes
-from evalstore.results.compare.diff_json import edits_to_json, side_to_json
 from evalstore.results.compare.diff_reasons import PairReasons
 from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.edits.edit_kinds import keep_differences
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PairGroup
     from evalstore.comparison.paired_tests import RateChange
     from evalstore.comparison.statistics import Rate
-    from evalstore.results.attempts import Attempts
+    from evalstore.results.attempts import Attempt, Attempts
     from evalstore.results.compare.diff_attempts import PairAttempts
+
 
 CHANGES = ("broke", "fixed", "changed", "new", "gone")
 """The lists of pairs that a comparison has as JSON."""
@@ -307,3 +308,43 @@ def _names_json(diff: Diff) -> Json:
     if not diff.models:
         return {}
     return {"prompts" if diff.is_of_prompts else "models": list(diff.models)}
+
+
+# --- converts the sides of a compared pair, and the edits of test files, to JSON
+
+
+def side_to_json(
+    result: Result | None,
+    attempts: Sequence[Attempt],
+    session: str | None,
+    feedback: str,
+    earlier: Mapping[Result, str],
+) -> Json:
+    """Return one side of a pair as JSON; None for a side without a result.
+
+    `session` is the answer that is shown, and `earlier` the runs of results by result.
+    """
+    if result is None:
+        return None
+    return {
+        "verdict": result.verdict or ("pending" if result.evaluation else None),
+        "feedback": feedback,
+        "session": session,
+        **({"attempts": count_attempts(attempts)} if attempts else {}),
+        **({"run": earlier[result]} if result in earlier else {}),
+    }
+
+
+def edits_to_json(
+    edits: Mapping[str, Sequence[Difference]],
+    sources: Mapping[str, Sequence[str]],
+    convert: Callable[[Any], Json],
+) -> Json:
+    """Return the edits of test files as JSON, with what of them was edited: `sources`.
+
+    `convert` turns those of a file into JSON.
+    """
+    return [
+        {"file": file, "edited": list(sources.get(file, (file,))), "edits": convert(listed)}
+        for file, listed in edits.items()
+    ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import short
 from evalstore.core.values import CaseFile
@@ -18,7 +20,7 @@ from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.edits.file_edits import find_edits
 from evalstore.results.edits.participant_edits import ParticipantHistory
 from evalstore.results.flips.file_verdict_history import PENDING, VerdictHistory, Words
-from evalstore.results.log.logged_labels import LoggedLabels
+from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.prompt_names import prompts_of
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.store.run_sources import SourcesReader
@@ -30,11 +32,13 @@ from evalstore.store.trees.path_trees import find_entry
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.core.values import Case
     from evalstore.results.edits.file_edits import Name
     from evalstore.results.prompt_names import PromptNames
     from evalstore.store import Store
+
 
 FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]
 """From the versions of a file, newest first, to the label of a row and the number of a version."""
@@ -292,3 +296,49 @@ def _find_edits(
         if was.path != now.path:
             differences = [Difference("renamed", was.path, now.path), *differences]
         yield tuple(differences or [Difference("no change in content")])
+
+
+# --- finds the labels of people that changed verdicts on a test file from one run to the next
+
+
+Place = tuple[str, int, str]
+"""The row, the number of the system prompt, and the candidate of a result of a file."""
+
+
+class LoggedLabels:
+    """Compares the labels on the results of a file in two runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @cached_property
+    def _is_any(self) -> bool:
+        return bool(self._store.find_labels())
+
+    def between(
+        self, was: Iterable[str], now: Iterable[str], rows: Collection[str] = ()
+    ) -> tuple[Difference, ...]:
+        """Return `labelled by Ada` or `label of Ada removed`, for verdicts that are other ones.
+
+        `was` and `now` are leaves of results, or the parts of long ones that the other side has
+        not. With `rows`, the labels of a single row, whatever it is called.
+        """
+        if not self._is_any:
+            return ()
+        before, after = (self._read(parts, rows) for parts in (was, now))
+        pairs = [
+            Pair(before[place], result)
+            for place, result in after.items()
+            if place in before and before[place].verdict != result.verdict
+        ]
+        words = judgement_changes(self._store, VersionReader(self._store), pairs).values()
+        texts = sorted({text for listed in words for text in listed if text.startswith("label")})
+        return tuple(map(Difference, texts))
+
+    def _read(self, parts: Iterable[str], rows: Collection[str]) -> dict[Place, Result]:
+        return {
+            ("" if rows else result.row, result.prompt_number, result.model): result
+            for batch in iterate_entries(self._store, {part: part for part in parts})
+            for result, _ in batch
+            if not rows or result.row in rows
+        }

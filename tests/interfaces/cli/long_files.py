@@ -11,9 +11,9 @@ from evalstore.files import filed_mapping, filed_sequence, temporary_list
 from evalstore.planning import planner
 from evalstore.planning.cells import cell_batches
 from evalstore.results.compare import (
-    comparable_results,
     diff_causes,
     diff_pairs,
+    diff_sides,
     filled_side,
     mixed_cases,
     same_answers,
@@ -71,7 +71,7 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (pair_groups, "_KEPT", 2),
         (diff_pairs, "_AT_ONCE", 7),
         (same_answers, "_AT_ONCE", 3),
-        (comparable_results, "_AT_ONCE", 5),
+        (diff_sides, "_AT_ONCE", 5),
         (filled_side, "_AT_ONCE", 7),
         (diff_causes, "_AT_ONCE", 7),
         (cases_of_parts, "_FEW", 9),

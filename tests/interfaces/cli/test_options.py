@@ -9,8 +9,7 @@ import pytest
 
 from evalstore.interfaces.cli.app import app
 from evalstore.interfaces.cli.commands.run import MODE, RUN, Mode
-from evalstore.interfaces.cli.global_options import GLOBAL, GlobalOptions
-from evalstore.interfaces.cli.main import commands
+from evalstore.interfaces.cli.main import GLOBAL, GlobalOptions, commands
 from evalstore.interfaces.cli.options import SELECTION, OptionGroup, grouped, selection
 from evalstore.planning.options import RunOptions, SelectionOptions
 

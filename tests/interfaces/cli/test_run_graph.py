@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.interfaces.cli.render.run_graph import draw_lanes
+from evalstore.interfaces.cli.render.history import draw_lanes
 
 
 @pytest.mark.parametrize(

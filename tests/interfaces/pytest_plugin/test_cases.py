@@ -18,7 +18,7 @@ from evalstore.interfaces.pytest_plugin.current_cases import run_current
 from evalstore.planning.age_limit import EVER
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import Scope
-from evalstore.runs.run_scope import narrow
+from evalstore.runs.run import narrow
 from tests.builders import tree
 from tests.interfaces.pytest_plugin.conftest import FILES, MODEL, OTHER, Run
 

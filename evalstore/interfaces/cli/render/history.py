@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
 from evalstore.core.display import cost_text, plural
@@ -12,7 +13,6 @@ from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.lines import print_lines, print_wrapped
-from evalstore.interfaces.cli.render.run_graph import GraphPrefix, draw_lanes
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import (
@@ -33,13 +33,14 @@ from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.pair_groups import PairGroup
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.log.failures import FailureEntry, FailureLog
     from evalstore.results.log.log import Log, LogEntry
+
 
 _EDITS = 6
 """Edits of a file before the list is cut."""
@@ -299,3 +300,36 @@ def _verdicts(entry: LogEntry) -> str:
 
 def _painted(counts: Iterable[tuple[str, int]]) -> str:
     return ", ".join(output.paint(f"{count} {word}", word) for word, count in counts if count)
+
+
+# --- the lanes of `log --graph`: one for each machine, or person, whose runs are listed
+
+
+_MOST = 8
+"""Lanes beside each other; further writers share the last."""
+
+
+class GraphPrefix(NamedTuple):
+    """What stands before the lines of a run."""
+
+    first: str
+    """Before its first line, with `*` in its lane."""
+    other: str
+    """Before its other lines, and the line between it and the next run."""
+
+
+def draw_lanes(writers: Sequence[str]) -> list[GraphPrefix]:
+    """Return the prefixes of runs in their order; `writers` are those of the runs."""
+    lane_of = {writer: min(lane, _MOST - 1) for lane, writer in enumerate(dict.fromkeys(writers))}
+    places = [lane_of[writer] for writer in writers]
+    last = {lane: number for number, lane in enumerate(places)}
+    count = max(places, default=0) + 1
+    begun: set[int] = set()
+    prefixes = []
+    for number, place in enumerate(places):
+        begun.add(place)
+        running = [lane in begun and last[lane] > number for lane in range(count)]
+        signs = ["|" if is_running else " " for is_running in running]
+        first = [*signs[:place], "*", *signs[place + 1 :]]
+        prefixes.append(GraphPrefix(" ".join(first) + "  ", " ".join(signs) + "  "))
+    return prefixes

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from evalstore.interfaces.tui.render.trend import DatedRate, trend_spans
+from evalstore.interfaces.tui.render.dashboard import DatedRate, trend_spans
 
 DAY = 86_400_000_000
 
