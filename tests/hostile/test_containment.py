@@ -151,7 +151,7 @@ def test_a_link_that_appears_later_is_refused_though_nothing_else_changed(
 
 
 @pytest.mark.one_database(
-    "the place of a file; `tests/interfaces/cli/test_postgresql.py` has addresses"
+    "the place of a file; `tests/interfaces/cli/remotes/test_postgresql.py` has addresses"
 )
 @pytest.mark.parametrize("command", COMMANDS, ids="".join)
 @pytest.mark.parametrize("how", ["relative", "absolute", "folder", "file", "journal", "through"])

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 from evalstore.exchange.exports.formats import FORMATS
 from tests.builders import tree
-from tests.interfaces.cli.test_export import ASKED, rows_of
+from tests.interfaces.cli.export.test_export import ASKED, rows_of
 
 if TYPE_CHECKING:
     from tests.forked_programs import Starter

@@ -18,7 +18,7 @@ from evalstore.interfaces.cli import completion_scripts, completions
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.store.test_run_documents import DESCRIPTION
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from tests.builders import tree
-from tests.interfaces.cli.test_label_named import FILES
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.label.test_label_named import FILES
+from tests.interfaces.cli.run.test_run import edit
 
 SCHEMA = json.loads(
     (Path(__file__).parents[3] / "docs/documents.schema.json").read_text(encoding="utf-8")

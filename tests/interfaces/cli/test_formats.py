@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.interfaces.cli.render.list_columns import COLUMNS
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 
 if TYPE_CHECKING:
     from tests.interfaces.cli.conftest import Echo, Evalstore

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.interfaces.cli import hinted_commands
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 
 if TYPE_CHECKING:
     from pathlib import Path

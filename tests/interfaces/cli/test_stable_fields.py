@@ -18,8 +18,8 @@ from evalstore.store import Store
 from tests.builders import HELLO, tree
 from tests.exchange.importers.lve.repository import definition, instance
 from tests.interfaces.cli.conftest import Echo, Evalstore
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.cli.test_documents import SCHEMA, name_of, schema_of
-from tests.interfaces.cli.test_run import edit
 from tests.store.test_run_documents import DESCRIPTION
 
 OPTIONAL = {

@@ -13,7 +13,7 @@ from evalstore.interfaces.cli.commands import stats as stats_command
 from evalstore.interfaces.cli.commands import workspace as workspace_command
 from evalstore.interfaces.cli.render.table import Table, fit
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 
 if TYPE_CHECKING:
     from tests.interfaces.cli.conftest import Echo, Evalstore

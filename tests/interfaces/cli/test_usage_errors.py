@@ -10,7 +10,7 @@ from evalstore.interfaces.cli.app import GROUPS
 from evalstore.interfaces.cli.main import commands
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Ran
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 
 if TYPE_CHECKING:
     from pathlib import Path

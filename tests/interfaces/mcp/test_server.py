@@ -18,7 +18,7 @@ from evalstore.interfaces.mcp.tool_table import READ_TOOLS, RUN, input_schema
 from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, SETTINGS, WEATHER_WORKSPACE, Evalstore
-from tests.interfaces.cli.test_run_checks import with_checks
+from tests.interfaces.cli.run.test_run_checks import with_checks
 from tests.interfaces.mcp.connected_client import ConnectedClient, connected
 
 pytestmark = pytest.mark.extended

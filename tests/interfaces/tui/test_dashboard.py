@@ -34,7 +34,7 @@ from evalstore.results.table.cases import cases, list_runs
 from evalstore.runs.status.dashboard import BrokenCase, Dashboard, read_dashboard
 from evalstore.runs.status.status_text import pending_text
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, show_changes, until
 
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"

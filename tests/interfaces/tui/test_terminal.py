@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.terminal import PROGRAM, Terminal, terminal
 
 pytestmark = [

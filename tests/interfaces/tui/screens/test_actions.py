@@ -26,7 +26,7 @@ from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.labels.label import LabelReport
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import HOSTILE
 from tests.interfaces.tui.driving import drive, press, screen, settled, until
 

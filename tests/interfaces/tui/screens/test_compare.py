@@ -16,7 +16,7 @@ from evalstore.interfaces.tui.screens.dialogs.choice import Choice
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import GREETING, HOSTILE
 from tests.interfaces.tui.driving import drive, press, screen, settled, until
 from tests.interfaces.tui.screens.test_actions import notified

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.widgets.grid import Grid
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen
 
 

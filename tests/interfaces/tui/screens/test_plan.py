@@ -11,7 +11,7 @@ from evalstore.interfaces.tui.screens.plan import PlanPage
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.planning.options import Location
 from evalstore.results.table.cases import list_runs
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen
 from tests.interfaces.tui.screens.test_status import does, editor
 

@@ -40,7 +40,7 @@ from evalstore.runs.interactive_run import (
 from evalstore.runs.run import run
 from tests import endpoint
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import HOSTILE
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled, show_changes, until
 from tests.interfaces.tui.screens.test_actions import notified

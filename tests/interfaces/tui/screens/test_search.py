@@ -21,7 +21,7 @@ from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
 from evalstore.results.search.grep import FoundTexts, MarkedText, SearchHit
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import run_with_hostile_answers
 from tests.interfaces.tui.driving import (
     drive,

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.text_view import TextView
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen
 
 NOTE = "costs of scripted models are simulated: they call nobody"

@@ -15,7 +15,7 @@ from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen, settled
 
 

@@ -19,7 +19,7 @@ from evalstore.interfaces.tui.state.case_query import matches_any, read_query
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import GREETING, run_with_hostile_answers
 from tests.interfaces.tui.driving import drive, press, screen, settled, until
 

@@ -11,7 +11,7 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.builders import tree
-from tests.interfaces.cli.test_run import edit
+from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, resized, screen
 
 LONG = "a-city-whose-name-is-as-long-as-names-of-cities-may-be"

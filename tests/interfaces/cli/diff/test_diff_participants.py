@@ -1,0 +1,137 @@
+"""What changed beside the tests: judges, attempts, the rule for votes, and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Echo, Evalstore
+from tests.interfaces.cli.log.test_log_edits import edits
+from tests.interfaces.cli.run.test_run import edit
+from tests.interfaces.cli.status.test_explained_cases import history, write
+
+STRICT = (
+    "---\ntags: [_evaluator]\n---\n\nBe strict.\n\n{{_evaluationInstructions}}\n\n# 👤\n\n"
+    "{{_actualResponse}}\n"
+)
+PLAIN, WITH_PROMPT = "[scripted/judge]", "[{id: scripted/judge, prompt: strict}]"
+
+
+def edited(printed: str) -> list[str]:
+    """What a comparison lists as edited."""
+    lines = printed.partition("Edited:\n")[2].splitlines()
+    return [line.strip() for line in lines if line.startswith("    ")]
+
+
+def test_a_comparison_names_another_prompt_of_a_judge(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/strict.md": STRICT})
+    evalstore("run")
+    edit(workspace / "evalstore.yaml", PLAIN, WITH_PROMPT)
+    shown = evalstore("diff").stdout
+    assert shown.startswith("Edited:\n    evaluator prompt changed: message 1 line 1 (and ")
+    assert "      + Be strict.\n" in shown
+    assert "pass -> pending  (not judged)" in shown
+    evalstore("run")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert edited(shown)[-1] == "+ Be strict."
+    assert "2 unchanged\n" in shown
+    assert evalstore("diff", "@~1", "@", "--exit-code").exit_code == 1
+    assert evalstore("diff", "@", "--exit-code").exit_code == 0
+    assert "- Be strict." in edited(evalstore("diff", "@work", "@~1").stdout)
+
+
+def test_a_second_judge_of_the_same_model_is_new_and_changes_no_other(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/strict.md": STRICT})
+    edit(workspace / "evalstore.yaml", PLAIN, WITH_PROMPT)
+    evalstore("run")
+    both = f"{WITH_PROMPT[:-1]}, scripted/judge]"
+    edit(workspace / "evalstore.yaml", WITH_PROMPT, both)
+    new = "evaluator scripted/judge with another prompt or temperature"
+    assert f"    new {new}\n" in evalstore("diff").stdout
+    evalstore("run")
+    assert edits(evalstore) == [f"new {new}"]
+    edit(workspace / "prompts/strict.md", "Be strict.", "Be very strict.")
+    evalstore("run")
+    assert edits(evalstore) == [
+        "evaluator prompt changed: message 1 line 1: Be strict. -> Be very strict. (scripted/judge)"
+    ]
+    edit(workspace / "evalstore.yaml", both, PLAIN)
+    evalstore("run")
+    assert edits(evalstore) == [f"{new} removed"]
+
+
+def test_what_status_sends_to_a_comparison_is_there(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\nattempts: 2\ncandidates:")
+    shown = evalstore("status").stdout
+    assert '(use "evalstore diff' in shown
+    assert "    verdict: majority -> all\n" in shown
+    assert edited(evalstore("diff").stdout)[:2] == ["verdict: majority -> all", "attempts 1 -> 2"]
+    assert edited(evalstore("diff", "@work", "@").stdout)[:2] == [
+        "verdict: all -> majority",
+        "attempts 2 -> 1",
+    ]
+
+
+@pytest.fixture
+def flaky(echo: Echo) -> Iterator[Any]:
+    """A test that passes at the first of five answers."""
+    write("How?")
+    left = iter(["10 euros", *["20 euros"] * 4])
+    echo.reply = lambda _text: next(left)
+    return left
+
+
+def test_more_or_fewer_attempts_are_told_wherever_verdicts_changed(
+    flaky: Any, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q", "-r", "5", "-j", "1")
+    assert "    attempts 5 -> 1\n" in evalstore("status").stdout
+    evalstore("run", "-q")
+    assert edits(evalstore) == ["attempts 5 -> 1"]
+    assert edits(evalstore, "tests/t.md") == ["attempts 5 -> 1"]
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert shown.startswith(
+        "note: 1 result has another number of attempts (5 -> 1): "
+        "that alone changes how often a verdict is a pass\n"
+        "Edited:\n    attempts 5 -> 1\n"
+    )
+    assert "fail -> pass, 4 of 5 attempts failed -> 0 of 1  (attempts 5 -> 1)" in shown
+    back = evalstore("diff", "@", "@~1").stdout
+    assert "pass -> fail, 0 of 1 attempts failed -> 4 of 5  (attempts 1 -> 5)" in back
+
+
+def test_attempts_of_a_file_do_not_change_with_the_settings(
+    flaky: Any, evalstore: Evalstore
+) -> None:
+    edit(Path("tests/t.md"), "# 👤", "---\nattempts: 2\n---\n\n# 👤")
+    evalstore("run", "-q", "-j", "1")
+    settings = Path("evalstore.yaml")
+    settings.write_text(f"attempts: 3\n{settings.read_text()}")
+    evalstore("run", "-q")
+    assert edits(evalstore, "tests/t.md") == ["new"]
+    evalstore("run", "-q", "-r", "3")
+    assert edits(evalstore, "tests/t.md") == ["attempts 2 -> 3"]
+    assert "another number" not in evalstore("diff", "@~2", "@~1").stdout
+
+
+def test_a_label_is_why_a_verdict_changed_whatever_else_did(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Ada")
+    edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
+    evalstore("run")
+    assert history(evalstore, "tests/weather.md::city=Oslo")[2:5] == [
+        "what changed in between:",
+        "  same answer, labelled by Ada",
+        "  verdict: majority -> all",
+    ]

@@ -1,0 +1,135 @@
+"""`diff --prompt X --vs Y` compares two system prompts within one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests import work_sizes
+from tests.builders import tree
+from tests.interfaces.cli.conftest import ONE, WEATHER, Evalstore, Ran
+from tests.interfaces.cli.run.test_run import edit
+from tests.interfaces.cli.test_documents import schema_of
+
+PROMPTED = WEATHER.replace("tags:", "systemPrompts: [brief, kind]\ntags:")
+KIND = "responses:\n  - {when: 'Be kind.*Oslo', answer: Not warm.}\n"
+VALUE = ("--prompt", "brief", "--vs", "kind")
+
+
+@pytest.fixture
+def prompted(workspace: Path, evalstore: Evalstore) -> Path:
+    """Each row is asked with two prompts by two candidates; the first passes Oslo if it is kind.
+
+    Another file has one of the prompts alone.
+    """
+    kind = ONE.replace("responses:\n", KIND)
+    tree(
+        workspace,
+        {
+            "tests/weather.md": PROMPTED,
+            "tests/alone.md": WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:"),
+            "prompts/brief.md": "Be brief.\n",
+            "prompts/kind.md": "Be kind.\n",
+            "models/one.yaml": kind,
+            "models/two.yaml": ONE.replace("/one", "/two"),
+        },
+    )
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
+    assert evalstore("run", "--yes").exit_code == 1
+    return workspace
+
+
+def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalstore) -> None:
+    assert evalstore("diff", "@", *VALUE) == Ran(
+        0,
+        "note: 4 results of cases with only one of both prompts are left out\n"
+        "brief -> kind in run <short>\n"
+        "Better (1):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pass  <short> -> <short>\n"
+        "        brief: It is cold there.\n"
+        "kind: 1 better, 3 equal\n"
+        "pass rate 50.0% -> 75.0% (4 results in 1 file, judged on both sides)\n"
+        "kind against brief: +25.0 points (no interval: over 2 rows it would go beyond -100); "
+        "the pass rate of one row changed: too few for a significance test\n",
+        '(use "evalstore show ID" to read an answer)\n',
+    )
+    back = evalstore("diff", "@", "--prompt", "kind", "--vs", "brief", "--stat").stdout
+    assert "brief: 1 worse, 3 equal\n" in back
+    of_one = evalstore("diff", "@", *VALUE, "-m", "scripted/two", "--stat").stdout
+    assert "kind: 2 equal\npass rate 50.0% -> 50.0% (2 results in 1 file" in of_one
+    assert (
+        "\nbrief -> kind in the workspace\n" in evalstore("diff", "@work", *VALUE, "--stat").stdout
+    )
+
+
+def test_the_document_names_both_prompts(prompted: Path, documents: Any) -> None:
+    document = documents("diff", "@", *VALUE, "--answers")
+    jsonschema.Draft202012Validator(schema_of(["diff"])).validate(document)
+    assert document["prompts"] == ["brief", "kind"]
+    assert "models" not in document
+    [fixed] = document["fixed"]
+    assert (fixed["row"], fixed["model"], fixed["reason"]) == ("city=Oslo", "scripted/one", "")
+    assert fixed["answers"][-2:] == ["-Cold.", "+Not warm."]
+
+
+def test_a_partial_run_names_the_comparison_of_all_cases(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "tests/weather.md::city=Rome")
+    compared = evalstore("diff", "@", *VALUE, "--stat")
+    assert '(use "evalstore diff @work --prompt brief --vs kind" to compare all' in compared.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--prompt", "brief", "--vs", "curt"),
+            "error: no system prompt is called 'curt'\nhint: name one with --prompt: brief, kind\n",
+        ),
+        (("--prompt", "brief"), "error: '--prompt' needs '--vs'\n"),
+        (
+            ("--model", "brief", "--vs", "kind"),
+            "'evalstore diff --prompt brief --vs kind' compares",
+        ),
+        (("@", "@", "--prompt", "brief", "--vs", "kind"), "or system prompts, of one run"),
+        (
+            ("--prompt", "brief", "--vs", "kind", "-m", "six"),
+            "'six' is not a candidate of the work",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_comparison_of_prompts_is_said(
+    prompted: Path, evalstore: Evalstore, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = evalstore("diff", *arguments)
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+
+
+def test_prompts_that_no_case_has_both_are_an_error(prompted: Path, evalstore: Evalstore) -> None:
+    tree(prompted, {"prompts/long.md": "Be long.\n"})
+    tree(prompted, {"tests/other.md": PROMPTED.replace("[brief, kind]", "[long, null]")})
+    evalstore("run", "--yes")
+    assert evalstore("diff", "@", "--prompt", "brief", "--vs", "long") == Ran(
+        2,
+        "",
+        "error: no case was asked with both 'brief' and 'long'\n"
+        "hint: list both under 'systemPrompts' in its frontmatter\n",
+    )
+    assert "no prompt: " in evalstore("diff", "@", "--prompt", "long", "--vs", "no prompt").stdout
+
+
+def test_a_rewritten_prompt_keeps_its_name_when_much_was_read_since(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    (prompted / "prompts/kind.md").write_text("Answer in one word, and do not explain it.\n")
+    usual = evalstore("stats", "@", "--by", "prompt").stdout
+    assert "kind" in usual
+    for size in (1, 16_000):  # as many contents are stored together
+        with work_sizes.changed({"workspace.testfiles.context.KEPT_AT_ONCE": size}):
+            assert evalstore("status").exit_code == 0
+            assert evalstore("stats", "@", "--by", "prompt").stdout == usual

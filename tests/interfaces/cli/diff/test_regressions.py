@@ -1,0 +1,346 @@
+"""`run --fail-on regression`: a case that has passed before and does not pass now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.planning.cells import earlier_results
+from evalstore.store import runs
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.trees import case_files
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Echo, Evalstore
+from tests.interfaces.cli.status.test_explained_cases import write
+
+GATE = ("run", "-q", "--fail-on", "regression")
+
+
+@pytest.fixture
+def broken(echo: Echo, evalstore: Evalstore) -> Evalstore:
+    """A case that passed in the first run and failed in the second."""
+    write()
+    evalstore("run", "-q")
+    write("20 euros")
+    ran = evalstore(*GATE)
+    assert ran.exit_code == 1
+    assert "  (broke, regression: passed in run <short>)\n" in ran.stdout
+    return evalstore
+
+
+def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
+    ran = broken(*GATE)
+    assert ran.exit_code == 1
+    assert ran.stdout == (
+        "fail       tests/t.md  scripted/one  <short>  (regression: passed in run <short>)\n"
+        "           '10 euros' is not in '20 euros'\n"
+        "\n"
+        "0 pass, 1 fail (0.0%, 95% interval 0.0% to 79.3%)\n"
+        "run <short> complete: 0 new answers, 1 reused, 0 new judgements, $0\n"
+        "gate failed: 1 regression: passed in run <short>, fails in run <short>\n"
+    )
+    write("30 euros")
+    ran = broken(*GATE)
+    assert ran.exit_code == 1
+    assert "  (changed, regression: passed in run <short>)\n" in ran.stdout
+    write("it is 10 euros")
+    assert broken(*GATE).stdout.endswith("gate passed\n")
+
+
+def test_the_reports_name_what_broke_in_an_earlier_run(
+    broken: Evalstore, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    page = tmp_path_factory.mktemp("report") / "report.html"
+    assert broken("report", "--markdown").stdout.startswith("### evalstore: 1 broke\n")
+    broken(*GATE)
+    text = broken("report", "--markdown").stdout
+    assert text.startswith("### evalstore: 1 regression: passed in run <short>\n")
+    assert (
+        "#### What passed before and does not pass\n\n"
+        "- **tests/t.md** scripted/one: fail (passed in run `<short>`)\n\n"
+        "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
+    ) in text.replace("`tests/t.md`", "tests/t.md")
+    broken("report", "@", "-o", str(page))
+    assert "1 regression: passed in run" in page.read_text(encoding="utf-8")
+    assert "<h3>Passed before</h3>" in page.read_text(encoding="utf-8")
+    text = broken("report", "--markdown", "--compare", "@~1").stdout
+    assert text.startswith("### evalstore: nothing broke\n")
+
+
+def test_a_report_has_no_regressions_in_a_file_that_reaches_its_threshold(
+    broken: Evalstore,
+) -> None:
+    path = Path("tests/t.md")
+    path.write_text(f"---\nthreshold: 0\n---\n{path.read_text()}")
+    broken(*GATE)
+    assert broken(*GATE).stdout.endswith("gate passed\n")
+    assert broken("report", "--markdown").stdout.startswith("### evalstore: nothing broke\n")
+
+
+def test_no_number_of_runs_makes_a_regression_pass(
+    broken: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "RUNS_SEARCHED", 2)
+    for _ in range(4):
+        ran = broken(*GATE)
+    assert ran.exit_code == 1
+
+
+def test_equal_earlier_runs_are_looked_up_once(
+    broken: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+    find = earlier_results.EarlierRuns._find
+
+    def counting(self: Any, root: str, paths: Any) -> Any:
+        looked.append(root)
+        return find(self, root, paths)
+
+    monkeypatch.setattr(earlier_results.EarlierRuns, "_find", counting)
+    broken(*GATE)
+    first = len(looked)
+    for _ in range(3):
+        broken(*GATE)
+    looked.clear()
+    broken(*GATE)
+    assert len(looked) <= first
+
+
+def test_what_failed_in_the_baseline_is_accepted(broken: Evalstore, documents: Any) -> None:
+    assert broken(*GATE, "--baseline", "@").stdout.endswith("gate passed\n")
+    document = documents(*GATE, "--baseline", "@~2")
+    assert document["gate"] == "failed"
+    (regression,) = document["regressions"]
+    assert (regression["file"], regression["model"]) == ("tests/t.md", "scripted/one")
+    assert regression["passedIn"] == documents("log")["runs"][-1]["run"]
+
+
+def test_a_case_that_the_baseline_did_not_judge_has_its_verdict_before_it(
+    broken: Evalstore,
+) -> None:
+    write("10 euros", file="tests/u.md")
+    broken("run", "-q", "tests/u.md")
+    assert broken(*GATE, "--baseline", "@").stdout.endswith("gate passed\n")
+
+
+def test_a_case_that_has_never_passed_is_not_a_regression(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write("20 euros")
+    evalstore("run", "-q")
+    assert documents(*GATE)["regressions"] == []
+    assert "regressions" not in documents("run", "--fail-on", "none")
+
+
+def test_a_label_accepts_a_regression(broken: Evalstore) -> None:
+    broken("label", "tests/t.md", "pass")
+    assert broken(*GATE).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("gate", "error"),
+    [
+        (
+            (),
+            "error: '--baseline' needs '--fail-on regression'\n"
+            "hint: the other gates do not depend on earlier runs\n",
+        ),
+        (
+            ("--fail-on", "regression", "--threshold", "0.5"),
+            "error: '--baseline' has no effect with '--threshold'\n"
+            "hint: leave one of them out; with '--threshold' only the pass rate counts\n",
+        ),
+    ],
+)
+def test_a_baseline_of_another_gate_is_refused(
+    broken: Evalstore, echo: Echo, gate: tuple[str, ...], error: str
+) -> None:
+    write("40 euros")
+    asked = len(echo.asked)
+    ran = broken("run", *gate, "--baseline", "@")
+    assert (ran.exit_code, len(echo.asked)) == (2, asked)
+    assert ran.stderr == error
+
+
+def test_an_unknown_baseline_asks_nothing(broken: Evalstore, echo: Echo) -> None:
+    write("40 euros")
+    asked = len(echo.asked)
+    for argv in (GATE, (*GATE, "-n")):
+        ran = broken(*argv, "--baseline", "@~7")
+        assert (ran.exit_code, len(echo.asked)) == (2, asked)
+        assert "there is no run '@~7'" in ran.stderr
+
+
+def rename(old: str, new: str) -> None:
+    Path("tests", old).rename(Path("tests", new))
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["one step", "a run between"])
+def test_a_renamed_test_remains_a_regression(broken: Evalstore, between: bool) -> None:
+    rename("t.md", "u.md")
+    if between:
+        assert broken(*GATE).exit_code == 1
+    write("20 euros", "11 euros", file="tests/u.md")
+    ran = broken(*GATE)
+    assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (
+        1,
+        "gate failed: 1 regression: passed in run <short>, fails in run <short>",
+    )
+    assert broken("run", "-q", "--fail-on", "regression", "--baseline", "@").exit_code == 0
+
+
+def test_a_chain_of_renames_is_followed_to_the_baseline(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    evalstore("run", "-q")
+    for old, new in (("t.md", "u.md"), ("u.md", "v.md")):
+        rename(old, new)
+        evalstore("run", "-q")
+    write(expected="11 euros", file="tests/v.md")
+    gate = documents(*GATE, "--baseline", "@~2")
+    assert [each["file"] for each in gate["regressions"]] == ["tests/v.md"]
+    (result,) = documents("diff", "@~3", "@")["broke"]
+    assert result["file"] == "tests/v.md"
+    assert "passed last in run" in evalstore("show", "tests/v.md").stdout
+
+
+def test_a_file_that_was_away_for_a_run_is_followed(broken: Evalstore) -> None:
+    write("always here", "always", file="tests/other.md")
+    aside = Path("t.md")
+    Path("tests/t.md").rename(aside)
+    broken("run", "-q")
+    aside.rename("tests/u.md")
+    assert broken(*GATE).exit_code == 1
+
+
+def test_a_file_at_the_former_path_of_another_has_not_passed(broken: Evalstore) -> None:
+    rename("t.md", "u.md")
+    broken("run", "-q")
+    write("another", "missing")
+    ran = broken(*GATE)
+    assert (
+        ran.stdout.splitlines()[-1]
+        == "gate failed: 1 regression: passed in run <short>, fails in run <short>"
+    )
+    assert "tests/u.md  scripted/one  <short>  (regression: passed in run <short>)" in ran.stdout
+
+
+ROWS = """\
+---
+dataset: rows.csv{id}
+---
+
+# 👤
+
+{{{{question}}}}
+
+---
+
+~~~checks
+- contains: "yes"
+~~~
+"""
+
+
+def write_rows(*questions: str, id: bool) -> None:
+    rows = "".join(f"{number},{question}\n" for number, question in enumerate(questions))
+    page = ROWS.format(id="\nrowId: nr" if id else "")
+    tree(Path(), {"tests/t.md": page, "tests/rows.csv": f"nr,question\n{rows}"})
+
+
+def test_a_row_is_followed_from_its_values_to_its_id_and_back(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write_rows("yes", "yes too", id=False)
+    evalstore("run", "-q")
+    write_rows("yes", "yes too", id=True)
+    evalstore("run", "-q")
+    write_rows("no", "yes too", id=True)
+    assert evalstore(*GATE).exit_code == 1
+    write_rows("no", "yes too", id=False)
+    assert evalstore(*GATE).exit_code == 1
+
+
+def test_the_gate_and_diff_agree_on_what_broke_since_a_baseline(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write_rows("yes", "yes too", id=False)
+    evalstore("run", "-q")
+    write_rows("yes", id=False)
+    evalstore("run", "-q")
+    write_rows("no", id=False)  # the only row, as "yes" was in the run between, but a new one
+    assert documents(*GATE, "--baseline", "@~1")["regressions"] == []
+    assert documents("diff", "@~2", "@")["broke"] == []
+    assert len(documents(*GATE, "--baseline", "@~1")["regressions"]) == 1
+    assert len(documents("diff", "@~2", "@")["broke"]) == 1
+
+
+def test_a_row_is_found_by_its_values_however_far_away_they_were(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case_files, "_AT_ONCE", 1)
+    between = [f"yes {number}" for number in range(150)]
+    write_rows("yes", *between, "never", id=True)
+    evalstore("run", "-q")
+    write_rows("never", *between, "yes", id=True)
+    assert evalstore(*GATE).stdout.splitlines()[-1] == "gate passed"
+
+
+def test_the_gate_names_failures_that_have_no_earlier_verdict(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    write("20 euros")
+    ran = evalstore(*GATE)
+    assert ran.stdout.splitlines()[-1] == (
+        "gate passed: 1 failing result is new (no earlier verdict)"
+    )
+    write("20 euros", file="tests/u.md")
+    write("30 euros", file="tests/v.md")
+    assert evalstore(*GATE).stdout.splitlines()[-1] == (
+        "gate passed: 2 failing results are new (no earlier verdict)"
+    )
+    assert evalstore(*GATE).stdout.splitlines()[-1] == "gate passed"
+
+
+@pytest.mark.parametrize(("threshold", "exit_code"), [("0", 0), ("0.5", 1)])
+def test_a_file_that_reaches_its_own_threshold_has_no_regressions(
+    broken: Evalstore, documents: Any, threshold: str, exit_code: int
+) -> None:
+    page = Path("tests/t.md")
+    page.write_text(f"---\nthreshold: {threshold}\n---\n{page.read_text()}")
+    assert broken(*GATE).exit_code == exit_code
+    assert len(documents(*GATE)["regressions"]) == exit_code
+
+
+def test_last_failed_follows_a_file_through_runs_of_other_files(broken: Evalstore) -> None:
+    write("always here", "always", file="tests/other.md")
+    rename("t.md", "u.md")
+    broken("run", "-q", "tests/other.md")
+    write("30 euros", "11 euros", file="tests/u.md")
+    ran = broken("run", "-q", "--last-failed", "--fail-on", "none")
+    assert "0 pass, 1 fail" in ran.stdout
+
+
+def test_results_of_other_files_are_not_read_again_for_a_regression(
+    echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [f"tests/{letter}.md" for letter in "abcdefgh"]
+    for file in files:
+        write(file=file)
+    evalstore("run", "-q")
+    for file in files:
+        write("20 euros", file=file)
+        evalstore("run", "-q")
+    read: list[str] = []
+    find = RowResults.find
+
+    def counting(self: RowResults, entries: Any, names: Any) -> Any:
+        read.extend(entries)
+        return find(self, entries, names)
+
+    monkeypatch.setattr(RowResults, "find", counting)
+    assert evalstore(*GATE).exit_code == 1
+    assert len(read) < 3 * len(files)

@@ -1,0 +1,132 @@
+"""`@work`, the revision for the workspace: all cases with the verdicts that they have now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.interfaces.cli.conftest import ONE, Evalstore, Ran
+from tests.interfaces.cli.run.test_run import edit
+
+OSLO = "tests/weather.md::city=Oslo"
+
+
+@pytest.fixture
+def partial(workspace: Path, evalstore: Evalstore) -> Evalstore:
+    """The last run was about the row that fails; then the instructions were edited."""
+    evalstore("run", "-q")
+    evalstore("run", "-q", OSLO)
+    return evalstore
+
+
+def test_stats_of_the_workspace_count_all_cases(partial: Evalstore, documents: Any) -> None:
+    last = partial("stats", "@")
+    assert last.stdout.startswith(f"run <short>, <when>, only {OSLO}\n")
+    assert last.stderr.startswith(
+        '(use "evalstore stats @work" for all cases with the candidates in the settings)\n'
+    )
+    ran = partial("stats", "@work")
+    assert "@work" not in ran.stderr
+    assert ran.stdout.splitlines()[0] == "workspace, all cases as they are now"
+    assert ran.stdout.splitlines()[1:] == partial("stats", "@~1").stdout.splitlines()[1:]
+    document = documents("stats", "@work", "--by", "file")
+    assert (document["run"], document["selection"]) == ("workspace", None)
+    assert document["groups"] == documents("stats", "@~1", "--by", "file")["groups"]
+
+
+def test_stats_of_the_workspace_follow_edits(partial: Evalstore, workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "may be cold")
+    assert "0/2" in partial("stats", "@work").stdout
+    partial("run")
+    assert "2/2" in partial("stats", "@work").stdout
+
+
+def test_show_lists_the_cases_of_the_workspace(partial: Evalstore, documents: Any) -> None:
+    assert partial("show", "@work") == Ran(
+        0,
+        "workspace all cases as they are now\n"
+        "    1 pass, 1 fail\n"
+        "\n"
+        "fail  tests/weather.md [city=Oslo]  scripted/one  <short>\n"
+        "pass  tests/weather.md [city=Rome]  scripted/one  <short>\n",
+        "",
+    )
+    shown, run = documents("show", "@work"), documents("show", "@~1")
+    assert (shown["kind"], shown["id"]) == ("workspace", run["snapshot"])
+    assert shown["related"] == run["related"]
+
+
+def test_show_has_a_test_file_of_the_workspace(partial: Evalstore, workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "must be kind")
+    printed = partial("show", "@work:weather.md").stdout
+    assert "tests/weather.md in the workspace\n" in printed
+    assert "instructions: The answer must be kind.\n" in printed
+    assert "instructions: The answer must be warm.\n" in partial("show", "@:weather.md").stdout
+
+
+def test_diff_takes_the_workspace_on_either_side(partial: Evalstore, workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "may be cold")
+    partial("run")
+    assert partial("diff", "@~2", "@work").stdout == partial("diff", "@~2").stdout
+    assert "\n1 fixed, " in partial("diff", "@~2", "@work").stdout
+    assert "\n1 broke, " in partial("diff", "@work", "@~2").stdout
+    assert "\n1 fixed, " in partial("diff", "@~2..@work").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            ["diff", "@work", "@work"],
+            "error: both sides are the workspace\nhint: name a run: 'evalstore diff @ @work'\n",
+        ),
+        (
+            ["diff", "@work"],
+            "error: both sides are the workspace\nhint: name a run: 'evalstore diff @ @work'\n",
+        ),
+        (
+            ["show", "@work:nothing.md"],
+            "error: the workspace has no test file 'nothing.md'\n"
+            "hint: the test files are tests/weather.md\n",
+        ),
+        (
+            ["diff", "--vs", "b", "-m", "a", "@work"],
+            "error: 'a' is not a candidate of the workspace\n"
+            "hint: the candidates are scripted/one; "
+            "'evalstore run -m a -m b' makes a run with both\n",
+        ),
+    ],
+)
+def test_what_the_workspace_is_not_is_an_error(
+    partial: Evalstore, command: list[str], expected: str
+) -> None:
+    assert partial(*command) == Ran(2, "", expected)
+
+
+def test_all_cases_of_other_candidates_need_no_hint(workspace: Path, evalstore: Evalstore) -> None:
+    two = (workspace / "models/one.yaml").read_text().replace("scripted/one", "scripted/two")
+    (workspace / "models/two.yaml").write_text(two)
+    both = ("-m", "scripted/one", "-m", "scripted/two")
+    evalstore("run", "-q", *both)
+    ran = evalstore("stats", "@")
+    assert "scripted/two" in ran.stdout
+    assert "@work" not in ran.stderr
+    evalstore("run", "-q", *both, OSLO)
+    words = '(use "evalstore stats @work" for all cases with the candidates in the settings)'
+    assert words in evalstore("stats", "@").stderr
+    assert "scripted/two" not in evalstore("stats", "@work").stdout
+
+
+def test_a_run_with_both_candidates_is_named(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, {"models/two.yaml": ONE.replace("scripted/one", "scripted/two")})
+    evalstore("run", "-q", "-m", "scripted/one", "-m", "scripted/two")
+    evalstore("run", "-q")
+    refused = evalstore("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    assert refused.exit_code == 2
+    assert refused.stderr.endswith(
+        "hint: 'evalstore diff <short> --model scripted/one --vs scripted/two' compares them in a "
+        "run with both\n"
+    )

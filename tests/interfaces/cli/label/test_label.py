@@ -1,0 +1,382 @@
+"""`label`: a person's word beside those of checks and models."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import pytest
+
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.hashing import describe_evaluation_result, identify
+from evalstore.core.values import Word
+from evalstore.planning.options import Location
+from evalstore.results.answer.judgements import AFTER, TAKEN_BACK
+from evalstore.results.labels.label import label
+from evalstore.results.table.cases import cases
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Echo, Evalstore, Ran
+from tests.interfaces.cli.run.test_run import edit
+
+OSLO = "tests/weather.md::city=Oslo"
+
+
+def verdicts(document: Any) -> dict[str, str]:
+    return {case["row"]: case["verdict"] for case in document["cases"]}
+
+
+@pytest.fixture
+def ran(workspace: Path, documents: Any) -> dict[str, str]:
+    """The workspace after a run: Oslo fails, Rome passes; the sessions by row."""
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    return {case["row"]: case["session"] for case in document["cases"]}
+
+
+def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evalstore) -> None:
+    shown = evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
+    line = "pass  tests/weather.md [city=Oslo]  scripted/one  by Ada (was fail)\n"
+    assert (shown.exit_code, shown.stdout) == (0, line)
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": "pass", "city=Rome": "pass"}
+    assert (document["asked"], document["judged"]) == (0, 0)
+    assert document["cases"][0]["feedback"] == "cold is right"
+
+
+@pytest.mark.parametrize("note", ["scripted/one", "one"])
+def test_a_note_that_is_a_candidate_is_refused(ran: Any, evalstore: Evalstore, note: str) -> None:
+    assert evalstore("label", OSLO, "pass", "-m", note) == Ran(
+        2,
+        "",
+        f"error: the note '{note}' is the name of a candidate\n"
+        "hint: '-m' is the note here; write '--model scripted/one' for the candidate\n",
+    )
+
+
+def test_labels_are_listed_with_what_the_judges_say(
+    ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    assert evalstore("ls", "labels") == Ran(0, "", "There are no labels.\n")
+    evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
+    evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Bob")
+    evalstore("run", "-q")
+    listed = evalstore("ls", "labels")
+    header, oslo, rome = [line.split() for line in listed.stdout.splitlines()]
+    assert header == ["FILE", "ROW", "MODEL", "LABEL", "BY", "JUDGED", "NOTE"]
+    assert oslo[1:] == ["city=Oslo", "scripted/one", "pass", "Ada", "fail", "cold", "is", "right"]
+    assert rome[1:] == ["city=Rome", "scripted/one", "pass", "Bob", "pass"]
+    assert listed.stderr == "1 of 2 labels agree with checks and judges (50.0%).\n"
+    assert [row["agrees"] for row in documents("ls", "labels")["labels"]] == [False, True]
+    evalstore("label", OSLO, "--remove", "--as", "Ada")
+    assert [row["by"] for row in documents("ls", "labels")["labels"]] == ["Bob"]
+
+
+def test_a_session_can_be_labelled_by_its_id(ran: Any, documents: Any) -> None:
+    (item,) = documents("label", ran["city=Rome"][:8], "fail", "--as", "Ada")["labels"]
+    assert (item["row"], item["was"], item["verdict"], item["by"]) == (
+        *("city=Rome", "pass", "fail"),
+        "Ada",
+    )
+    assert verdicts(documents("run"))["city=Rome"] == "fail"
+
+
+def test_what_is_shown_of_a_session_says_who_has_labelled_it(
+    ran: Any, evalstore: Evalstore
+) -> None:
+    evalstore("label", OSLO, "pass", "-m", "It is meant.", "--as", "Ada")
+    shown = evalstore("show", ran["city=Oslo"]).stdout
+    assert f"pass  by Ada (a person)  ({AFTER})  <when>  <short>\n  It is meant.\n" in shown
+
+
+def test_the_last_word_of_a_person_counts(ran: Any, documents: Any) -> None:
+    for word in ("pass", "fail", "pass"):
+        documents("label", OSLO, word, "--as", "Ada")
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_people_who_disagree_leave_it_undecided(ran: Any, documents: Any) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    documents("label", OSLO, "fail", "--as", "Bob")
+    assert verdicts(documents("run"))["city=Oslo"] == "undecided"
+
+
+def test_a_label_that_is_taken_back_counts_no_more(
+    ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    documents("label", OSLO, "pass", "-m", "fine", "--as", "Ada")
+    (item,) = documents("run")["cases"][:1]
+    assert (item["verdict"], item["feedback"]) == ("pass", "fine")
+    output = evalstore("label", OSLO, "none", "--as", "Ada")
+    line = (
+        "label removed  tests/weather.md [city=Oslo]  scripted/one  by Ada (was pass, now fail)\n"
+    )
+    assert (output.exit_code, output.stdout) == (0, line)
+    document = documents("run")
+    assert verdicts(document) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    assert (document["asked"], document["judged"]) == (0, 0)
+    assert document["cases"][0]["feedback"] == "It is cold there."
+    shown = evalstore("show", ran["city=Oslo"]).stdout
+    assert "label removed  by Ada  <when>  <short>\n" in shown
+    assert f"pass  by Ada (a person)  ({TAKEN_BACK})  <when>  <short>\n  fine\n" in shown
+    assert evalstore("fsck").exit_code == 0
+    documents("label", OSLO, "pass", "--as", "Ada")
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_remove_withdraws_a_label(ran: Any, documents: Any) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    (removed,) = documents("label", OSLO, "--remove", "--as", "Ada")["labels"]
+    assert (removed["verdict"], removed["was"], removed["now"]) == ("none", "pass", "fail")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "error: the verdict is missing\nhint: write 'pass' or 'fail', or '--remove'"),
+        (("pass", "--remove"), "error: 'pass' cannot be combined with '--remove'\n"),
+    ],
+)
+def test_a_label_is_either_a_verdict_or_removed(
+    ran: Any, evalstore: Evalstore, arguments: tuple[str, ...], message: str
+) -> None:
+    labelled = evalstore("label", OSLO, *arguments, "--as", "Ada")
+    assert (labelled.exit_code, labelled.stdout) == (2, "")
+    assert labelled.stderr.startswith(message)
+
+
+def test_only_the_person_who_gave_a_label_takes_it_back(
+    ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    output = evalstore("label", OSLO, "none", "--as", "Bob")
+    assert (output.exit_code, output.stdout) == (2, "")
+    assert (
+        f"error: Bob has not labelled '{OSLO}'\nhint: only the person who gave a label"
+        in output.stderr
+    )
+    documents("label", OSLO, "fail", "--as", "Bob")
+    (item,) = documents("label", OSLO, "none", "--as", "Bob")["labels"]
+    assert (item["was"], item["now"]) == ("undecided", "pass")
+    assert evalstore("label", OSLO, "none", "--as", "Bob").exit_code == 2
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_what_only_a_person_has_judged_is_judged_when_the_label_is_taken_back(
+    workspace: Path, ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    edit(workspace / "tests/weather.md", "must be warm.", "must be warm. Really.")
+    documents("label", OSLO, "pass", "--as", "Ada")
+    assert documents("status")["judge"] == 1
+    output = evalstore("label", OSLO, "none", "--as", "Ada")
+    assert "(was pass, now pending)" in output.stdout
+    assert '("evalstore run" judges it)' in output.stderr
+    assert documents("status")["judge"] == 2
+    assert verdicts(documents("run"))["city=Oslo"] == "fail"
+
+
+def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any) -> None:
+    where = Location(workspace)
+    stores = [workspace / f"{name}.db" for name in ("first", "second")]
+    rome = OSLO.replace("Oslo", "Rome")
+    output: list[tuple[int, str, Word, str]] = [
+        *((0, OSLO, "pass", "Ada"), (1, OSLO, "pass", "Ada"), (1, OSLO, "pass", "Bob")),
+        *((0, OSLO, "none", "Ada"), (1, OSLO, "none", "Bob")),
+        *((0, rome, "fail", "Ada"), (0, rome, "none", "Ada"), (1, rome, "fail", "Ada")),
+    ]
+    for path in stores:
+        copyfile(workspace / ".evalstore/store.db", path)
+    for number, case, word, person in output:
+        label(replace(where, store=str(stores[number])), case, word, person=person)
+    actual = []
+    for entry, other in (stores, stores[::-1]):
+        with closing(Store.open(entry)) as into, closing(Store.open(other)) as of:
+            new = {label.id: label.evaluation for label in of.find_labels()}
+            people = of.load_all("evaluator").items()
+            into.ensure_versions({id: ("evaluator", canonical_json(item)) for id, item in people})
+            for _ in range(2):
+                into.record(
+                    evaluations={
+                        id: (judged, identify(describe_evaluation_result(judged))[1])
+                        for id, judged in new.items()
+                        if id not in into.find_evaluations(new)
+                    }
+                )
+            assert check_store(into)[1] == []
+        rows = cases(replace(where, store=str(entry)), None).rows
+        actual.append([result.word for row in rows for result in row.results if result])
+    assert actual == [["fail", "fail"], ["fail", "fail"]]
+
+
+def test_nobody_else_is_asked_about_what_a_person_has_labelled(
+    workspace: Path, documents: Any
+) -> None:
+    tree(
+        workspace, {"tests/weather.md": "# 👤\n\nHow is Oslo?\n\n---\n\nThe answer must be warm.\n"}
+    )
+    settings = "candidates: [scripted/one]\nevaluators: [scripted/judge]\n"
+    documents("run")
+    documents("label", "tests/weather.md", "pass", "--as", "Ada")
+    tree(workspace, {"evalstore.yaml": settings + "evaluationsPerEvaluator: 3\n"})
+    assert documents("status")["judge"] == 0
+
+
+@pytest.mark.parametrize("option", ["--refresh", "--retry-errors"])
+def test_a_label_counts_whatever_is_judged_again(
+    ran: Any, documents: Any, evalstore: Evalstore, option: str
+) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    evalstore("run", "--judge-only", option)
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_a_label_counts_until_the_instructions_are_edited(
+    workspace: Path, ran: Any, documents: Any
+) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    edit(workspace / "tests/weather.md", "must be warm.", "must be warm.Really.")
+    assert verdicts(documents("run"))["city=Oslo"] == "fail"
+    edit(workspace / "tests/weather.md", "must be warm.Really.", "must be warm.")
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_answers_that_are_judged_together_are_labelled_together(echo: Echo, documents: Any) -> None:
+    body = "# 👤\n\na\n\n---\n\n~~~checks\n- {allEqual: , scope: case}\n~~~\n"
+    tree(Path(), {"tests/t.md": f"---\nrepetitions: 2\nattempts: 2\n---\n\n{body}"})
+    documents("run")
+    actual = documents("label", "tests/t.md", "fail", "--as", "Ada")["labels"]
+    assert [len(item["sessions"]) for item in actual] == [2, 2]
+    assert verdicts(documents("run")) == {"": "fail"}
+
+
+def test_a_session_that_nothing_asks_for_any_more_is_labelled_as_it_was_judged(
+    workspace: Path, ran: Any, documents: Any
+) -> None:
+    text = (workspace / "tests/weather.md").read_text(encoding="utf-8")
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    documents("label", ran["city=Oslo"], "pass", "--as", "Ada")
+    tree(workspace, {"tests/weather.md": text})
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> None:
+    tree(workspace, {".git/config": "[user]\nname = Grace\n", ".git/HEAD": "ref: refs/heads/m\n"})
+    tree(workspace, {".git/objects/.keep": "", ".git/refs/.keep": ""})
+    (item,) = documents("label", OSLO, "pass")["labels"]
+    assert item["by"] == "Grace"
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "hint"),
+    [
+        (("tests/weather.md",), "has 2 cases", "tests/weather.md::city=Oslo, tests/weather.md::c"),
+        (("tests/none.md",), "there is no test file 'tests/none.md'", "weather"),
+        (("@",), "'@' is a run", "'evalstore show' names the sessions"),
+        (("abcd1234",), "there is no test file", "weather"),
+    ],
+)
+def test_what_cannot_be_labelled_is_reported(
+    ran: Any, evalstore: Evalstore, command: tuple[str, ...], message: str, hint: str
+) -> None:
+    output = evalstore("label", *command, "pass")
+    assert (output.exit_code, output.stdout) == (2, "")
+    assert message in output.stderr
+    assert hint in output.stderr
+
+
+def test_a_case_without_an_answer_cannot_be_labelled(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("init")
+    output = evalstore("label", OSLO, "pass").stderr
+    assert "has no answer that could be labelled" in output
+
+
+def test_one_of_several_candidates_must_be_named(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    one_file = (workspace / "models/one.yaml").read_text(encoding="utf-8")
+    two = one_file.replace("/one", "/two")
+    tree(workspace, {"models/two.yaml": two})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
+    documents("run", "--yes")
+    output = evalstore("label", OSLO, "pass").stderr
+    assert "2 candidates have answered" in output
+    assert "--model, or add --all: scripted/one, scripted/two" in output
+    (item,) = documents("label", OSLO, "pass", "--model", "scripted/two")["labels"]
+    assert item["model"] == "scripted/two"
+
+
+def test_a_label_that_changes_nothing_says_nothing_of_a_run(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    agreed = evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Ada")
+    assert agreed == Ran(0, "pass  tests/weather.md [city=Rome]  scripted/one  by Ada\n", "")
+    removed = evalstore("label", "tests/weather.md::city=Rome", "--remove", "--as", "Ada")
+    assert removed == Ran(
+        0, "label removed  tests/weather.md [city=Rome]  scripted/one  by Ada (now pass)\n", ""
+    )
+    changed = evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Ada")
+    assert changed.stdout.endswith("by Ada (was pass)\n")
+    assert changed.stderr == '("evalstore run" records the verdict in the history)\n'
+
+
+def test_status_counts_the_labels_that_no_run_has_recorded(ran: Any, evalstore: Evalstore) -> None:
+    """Also when it is cached; a label that was removed before a run is none."""
+
+    def line() -> str:
+        shown = [evalstore("status").stdout for _ in range(2)]
+        assert shown[0] == shown[1]
+        return next((line for line in shown[0].splitlines() if "label" in line), "")
+
+    assert line() == ""
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    assert line() == '1 label since run <short> (use "evalstore run" to record it)'
+    evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Bob")
+    assert line() == '2 labels since run <short> (use "evalstore run" to record them)'
+    evalstore("label", "tests/weather.md::city=Rome", "none", "--as", "Bob")
+    assert line().startswith("1 label since")
+    evalstore("run")
+    assert line() == ""
+    evalstore("label", OSLO, "none", "--as", "Ada")
+    assert line().startswith("1 label since")
+
+
+def test_status_names_the_labels_that_an_edit_makes_void(
+    ran: Any, workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    evalstore("run")
+    assert "no longer" not in evalstore("status").stdout
+    edit(workspace / "tests/weather.md", "must be warm", "must be mild")
+    line = "\n1 label no longer counts: tests/weather.md [city=Oslo]\n"
+    assert line in evalstore("status").stdout
+    assert line in evalstore("status").stdout  # from the cache
+    evalstore("run")
+    assert "no longer" not in evalstore("status").stdout
+
+
+def test_diff_says_that_the_earlier_feedback_is_of_a_label_that_no_longer_counts(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "-m", "It is warm enough.")
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be warm, please")
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "        was (label, which no longer counts): It is warm enough.\n" in shown
+    assert "        now: It is cold there.\n" in shown
+    first = evalstore("diff", "@~2", "@~1").stdout
+    assert "no longer counts" not in first
+
+
+def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evalstore) -> None:
+    evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Mo")
+    shown = evalstore("run", "-q").stdout
+    assert shown.startswith("since the last run: 1 fixed (1 by a label)\n")
+    assert "(fixed, by a label)\n" in shown
+    assert "(fixed, by a label)\n" in evalstore("show", "@").stdout

@@ -1,0 +1,126 @@
+"""Answers of a scripted model that count after its entries were edited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evalstore.runs.scripted_answers import _name
+from tests.builders import tree
+from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
+from tests.interfaces.cli.status.test_explained_cases import section
+
+WARM = ONE.replace("answer: Cold.", "answer: Warm!")
+EDITED = "warning: entry 'Oslo' of 'scripted/one' has changed; 'extraIdentifier: v2' asks again\n"
+BARI = ONE.replace("responses:\n", "responses:\n  - {when: Bari, answer: Sunny.}\n")
+"""A model with an entry that no question of the workspace meets."""
+
+
+@pytest.mark.parametrize("command", ["status", "run"])
+def test_edited_entries_are_warned_of(workspace: Path, evalstore: Evalstore, command: str) -> None:
+    evalstore("run", "-q")
+    assert evalstore(command).stderr.count("warning") == 0
+    tree(workspace, {"models/one.yaml": WARM})
+    assert evalstore("-q", command).stderr.count(EDITED) == 1
+    tree(workspace, {"models/one.yaml": ONE})
+    assert evalstore(command).stderr.count("warning") == 0
+
+
+def test_edited_entries_of_a_judge_are_warned_of(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/judge.yaml": JUDGE.replace("It is cold", "Cold it is")})
+    assert "entry 'must be warm.*Cold' of 'scripted/judge' has" in evalstore("status").stderr
+
+
+@pytest.mark.parametrize("left", [ONE, BARI.replace("Sunny", "Wet")])
+def test_an_entry_that_never_answered_may_change(
+    workspace: Path, evalstore: Evalstore, left: str
+) -> None:
+    tree(workspace, {"models/one.yaml": BARI})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": left})
+    for command in ("status", "run"):
+        assert "warning" not in evalstore(command).stderr
+
+
+def test_an_entry_that_answered_only_later_is_warned_of(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"models/one.yaml": BARI})
+    evalstore("run", "-q")
+    cities = WEATHER.replace("[Oslo, Rome]", "[Oslo, Rome, Bari]")
+    tree(workspace, {"tests/weather.md": cities})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": ONE})
+    assert "entry 'Bari' of 'scripted/one' has changed;" in evalstore("status").stderr
+
+
+def test_edited_entries_are_named_as_far_as_there_is_room(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM.replace("answer: Warm.", "answer: Mild.")})
+    printed = evalstore("status").stderr
+    assert "entries 'Oslo' and without 'when' of 'scripted/one' have changed;" in printed
+    conditions = ["a" * 40, "b", "c\nd", "e"]
+    assert _name(conditions) == f"entries '{'a' * 29}…', 'b' and 2 more"
+    assert _name(conditions[1:]) == "entries 'b', 'c d' and 'e'"
+
+
+def test_entries_noted_by_an_older_version_are_not_known(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    noted = workspace / ".evalstore/scripts.json"
+    noted.write_text(json.dumps({version: ["0" * 32] for version in json.loads(noted.read_text())}))
+    assert evalstore("status").stderr == ""
+
+
+def test_entries_that_are_added_are_no_edit(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    entry = "responses:\n  - {when: Bari, answer: Sunny.}\n"
+    tree(workspace, {"models/one.yaml": ONE.replace("responses:\n", entry)})
+    assert "warning" not in evalstore("status").stderr
+
+
+def test_an_entry_that_fails_has_no_stored_answer(workspace: Path, evalstore: Evalstore) -> None:
+    failing = ONE.replace("answer: Cold.", "error: {status: 404}")
+    tree(workspace, {"models/one.yaml": failing})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": ONE})
+    assert "warning" not in evalstore("status").stderr
+
+
+def test_a_new_version_of_the_model_ends_the_warning(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    second = WARM.replace("provider: scripted", "provider: scripted\nextraIdentifier: v2")
+    tree(workspace, {"models/one.yaml": second})
+    assert "warning" not in evalstore("status").stderr
+
+
+def test_an_older_answer_that_counts_again_is_explained(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM})
+    evalstore("run", "-q", "--refresh", "--lf")
+    evalstore("run", "-q")
+    history = section(evalstore("show", "tests/weather.md::Oslo").stdout, "history")
+    words = "same question, and an older stored answer counts: run <short> had asked again"
+    assert f"  {words}" in history
+
+
+@pytest.mark.parametrize(
+    ("now", "following"),
+    [("v2", "v3"), ("v9", "v10"), ("2026-11", "2026-12"), ("blue", "blue-2"), ("7", "8")],
+)
+def test_the_identifier_that_asks_again_is_another_one(
+    workspace: Path, evalstore: Evalstore, now: str, following: str
+) -> None:
+    named = f"extraIdentifier: '{now}'\n"
+    tree(workspace, {"models/one.yaml": ONE + named})
+    evalstore("run", "-q")
+    tree(workspace, {"models/one.yaml": WARM + named})
+    assert f"'extraIdentifier: {following}' asks again" in evalstore("status").stderr

@@ -1,0 +1,211 @@
+"""Bounds of a run: what it may cost, how long it may take, where it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.interfaces.cli.progress import TerminalProgress
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Echo, Evalstore, Ran
+from tests.interfaces.cli.run.test_run import edit
+
+CHECK = "```checks\n- contains: Number\n```\n"
+PRICED = "costs: [{costPerCall: 0.5}]\n"
+
+
+@pytest.fixture
+def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ten questions; each answer costs half a dollar, each judgement a tenth."""
+    files = {
+        f"tests/t{number}.md": f"# 👤\n\nQuestion {number}\n\n---\n\nJudge.\n"
+        for number in range(10)
+    }
+    tree(
+        tmp_path,
+        {
+            **files,
+            "evalstore.yaml": "candidates: [one]\nevaluators: [judge]\nconcurrency: 1\n",
+            "models/one.yaml": "id: one\nprovider: scripted\nresponses:\n"
+            "  - {when: Question 3, answer: No way}\n  - {answer: Yes}\n" + PRICED,
+            "models/judge.yaml": (
+                "id: judge\nprovider: scripted\ncosts: [{costPerCall: 0.1}]\nresponses:\n"
+                "  - {when: No way, answer: {pass: false, feedback: no}}\n"
+                "  - {answer: {pass: true, feedback: yes}}\n"
+            ),
+        },
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def report(evalstore: Evalstore, *options: str) -> tuple[int, Any]:
+    ran = evalstore("run", "--json", *options)
+    return ran.exit_code, json.loads(ran.stdout)
+
+
+def test_a_run_ends_before_it_costs_more(many: Path, evalstore: Evalstore) -> None:
+    code, actual = report(evalstore, "--max-cost", "2")
+    assert (code, actual["status"], actual["cost"]) == (4, "over budget", pytest.approx(1.8))
+    assert (actual["asked"], actual["judged"], actual["failed"]) == (3, 3, 0)
+
+
+def test_the_next_run_goes_on_from_there(many: Path, evalstore: Evalstore) -> None:
+    report(evalstore, "--max-cost", "2")
+    code, actual = report(evalstore, "--fail-on", "none")
+    assert (code, actual["status"], actual["asked"] + actual["reused"]) == (0, "complete", 10)
+    assert actual["saved"] == pytest.approx(0.5 * actual["reused"] + 0.1 * (10 - actual["judged"]))
+
+
+LONG = "costs: [{costPerCompletionToken: 0.001}]\n"
+"""The answer of 400 tokens costs 0.4 USD; that of an unknown model is taken to have 300."""
+
+
+def test_the_longest_stored_answer_is_set_aside(many: Path, evalstore: Evalstore) -> None:
+    model = many / "models/one.yaml"
+    model.write_text(model.read_text().replace("answer: Yes", f"answer: {'abcd' * 400}"))
+    edit(model, PRICED, LONG)
+    assert report(evalstore, "--max-cost", "0.35")[1]["asked"] == 1
+    code, again = report(evalstore, "--max-cost", "0.35")
+    assert (code, again["status"], again["asked"]) == (4, "over budget", 0)
+    assert report(evalstore, "--max-cost", "1.05")[1]["asked"] == 2
+
+
+def test_the_longest_stored_judgement_is_set_aside(many: Path, evalstore: Evalstore) -> None:
+    judge, model = many / "models/judge.yaml", many / "models/one.yaml"
+    edit(judge, "feedback: yes", f"feedback: {'abcd' * 400}")
+    edit(judge, "costs: [{costPerCall: 0.1}]\n", LONG)
+    edit(model, PRICED, "")
+    assert report(evalstore, "--max-cost", "0.35")[1]["judged"] == 1
+    code, again = report(evalstore, "--max-cost", "0.35")
+    assert (code, again["status"], again["judged"]) == (4, "over budget", 0)
+
+
+def test_the_bound_can_be_a_setting(many: Path, evalstore: Evalstore) -> None:
+    with (many / "evalstore.yaml").open("a") as settings:
+        settings.write("maxCost: 0.6\n")
+    ran = evalstore("run")
+    assert ran.exit_code == 4
+    assert "stopped: cost limit reached; what was finished is stored" in ran.stdout
+
+
+def test_a_bound_without_prices_is_refused(many: Path, evalstore: Evalstore) -> None:
+    edited = (many / "models/one.yaml").read_text().replace("scripted", "openai-compatible")
+    (many / "models/one.yaml").write_text(edited.split("responses")[0])
+    ran = evalstore("run", "--max-cost", "1")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "the price of 'one' is not known, so no bound on the cost can be kept" in ran.stderr
+
+
+def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalstore) -> None:
+    with (many / "evalstore.yaml").open("a") as settings:
+        settings.write("confirmAbove: 3\n")
+    ran = evalstore("run")
+    assert (ran.exit_code, ran.stdout) == (4, "")
+    assert ran.stderr == (
+        "error: this run would ask for 10 answers and make 10 judgements, which is likely to cost "
+        "$6.00: more than the $3.00 that are spent without asking\n"
+        "hint: add --yes to do it, --max-cost to stop at a price, or set 'confirmAbove' in "
+        "evalstore.yaml\n"
+    )
+    assert json.loads(evalstore("log", "--json").stdout)["runs"] == []
+    assert report(evalstore, "--yes", "--fail-on", "none")[0] == 0
+
+
+def test_a_cost_that_is_declined_is_not_told_again(
+    many: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(many / "evalstore.yaml", "candidates:", "confirmAbove: 0.005\ncandidates:")
+    assert "more than the $0.0050 that are spent without asking" in evalstore("run").stderr
+    monkeypatch.setattr(TerminalProgress, "agrees", lambda _self, _question: False)
+    assert evalstore("run") == Ran(4, "", "error: not confirmed: nothing was asked or judged\n")
+    assert json.loads(evalstore("log", "--json").stdout)["runs"] == []
+
+
+def test_a_run_ends_when_its_time_is_up(many: Path, evalstore: Evalstore) -> None:
+    slow = (
+        (many / "models/one.yaml").read_text().replace("answer: Yes", "answer: Yes, latency: 0.2")
+    )
+    (many / "models/one.yaml").write_text(slow)
+    code, actual = report(evalstore, "--max-time", "0.3")
+    assert (code, actual["status"]) == (4, "over budget")
+    assert 0 < actual["asked"] < 10
+    assert actual["verdicts"]["pending"] > 0
+    assert "stopped: time limit reached;" in evalstore("run", "--max-time", "0.3").stdout
+
+
+def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
+    code, actual = report(evalstore, "-x")
+    assert (code, actual["status"]) == (1, "incomplete")
+    # The next question is under way while the fourth answer is judged.
+    assert (actual["asked"], actual["judged"]) == (5, 4)
+    assert actual["verdicts"] == {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 6}
+    assert "stopped at the first failure" in evalstore("run", "-x", "--refresh").stdout
+
+
+def test_an_attempt_that_fails_is_not_a_failure_yet(many: Path, evalstore: Evalstore) -> None:
+    (many / "models/one.yaml").write_text(
+        "id: one\nprovider: scripted\nresponses: [{answer: No way, times: 1}, {answer: Yes}]\n"
+    )
+    with (many / "evalstore.yaml").open("a") as settings:
+        settings.write("attempts: 2\nverdict: any\n")
+    code, actual = report(evalstore, "-x")
+    assert (code, actual["status"], actual["verdicts"]["pass"]) == (0, "complete", 10)
+
+
+def test_a_failure_that_is_known_stops_nothing(many: Path, evalstore: Evalstore) -> None:
+    report(evalstore, "-x")
+    code, actual = report(evalstore, "-x")
+    assert (code, actual["status"], actual["asked"]) == (1, "complete", 5)
+
+
+def test_judgements_that_failed_checks_may_save_are_an_upper_bound(
+    many: Path, evalstore: Evalstore
+) -> None:
+    assert "and make 10 judgements (" in evalstore("status").stdout
+    check = "# 👤\n\nQuestion 3\n\n---\n\nJudge.\n\n```checks\n- contains: Yes\n```\n"
+    tree(many, {"tests/t3.md": check})
+    both = "and make 1 judgement by checks and up to 10 by models"
+    assert f"{both} (" in evalstore("status").stdout
+    assert f"{both} (" in evalstore("status").stdout  # from the cache
+    edit(many / "evalstore.yaml", "concurrency: 1", "concurrency: 1\nconfirmAbove: 0.01")
+    assert f"{both}, which" in evalstore("run").stderr
+    evalstore("run", "-y", "tests/t3.md")
+    assert "and make 9 judgements (" in evalstore("status").stdout
+
+
+@pytest.mark.parametrize("is_ignored", [False, True], ids=["a terminal that closes", "nohup"])
+def test_a_hang_up_stops_a_run_in_order_unless_it_is_ignored(
+    echo: Echo, evalstore: Evalstore, is_ignored: bool
+) -> None:
+    for number in range(4):
+        tree(Path.cwd(), {f"tests/t{number}.md": f"# 👤\n\nNumber {number}\n\n---\n\n" + CHECK})
+
+    def hang_up(text: str) -> str:
+        if len(echo.asked) == 2:
+            os.kill(os.getpid(), signal.SIGHUP)
+        return text
+
+    echo.reply = hang_up
+    missed: list[int] = []
+    handler = signal.SIG_IGN if is_ignored else lambda number, _frame: missed.append(number)
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        ran = evalstore("run", "-j", "1")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert missed == []
+    if is_ignored:
+        assert (ran.exit_code, len(echo.asked)) == (0, 4)
+        return
+    assert ran.exit_code == 130
+    assert "interrupted: finishing what is in flight" in ran.stderr
+    assert "interrupted; what was finished is stored" in ran.stdout
+    asked = len(echo.asked)
+    assert 2 <= asked < 4
+    assert f"complete: {4 - asked} new answer" in evalstore("run").stdout

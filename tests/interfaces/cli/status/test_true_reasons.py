@@ -1,0 +1,417 @@
+"""Every changed verdict has its reason, in the same words in `status`, `diff` and `show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evalstore.comparison.comparison import Pair
+from evalstore.interfaces.api.workspace import Workspace
+from evalstore.planning.options import Location
+from evalstore.results.compare.pair_details import find_pair_edits
+from tests.builders import tree
+from tests.interfaces.cli.conftest import ONE, Echo, Evalstore
+from tests.interfaces.cli.run.test_run import edit
+from tests.interfaces.cli.status.test_explained_cases import HOT, history, write
+
+JUDGE_PROMPT = """\
+---
+tags: [_evaluator]
+---
+
+Be STRICT. {{_evaluationInstructions}}
+
+# 👤
+
+{{_actualResponse}}
+"""
+
+
+def changed_lines(shown: str) -> list[str]:
+    """The lines of `diff` about cases, without their ids."""
+    lines = (line.strip() for line in shown.splitlines() if " scripted/one  " in line)
+    return [line.split("  <short>")[0] for line in lines]
+
+
+def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
+    evalstore("run", "-q")
+    edit(workspace / "prompts/judge.md", "STRICT", "mild")
+    edit(workspace / "models/judge.yaml", "pass: false", "pass: true")
+    reason = "evaluator prompt changed: message 1 line 1"
+    values = (
+        "        - Be STRICT. {{_evaluationInstructions}}\n"
+        "        + Be mild. {{_evaluationInstructions}}\n"
+    )
+    heading = "In test files unchanged since run <short>:\n    2 judgements in tests/weather.md: "
+    expected = f"{heading}{reason}\n{values}\nA run would "
+    assert evalstore("status").stdout.startswith(expected)
+    assert evalstore("status").stdout.startswith(expected)  # from the cache
+    assert f"scripted/one by scripted/judge  {reason}\n" in evalstore("status", "--explain").stdout
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"tests/weather.md [city=Oslo]  scripted/one  fail -> pass  ({reason})"
+    ]
+    assert history(evalstore, "tests/weather.md::Oslo")[3] == f"  {reason}"
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert f"    edit: {reason}\n{values.replace('        ', 12 * ' ')}" in log
+    page = evalstore("show", "tests/weather.md::Oslo").stdout
+    assert page.index("\nuser: ") < page.index("\n    fail  by scripted/judge  (does not count)")
+
+
+def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/other.md": "# User\n\nHi\n\n---\n\nBe kind.\n"})
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    evalstore("run", "-q", "tests/other.md")
+    assert evalstore("status").stdout.startswith(
+        "In test files unchanged since run <short>:\n"
+        "    2 judgements in tests/weather.md: instructions changed: line 1: "
+    )
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
+    assert "\n    1 judgement in tests/other.md: " in evalstore("status").stdout
+
+
+def test_answers_are_listed_before_the_judgements_that_they_cause(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    model = (workspace / "models/one.yaml").read_text()
+    tree(workspace, {"models/two.yaml": model.replace("scripted/one", "scripted/two")})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    second = "evaluators: [scripted/judge, {id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", second)
+    lines = evalstore("status").stdout.splitlines()
+    kinds = [line.split()[:2] for line in lines if " in tests/weather.md: " in line]
+    assert kinds == [["2", "answers"], ["4", "judgements"], ["2", "judgements"]]
+
+
+def test_a_label_and_an_edit_of_the_judge_are_told_apart(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, HOT)
+    evalstore("run", "-q")
+    place = "tests/weather.md [city={}]  scripted/one  "
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"{place.format('Rome')}pass -> fail  (evaluator temperature none -> 0.5)"
+    ]
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert log == "run <id>  <when>\n    2 fail\n    edit: evaluator temperature none -> 0.5\n"
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"{place.format('Oslo')}fail -> pass  (labelled by Ada)"
+    ]
+    evalstore("label", "tests/weather.md::Oslo", "--remove", "--as", "Ada")
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        f"{place.format('Oslo')}pass -> fail  (label of Ada removed)"
+    ]
+
+
+def test_a_label_on_an_answer_that_was_replaced_was_not_removed(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ann")
+    evalstore("run", "-q")
+    evalstore("run", "-q", "--refresh")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "pass -> fail" in shown
+    for text in (shown, evalstore("show", "tests/weather.md::Oslo").stdout.split("history:")[1]):
+        assert "removed" not in text
+        assert "another answer" in text or "asked again" in text
+
+
+def test_the_note_of_a_label_is_shown_and_not_the_feedback_that_it_overrides(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run", "-q")
+    for verdict, note, shown in (("pass", "", "(no note)"), ("fail", "Too short.", "Too short.")):
+        evalstore("label", "tests/weather.md::Oslo", verdict, "--as", "Ada", "-m", note)
+        listed = evalstore("run").stdout
+        assert "It is cold there." not in listed
+        assert note in listed
+        lines = [line.strip() for line in evalstore("diff", "@~1", "@").stdout.splitlines()]
+        assert f"now: {shown}" in lines
+        was = {"pass": "It is cold there.", "fail": "(no note)"}[verdict]
+        assert f"was: {was}" in lines
+        (pair,) = documents("diff", "@~1", "@")["fixed" if verdict == "pass" else "broke"]
+        assert pair["now"]["feedback"] == note
+
+
+def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
+    tree(workspace, {"models/judge.yaml": HOT["models/judge.yaml"]})
+    evalstore("run", "-q")
+    warmer = ONE.replace("costs", "candidateOverrides: {temperature: 0.7}\ncosts")
+    tree(workspace, {"models/one.yaml": warmer.replace("Warm.", "Hot.")})
+    evalstore("run", "-q")
+    judge, model = "evaluator temperature 0.5 -> none", "temperature 0.7 -> none"
+    for older, newer, reasons in (
+        ("@~2", "@~1", ["label of Ada removed", judge]),
+        ("@~1", "@", [f"{model}, labelled by Ada", model]),
+    ):
+        api = Workspace(workspace)
+        turned, direct = api.diff(older, newer).swapped(), api.diff(newer, older)
+        words = [turned.reason(pair) for pair in turned.comparison.flips]
+        assert words == [direct.reason(pair) for pair in direct.comparison.flips] == reasons
+
+
+def test_a_new_rule_for_verdicts_is_the_reason(workspace: Path, evalstore: Evalstore) -> None:
+    judges = "evaluators: [scripted/judge, scripted/kind]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", f"{judges}\nverdict: any")
+    kind = "id: scripted/kind\nprovider: scripted\nresponses: [{answer: {pass: true}}]\n"
+    tree(workspace, {"models/kind.yaml": kind})
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", "verdict: any", "verdict: all")
+    evalstore("run", "-q")
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
+        "tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (verdict: any -> all)"
+    ]
+
+
+def test_a_verdict_of_an_earlier_run_names_it(
+    echo: Echo, evalstore: Evalstore, documents: Any
+) -> None:
+    write()
+    first = documents("run")["run"]
+    echo.failing = "15"
+    write("15 euros")
+    evalstore("run", "-q")
+    echo.failing = None
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert changed_lines(shown) == [
+        "tests/t.md  scripted/one  pass (run <short>) -> fail  (test changed)"
+    ]
+    (pair,) = documents("diff", "@~1", "@")["broke"]
+    assert pair["was"]["run"] == first
+    assert "run" not in pair["now"]
+
+
+def test_a_rule_is_not_the_reason_for_a_verdict_of_another_run(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    diff = Workspace(workspace).diff("@", "@work")
+    was = diff.comparison.unchanged[0].now
+    assert was
+    now = was._replace(verdict="fail" if was.verdict == "pass" else "pass")
+    diff.reasons.rules = ("all", "any")
+    assert diff.reason(Pair(was, now)) == "verdict: all -> any"
+    diff.reasons.earlier = {was: "0" * 64}
+    assert diff.reason(Pair(was, now)) == ""
+
+
+def test_what_was_pending_is_answered_or_judged(echo: Echo, evalstore: Evalstore) -> None:
+    write()
+    echo.failing = "10"
+    evalstore("run", "-q")
+    echo.failing = None
+    evalstore("run", "-q")
+    pending = "tests/t.md  scripted/one  pending -> pass  (answered)"
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [pending]
+
+
+def test_what_waited_for_its_judge_is_judged(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    diff = Workspace(workspace).diff("@", "@work")
+    result = diff.comparison.unchanged[0].now
+    assert result
+    waiting = result._replace(verdict=None, evaluations=())
+    assert diff.reason(Pair(waiting, result)) == "judged"
+    assert diff.reason(Pair(result, waiting)) == "not judged"
+
+
+def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    prompt = "tags: [weather]\nsystemPrompts: [brief]"
+    edit(workspace / "tests/weather.md", "tags: [weather]", prompt)
+    evalstore("run", "-q")
+    edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    evalstore("run", "-q")
+    edited = "message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?\n"
+    assert evalstore("diff", "@~1", "@").stdout.startswith(
+        "Edited:\n"
+        "    tests/weather.md\n"
+        f"        {edited}"
+        "    system prompt brief\n"
+        "        text line 1: Be brief. -> Be very brief.\n"
+    )
+    log = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert f"    edit: {edited}" in log
+    assert "    edit: system prompt brief: text line 1: Be brief. -> Be very brief.\n" in log
+    diff = Workspace(workspace).diff("@~1", "@")
+    where = Location(workspace)
+    edits = [[*map(str, find_pair_edits(where, pair))] for pair in diff.changed]
+    prompt_edit = "system prompt brief: text line 1: Be brief. -> Be very brief."
+    assert edits == [
+        ["message 1 line 1: How is Oslo? -> How warm is Oslo?", prompt_edit],
+        ["message 1 line 1: How is Rome? -> How warm is Rome?", prompt_edit],
+    ]
+    edit(workspace / "prompts/brief.md", "Be very brief", "Be very, very brief")
+    evalstore("run", "-q")
+    edit(workspace / "prompts/brief.md", "very brief", "very brief and kind")
+    assert f"    edit: {prompt_edit}\n" in evalstore("log", "tests/weather.md").stdout
+    assert "    system prompt brief\n" in evalstore("diff", "@~2", "@~1").stdout
+    assert [*map(str, find_pair_edits(where, diff.changed[0]))] == edits[0]
+
+
+def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/terse.md": "Be terse.\n"})
+    prompts = "tags: [weather]\nsystemPrompts: [brief, terse]"
+    edit(workspace / "tests/weather.md", "tags: [weather]", prompts)
+    for word in ("now", "today"):
+        evalstore("run", "-q")
+        for file in (workspace / "prompts").iterdir():
+            file.write_text(file.read_text().replace(".", f" {word}."))
+    tree(workspace, {"prompts/terse.md": "Answer in one word, whatever the question is.\n"})
+    brief, terse = (
+        "text line 1: Be brief. -> Be brief now.",
+        "text line 1: Be terse. -> Be terse now.",
+    )
+    edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt terse: {terse}\n"
+    assert edits in evalstore("log", "tests/weather.md", "-n", "1").stdout  # known of the last run
+    diff = evalstore("diff", "@~1", "@").stdout
+    assert f"    system prompt brief\n        {brief}\n    system prompt terse\n" in diff
+    changed = Workspace(workspace).diff("@~1", "@").changed
+    found = {str(edit) for pair in changed for edit in find_pair_edits(Location(workspace), pair)}
+    assert found == {f"system prompt brief: {brief}", f"system prompt terse: {terse}"}
+    evalstore("run", "-q")
+    edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt {terse}\n"
+    assert edits in evalstore("log", "tests/weather.md").stdout
+
+
+def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    text = (
+        "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n"
+        "- contains: EXPECTED\n~~~\n"
+    )
+    tree(Path(), {"tests/t.md": text, "tests/d.csv": "n,q\n1,warm\n2,cold\n"})
+    evalstore("run", "-q")
+    tree(Path(), {"tests/t.md": text.replace("EXPECTED", "warm")})
+    tree(Path(), {"tests/d.csv": "n,q\n1,warm\n2,very cold\n"})
+    assert (
+        "MM  tests/t.md  1 case asked again, 1 case judged again: "
+        "test changed: message 1 line 1: cold -> very cold; "
+        "check 1 changed: contains: EXPECTED -> warm\n"
+    ) in evalstore("status").stdout
+
+
+def test_status_names_everything_that_was_edited_together(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    checks = "must be warm.\n\n~~~checks\n- contains: EXPECTED\n~~~\n"
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    edit(workspace / "tests/weather.md", "must be warm.\n", checks)
+    edit(workspace / "tests/weather.md", "tags: [w", "systemPrompts: [brief]\ntags: [w")
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    edit(workspace / "tests/weather.md", "EXPECTED", ".")
+    shown = "instructions changed: line 1: The answer must be warm. -> The answer must be short."
+    judged = f"{shown}; also changed: checks"
+    for _ in range(2):  # the second time from the cache
+        assert f"cases judged again: {judged}\n" in evalstore("status").stdout
+    explained = evalstore("status", "--explain").stdout
+    assert (explained.count(f"  {shown}\n"), explained.count(judged)) == (4, 1)
+    assert explained.count("    also changed in each: checks\n") == 1
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
+    also = ["system prompt", "instructions", "checks"]
+    planned = evalstore("run", "-n").stdout
+    assert planned.count(f"How warm is Oslo?; also changed: {', '.join(also)}\n") == 1
+    assert planned.count(f"    also changed in each: {', '.join(also)}\n") == 1
+    document = documents("status")
+    assert [each["also"] for each in document["changes"]] == [also]
+    assert [each.get("also") for each in document["items"]] == [also, also, None, None, None, None]
+
+
+def test_an_added_system_prompt_is_new_and_asks_nothing_again(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    prompts = {"prompts/brief.md": "Be brief.\n", "prompts/kind.md": "Be kind.\n"}
+    page = (
+        "---\nsystemPrompts: [brief]\n---\n\n# 👤\n\nHi\n\n---\n\n~~~checks\n- contains: i\n~~~\n"
+    )
+    tree(Path(), prompts | {"tests/a.md": page, "tests/b.md": page.replace("Hi", "His")})
+    evalstore("run", "-q")
+    for several in ("[kind, brief]", "[brief, kind]"):
+        edit(Path("tests/a.md"), "[brief]", several)
+        status = evalstore("status").stdout
+        assert "tests/a.md  1 case asked: system prompt is new\n" in status
+        edit(Path("tests/a.md"), several, "[brief]")
+    edit(Path("tests/a.md"), "[brief]", "[kind, brief]")
+    edit(Path("tests/a.md"), "Hi", "Ho")
+    edit(Path("tests/b.md"), "[brief]", "[kind]")
+    status = evalstore("status").stdout
+    assert "tests/a.md  1 case asked again: test changed" in status
+    assert "tests/b.md  1 case asked again: system prompt kind in place of brief\n" in status
+
+
+def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_says_so(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    place, case = "tests/weather.md [city=Rome]  scripted/one", "tests/weather.md::Rome"
+    same, judged = "(another judgement)", "  <when>  <short>\n"
+    titles = [f"{start} instructions, checks" for start in ("by the same", "by other")]
+    evalstore("run", "-q")
+    edit(workspace / "models/judge.yaml", 'pass: true, feedback: ""', "pass: false")
+    again = evalstore("run", "--judge-only", "-q", "--refresh", case).stdout
+    assert "since the last run: 1 broke (1 by another judgement)\n" in again
+    assert f"fail       {place}  <short>  (broke, another judgement)\n" in again
+    shown = evalstore("show", case).stdout
+    assert f"\nfail  {place}  in run <short>\nfail  by scripted/judge{judged}" in shown
+    first = "In the workspace the first verdict by scripted/judge counts: pass (<short>)\n"
+    assert first in shown
+    assert [title in shown for title in titles] == [True, False]
+    why_not = "(the first verdict, which counts in the workspace)"
+    assert f"\n    pass  by scripted/judge  {why_not}{judged}" in shown
+    assert changed_lines(evalstore("diff", "@", "@work").stdout) == [
+        f"{place}  fail -> pass  {same}"
+    ]
+    work = evalstore("show", f"@work:{case}").stdout
+    assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
+    assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
+    plain = evalstore("run", "-q").stdout
+    assert "since the last verdict on each case: 1 fixed (1 by another judgement)\n" in plain
+    assert f"pass       {place}  <short>  (fixed, another judgement)\n" in plain
+    assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
+    evalstore("label", case, "fail", "--as", "Ada")
+    assert first not in evalstore("show", case).stdout
+
+
+def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    text = (
+        "---\ndataset: d.csv\nrowId: n\nsystemPrompts: [brief]\n---\n\n# 👤\n\n{{q}}\n\n---\n\n"
+        "~~~checks\n- contains: a\n~~~\n"
+    )
+    files = {"prompts/brief.md": "Be brief.\n", "tests/t.md": text}
+    tree(workspace, {**files, "tests/d.csv": "n,q\n1,warm\n2,cold\n"})
+    evalstore("run", "-q")
+    edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
+    edit(workspace / "tests/d.csv", "cold", "very cold")
+    assert (
+        "M.  tests/t.md  2 cases asked again: system prompt brief changed: text line 1: "
+        "Be brief. -> Be very brief.; also changed: test of 1 case (rows of tests/d.csv)\n"
+    ) in evalstore("status").stdout
