@@ -140,7 +140,7 @@ def test_no_other_module_knows_how_a_run_is_stored() -> None:
         for path in root.rglob("*.py")
         if by_key.search(path.read_text(encoding="utf-8"))
     }
-    assert listed == {"runs.py"}
+    assert listed == {"core/runs.py"}
 
 
 @pytest.mark.parametrize(

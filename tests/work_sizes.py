@@ -26,92 +26,92 @@ _NAMED = re.compile(
     r"|_AT_FIRST|_ROWS$|_GAP$|_BLOCK$|(^|_)(FEW|MANY|FIRST|PARTS?|LOOKED_UP|LONGEST_PART)(_|$)"
 )
 """The names of numbers that divide work, or may do so."""
-_OF_SCREENS = "tui"
+_OF_SCREENS = "interfaces.tui"
 """The package of the browser, whose numbers say what a screen has room for."""
 
 DRAWN = """
-api.result_reader: _ROWS_AT_ONCE
-execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
-execution.item_source: _AT_THE_END
-execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE
+interfaces.api.result_reader: _ROWS_AT_ONCE
+runs.execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
+runs.execution.item_source: _AT_THE_END
+runs.execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE
 files.datasets.json_rows: _LINES_AT_ONCE
 files.filed_mapping: _FEW
 files.filed_sequence: _AT_ONCE _FEW
 files.temporary_list: _AT_ONCE _IN_MEMORY _MERGED_AT_ONCE _SORTED_AT_ONCE
-html_report.case_data: CASES_IN_A_BLOCK
-html_report.embedding: _AT_ONCE
-html_report.report: _AT_ONCE
-operations.comparable_results: _AT_ONCE
-operations.diff_causes: _AT_ONCE
-operations.diff_pairs: _AT_ONCE
-operations.earlier_results: _FEW
-operations.edited_files: _FEW _TREES_AT_ONCE
-operations.equal_parts: _AT_ONCE
-operations.exports.answers: _AT_ONCE
-operations.exports.inspect_logs: _IN_MEMORY
-operations.exports.junit: _AT_ONCE _IN_MEMORY
-operations.exports.parquet: _AT_ONCE
-operations.exports.rows: _AT_ONCE
-operations.filled_side: _AT_ONCE
-operations.grep: _AT_ONCE _KEPT_PLACES
-operations.group_sums: AT_ONCE
-operations.imports.records: _AT_ONCE
-operations.mixed_cases: _AT_ONCE
-operations.plan_status: _FIRST
-operations.regressions: _AT_ONCE
-operations.rerolls: _AT_ONCE _TREES_AT_ONCE
-operations.run_control: _NONCES_AT_ONCE
-operations.run_plans: BATCH LONGEST
-operations.same_answers: _AT_ONCE
-operations.shown_results: _AT_ONCE
-operations.summed_items: _TOLD_EVERY
-operations.text_places: _AT_ONCE _NODES_AT_ONCE
-operations.verdict_changes: _AT_ONCE
-operations.views.case_window: AT_ONCE
-operations.views.mixed_attempts: _AT_ONCE
-operations.workspace_results: _CELLS_AT_ONCE
-planning.cell_batches: FEW
-planning.earlier_cases: _FEW_PROMPTS
-planning.failed_cells: _AT_ONCE
-planning.failed_work: _BATCH
-planning.named_rows: _AT_ONCE
-planning.settled_parts: _MOST_NEW
-planning.version_reader: _AT_ONCE
-processes.application_calls: _AT_ONCE
-processes.pool: _AT_ONCE
-reports.case_edits: _AT_ONCE
-reports.pair_groups: _AT_ONCE _KEPT
-sharing.arrivals: _AT_ONCE
-sharing.completeness: _AT_ONCE _LOOKED_UP
-sharing.differences: _FEW
-sharing.index_parts: _BLOCK _FEWEST
-sharing.indexed_records: _AT_ONCE
-sharing.pack_reader: _GAP
-sharing.packs: LARGEST_PACK _LONG
-sharing.pull: _AT_ONCE
-sharing.pull_referenced: _ROWS
-sharing.reachable: _AT_ONCE
-sharing.sftp: _AT_ONCE
-sharing.sftp_session: _AT_ONCE
-sharing.unread_ids: _AT_ONCE _GAP
-store.case_chunks: _AHEAD
-store.case_files: _AT_ONCE
-store.cases_of_parts: _AT_ONCE _FEW
+interfaces.html.case_data: CASES_IN_A_BLOCK
+interfaces.html.embedding: _AT_ONCE
+interfaces.html.report: _AT_ONCE
+results.compare.diff_sides: _AT_ONCE
+results.compare.diff_causes: _AT_ONCE
+results.compare.diff_pairs: _AT_ONCE
+planning.cells.earlier_results: _FEW
+results.edits.edited_files: _FEW _TREES_AT_ONCE
+results.equal_parts: _AT_ONCE
+exchange.exports.answers: _AT_ONCE
+exchange.exports.inspect_logs: _IN_MEMORY
+exchange.exports.junit: _AT_ONCE _IN_MEMORY
+exchange.exports.parquet: _AT_ONCE
+exchange.exports.rows: _AT_ONCE
+results.compare.filled_side: _AT_ONCE
+results.search.grep: _AT_ONCE _KEPT_PLACES
+results.stats.group_sums: AT_ONCE
+exchange.imports.records: _AT_ONCE
+results.compare.mixed_cases: _AT_ONCE
+runs.status.plan_status: _FIRST
+results.flips.regressions: _AT_ONCE
+results.flips.rerolls: _AT_ONCE _TREES_AT_ONCE
+runs.run_control: _NONCES_AT_ONCE
+runs.run_plans: BATCH LONGEST
+results.compare.same_answers: _AT_ONCE
+results.show.shown_results: _AT_ONCE
+planning.status.summed_items: _TOLD_EVERY
+results.search.text_places: _AT_ONCE _NODES_AT_ONCE
+results.flips.verdict_changes: _AT_ONCE
+results.table.case_window: AT_ONCE
+results.table.mixed_attempts: _AT_ONCE
+planning.status.workspace_results: _CELLS_AT_ONCE
+planning.cells.cell_batches: FEW
+planning.cells.earlier_cases: _FEW_PROMPTS
+planning.cells.failed_cells: _AT_ONCE
+planning.cells.failed_work: _BATCH
+planning.cells.named_rows: _AT_ONCE
+planning.cells.settled_parts: _MOST_NEW
+planning.reasons.version_reader: _AT_ONCE
+files.processes.application_calls: _AT_ONCE
+files.processes.pool: _AT_ONCE
+comparison.case_edits: _AT_ONCE
+comparison.pair_groups: _AT_ONCE _KEPT
+remotes.arrivals: _AT_ONCE
+remotes.completeness: _AT_ONCE _LOOKED_UP
+remotes.differences: _FEW
+remotes.indexes.index_parts: _BLOCK _FEWEST
+remotes.indexes.indexed_records: _AT_ONCE
+remotes.packs.pack_reader: _GAP
+remotes.packs.packs: LARGEST_PACK _LONG
+remotes.pull: _AT_ONCE
+remotes.pull_referenced: _ROWS
+remotes.reachable: _AT_ONCE
+remotes.places.sftp: _AT_ONCE
+remotes.places.sftp_session: _AT_ONCE
+remotes.indexes.unread_ids: _AT_ONCE _GAP
+store.trees.case_chunks: _AHEAD
+store.trees.case_files: _AT_ONCE
+store.trees.cases_of_parts: _AT_ONCE _FEW
 store.database: _AT_ONCE
 store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT
 store.results: _FILES_AT_ONCE
-store.row_queries: _AT_ONCE
-store.row_results: _AT_ONCE _MOST_KEPT
+store.rows.row_queries: _AT_ONCE
+store.rows.row_results: _AT_ONCE _MOST_KEPT
 store.run_sources: _KEPT
 store.runs: _AT_FIRST
-store.search_file: _LARGEST_BATCH _MANY
-store.search_tables: _BATCH _COMPARED
+store.search.file: _LARGEST_BATCH _MANY
+store.search.tables: _BATCH _COMPARED
 store.rows.check: _AT_ONCE
 store.rows.writer: _AT_ONCE
 store.sqlite.connection: _KEPT
-store.tree_nodes: _AT_ONCE
-store.tree_sizes: _AT_ONCE
+store.trees.tree_nodes: _AT_ONCE
+store.trees.tree_sizes: _AT_ONCE
 workspace.digest_set: _BUCKET_BITS _PARTS _SORT_BITS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
 workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY
@@ -119,9 +119,9 @@ workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY
 """The numbers that are drawn."""
 
 OF_TREES = {
-    "store.case_chunks.MAX_PART": (2, 7, 128),
-    "store.case_chunks.MAX_UNDIVIDED": (1, 2, 7, 64),
-    "store.case_chunks._MIN_PART": (2, 7, 8),
+    "store.trees.case_chunks.MAX_PART": (2, 7, 128),
+    "store.trees.case_chunks.MAX_UNDIVIDED": (1, 2, 7, 64),
+    "store.trees.case_chunks._MIN_PART": (2, 7, 8),
 }
 """Numbers on which ids of nodes depend: a store has one value, and parts of one case no end."""
 
@@ -129,34 +129,34 @@ FIXED = {
     "checks.expressions.check._MANY": "the rank of a problem in a list, no amount of work",
     "checks.text_differences._MANY_WORDS": "what is looked for in a text",
     "checks.text_differences._LEAST_SCORE_OF_PART": "how similar two words are",
-    "cli.commands.grep._MANY": "from here on a note explains why nothing is seen",
-    "cli.help._MANY": "how a page of help is divided",
-    "cli.render.table._GAP": "blanks on the screen",
-    "execution.rate_limiter.FIRST": "how many calls are made at the same time, which a test sets",
-    "importers.lve.test_writer._FEW": "which of two forms a written file has",
-    "notebooks.html_tables.MOST_ROWS": "how much a notebook shows",
-    "html_report.page.MOST_ROWS": "how much a page shows without JavaScript",
-    "operations.edited_sources._MOST_ROWS": "what is looked up at most: with less, less is said",
-    "operations.run_scope._MOST_ROWS": "whether rows or files are named",
-    "operations.views.case_window.KEPT": "how many lines the browser keeps",
-    "operations.views.case_window.MANY": "from here on the browser keeps some lines",
-    "operations.views.editable_files._MOST_ROWS": "what is looked up at most",
-    "operations.views.status_text._FEW_CALLS": "a limit that is remarked on",
-    "operations.text_places._PARTS": "the values of the first 8 bits of a digest",
-    "planning.row_labels._KEPT": "characters of a shown name",
-    "sharing.buckets._CHUNK": "bytes of a network's request, of which each costs money",
-    "sharing.buckets._LARGE": "bytes from which on a question of a server is worth its price",
-    "sharing.bundle_files._PIECE": "bytes: pieces of one byte take minutes",
-    "sharing.index_parts.LARGEST_PARTS": "bytes of a file that is refused",
-    "sharing.index_parts._MOST_PARTS": "parts of a file that is refused",
-    "sharing.sftp._LARGE": "bytes from which on a question of a server is worth its time",
-    "store.case_chunks._LEVEL_OF_PARTS": "a level of a tree",
-    "store.case_files._LEVEL_OF_PARTS": "a level of a tree",
+    "interfaces.cli.commands.grep._MANY": "from here on a note explains why nothing is seen",
+    "interfaces.cli.help._MANY": "how a page of help is divided",
+    "interfaces.cli.render.table._GAP": "blanks on the screen",
+    "runs.execution.limits.rate_limiter.FIRST": "how many calls begin together",
+    "exchange.importers.lve.test_writer._FEW": "which of two forms a written file has",
+    "core.notebooks.html_tables.MOST_ROWS": "how much a notebook shows",
+    "interfaces.html.page.MOST_ROWS": "how much a page shows without JavaScript",
+    "results.edits.edited_sources._MOST_ROWS": "what is looked up at most: with less, less is said",
+    "runs.run._MOST_ROWS": "whether rows or files are named",
+    "results.table.case_window.KEPT": "how many lines the browser keeps",
+    "results.table.case_window.MANY": "from here on the browser keeps some lines",
+    "results.table.editable_files._MOST_ROWS": "what is looked up at most",
+    "runs.status.status_text._FEW_CALLS": "a limit that is remarked on",
+    "results.search.text_places._PARTS": "the core/values of the first 8 bits of a digest",
+    "planning.cells.row_labels._KEPT": "characters of a shown name",
+    "remotes.places.buckets._CHUNK": "bytes of a network's request, of which each costs money",
+    "remotes.places.buckets._LARGE": "bytes from which on a question is worth its price",
+    "remotes.bundle_files._PIECE": "bytes: pieces of one byte take minutes",
+    "remotes.indexes.index_parts.LARGEST_PARTS": "bytes of a file that is refused",
+    "remotes.indexes.index_parts._MOST_PARTS": "parts of a file that is refused",
+    "remotes.places.sftp._LARGE": "bytes from which on a question of a server is worth its time",
+    "store.trees.case_chunks._LEVEL_OF_PARTS": "a level of a tree",
+    "store.trees.case_files._LEVEL_OF_PARTS": "a level of a tree",
     "store.contents._LARGE": "bytes of a value that is checked more thoroughly",
     "store.postgresql.snapshots._KEPT_MICROSECONDS": "a time",
-    "store.search_phrases._LOOKED_UP": "words of a phrase: fewer find more texts to compare",
-    "store.search_tables._LONGEST_PART": "characters: a part must be longer than its overlap",
-    "store.search_words._KEPT": "the last character that is kept in a table",
+    "store.search.phrases._LOOKED_UP": "words of a phrase: fewer find more texts to compare",
+    "store.search.tables._LONGEST_PART": "characters: a part must be longer than its overlap",
+    "store.search.words._KEPT": "the last character that is kept in a table",
     "workspace.testfiles.replacements.MOST_ROWS": "rows of a file that is refused",
 }
 """Numbers that are not drawn although their names look like it, and why."""
@@ -184,8 +184,8 @@ def draw_trees(random: Random) -> Drawn:
     if random.random() < 0.3:
         return {}
     drawn = {name: random.choice(values) for name, values in OF_TREES.items()}
-    drawn["store.case_chunks._MIN_PART"] = min(
-        drawn["store.case_chunks._MIN_PART"], drawn["store.case_chunks.MAX_PART"]
+    drawn["store.trees.case_chunks._MIN_PART"] = min(
+        drawn["store.trees.case_chunks._MIN_PART"], drawn["store.trees.case_chunks.MAX_PART"]
     )
     return drawn
 
@@ -245,7 +245,7 @@ def numbers() -> Iterator[str]:
     """The names of all numbers that divide work by their names, without those of screens."""
     for module, tree in _modules():
         short = module.removeprefix("evalstore.")
-        if short.split(".")[0] == _OF_SCREENS:
+        if short.startswith(_OF_SCREENS):
             continue
         for node in tree.body:
             targets = node.targets if isinstance(node, ast.Assign) else []

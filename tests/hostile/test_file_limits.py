@@ -348,8 +348,14 @@ def test_an_eval_file_finds_the_data_of_its_registry(root: Path, run: Run) -> No
 
 PACKAGE = Path(evalstore.__file__).parent
 FACING = (
-    *("workspace", "files/datasets", "files/media_types", "importers", "operations/import_tests"),
-    *("operations/imports", "operations/status_cache", "operations/trust"),
+    *(
+        "workspace",
+        "files/datasets",
+        "files/media_types",
+        "exchange/importers",
+        "exchange/import_tests",
+    ),
+    *("exchange/imports", "runs/status/status_cache", "runs/workspace_checks/trust"),
 )
 ALLOWED = {
     "_BUILT_IN.read_bytes": "a prompt of the package",
@@ -367,9 +373,9 @@ ALLOWED = {
 }
 READERS = {"open", "fdopen", "read_text", "read_bytes", "connect"}
 OTHERS = {
-    "os.open": {"workspace/index.py", "workspace/env_files.py"},
-    "os.fdopen": {"workspace/env_files.py"},
-    "sqlite3.connect": {"importers/ai_tester/database.py"},
+    "os.open": {"workspace/index.py", "workspace/settings/env_files.py"},
+    "os.fdopen": {"workspace/settings/env_files.py"},
+    "sqlite3.connect": {"exchange/importers/ai_tester/database.py"},
 }
 
 
@@ -378,6 +384,8 @@ def _calls() -> Iterator[tuple[str, str]]:
     for name in FACING:
         base = PACKAGE / name
         for path in sorted(base.rglob("*.py")) if base.is_dir() else [base.with_suffix(".py")]:
+            if path.parent.name == "git":  # it reads git's files within limits of its own
+                continue
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Call):
                     yield path.relative_to(PACKAGE).as_posix(), ast.unparse(node.func)
@@ -398,7 +406,7 @@ def test_json_of_imports_is_read_by_one_function_only() -> None:
     actual = {
         module
         for module, call in _calls()
-        if call == "json.loads" and module.startswith("importers")
+        if call == "json.loads" and module.startswith("exchange/importers")
     }
     # The second reads one character that it has found to be written as JSON.
-    assert actual == {"importers/coerce.py", "importers/json_lines.py"}
+    assert actual == {"exchange/importers/coerce.py", "exchange/importers/json_lines.py"}

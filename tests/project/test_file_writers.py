@@ -21,14 +21,17 @@ _NAMES = sorted({*METHODS, "open", "fdopen", *(name.partition(".")[2] for name i
 CALLED = re.compile(rf"\b(?:{'|'.join(_NAMES)})\s*\(")
 ALLOWED = {
     ("files/atomic_write.py", "open"): "it is the one place",
-    ("processes/worker/__main__.py", "os.fdopen"): "a pipe",
-    ("processes/worker/__main__.py", "os.open"): "the null device",
-    ("processes/worker/application.py", "os.fdopen"): "a pipe",
-    ("processes/worker/application.py", "os.open"): "the null device",
-    ("processes/application_calls.py", "place.write_bytes"): "a temporary folder of one process",
-    ("operations/exports/inspect_logs.py", "self._archive.open"): "a member of an archive",
-    ("cli/streams.py", "os.fdopen"): "the null device",
-    ("cli/streams.py", "os.open"): "the null device",
+    ("files/processes/worker/__main__.py", "os.fdopen"): "a pipe",
+    ("files/processes/worker/__main__.py", "os.open"): "the null device",
+    ("files/processes/worker/application.py", "os.fdopen"): "a pipe",
+    ("files/processes/worker/application.py", "os.open"): "the null device",
+    (
+        "files/processes/application_calls.py",
+        "place.write_bytes",
+    ): "a temporary folder of one process",
+    ("exchange/exports/inspect_logs.py", "self._archive.open"): "a member of an archive",
+    ("interfaces/cli/streams.py", "os.fdopen"): "the null device",
+    ("interfaces/cli/streams.py", "os.open"): "the null device",
 }
 
 

@@ -35,6 +35,6 @@ def test_numbers_are_drawn_alone_and_together() -> None:
 def test_a_change_is_undone_in_all_modules() -> None:
     module = import_module("evalstore.runs.status.plan_status")
     before = module.BATCH
-    with work_sizes.changed({"operations.run_plans.BATCH": 1}):
+    with work_sizes.changed({"runs.run_plans.BATCH": 1}):
         assert module.BATCH == 1
     assert before == module.BATCH

@@ -59,10 +59,10 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
     # screen, the last verdicts of a case and its newer results look at fewer, as docs/browser.md
     # says, and so do the trend and the earlier verdicts of a report, as docs/reports.md says.
     browser = {
-        "operations/views/dashboard.py",
-        "operations/views/newer_results.py",
-        "operations/views/verdict_history.py",
+        "runs/status/dashboard.py",
+        "results/log/newer_results.py",
+        "results/flips/verdict_history.py",
     }
-    log = {"operations/log.py"}  # it marks what broke in the newest runs, as its help says
-    report = {"html_report/case_history.py", "html_report/summary.py"}
-    assert listed == {"store/runs.py", "operations/rerolls.py"} | browser | log | report
+    log = {"results/log/log.py"}  # it marks what broke in the newest runs, as its help says
+    report = {"interfaces/html/case_history.py", "interfaces/html/summary.py"}
+    assert listed == {"store/runs.py", "results/flips/rerolls.py"} | browser | log | report

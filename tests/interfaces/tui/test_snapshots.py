@@ -175,9 +175,9 @@ def standing_still(walk: str) -> Iterator[None]:
     """Let no time pass, and hold a run half-way where the walk is about that."""
     with contextlib.ExitStack() as stack:
         for target in (
-            "tui.render.verdicts",
-            "operations.views.answer_text",
-            "operations.views.explanation_text",
+            "interfaces.tui.render.verdicts",
+            "results.answer.answer_text",
+            "results.answer.explanation_text",
         ):
             ago = mock.patch(f"evalstore.{target}.ago", return_value="2 minutes ago")
             stack.enter_context(ago)

@@ -117,8 +117,8 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def now_is(age: str) -> None:
-        views = "operations.views.answer_text", "operations.views.explanation_text"
-        for module in ("tui.render.verdicts", *views):
+        views = "results.answer.answer_text", "results.answer.explanation_text"
+        for module in ("interfaces.tui.render.verdicts", *views):
             monkeypatch.setattr(f"evalstore.{module}.ago", lambda *_: age)
 
     async def minutes_pass(pilot: Pilot[None]) -> None:
