@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import yaml
 from evalstore.exchange.exports.columns import COLUMNS
 from evalstore.interfaces.cli.main import main
 from tests.builders import tree
+from tests.zygote import shell_program
 
 pytestmark = pytest.mark.extended
 
@@ -44,10 +44,7 @@ def workspace(tmp_path: Path) -> Path:
     shutil.copytree(
         ROOT / "example", tmp_path / "example", ignore=shutil.ignore_patterns(".evalstore")
     )
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin/evalstore"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m evalstore "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
+    shell_program(tmp_path / "bin/evalstore")
     return tmp_path / "example"
 
 

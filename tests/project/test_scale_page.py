@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import yaml
 from evalstore.store.location import read_address
 from tests.postgresql_server import PostgreSQLServer
 from tests.runs.execution.loopback.team import SECONDS, Gate, Team, team_at, wait_until
+from tests.zygote import shell_program
 
 pytestmark = pytest.mark.extended
 
@@ -38,7 +38,8 @@ def team(tmp_path: Path, postgresql_server: PostgreSQLServer) -> Iterator[Team]:
 
 def start(team: Team, script: str, folder: Path, **variables: str) -> subprocess.Popen[str]:
     """Start a script as a shell does, with evalstore and the programs of the folder in the path."""
-    programs = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    shell_program(team.root.parent / "evalstore/evalstore")
+    programs = f"{folder}:{team.root.parent}/evalstore:{os.environ['PATH']}"
     process = subprocess.Popen(
         ["bash", "-c", script],
         cwd=team.root if variables.pop("has_workspace", "") else folder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import signal
@@ -301,6 +302,26 @@ def test_each_beat_counts_one_more(store: Store) -> None:
     leases.beat()
     leases.beat()
     assert runners(store) == [(leases.runner.id, 2)]
+
+
+def test_that_a_runner_elsewhere_lives_is_known_from_its_second_beat_on(store: Store) -> None:
+    clock = Clock()
+    leases, other = Leases(store, monotonic=clock), elsewhere(Leases(store, monotonic=clock))
+    other.claim([A])
+    assert leases.find_alive([other.runner.id]) == {other.runner.id: -math.inf}
+    clock.seconds = 3.0
+    other.beat()
+    assert leases.find_alive([other.runner.id]) == {other.runner.id: 3.0}
+    clock.seconds = 4.0
+    assert leases.find_alive([other.runner.id]) == {other.runner.id: 3.0}
+
+
+def test_a_runner_of_this_machine_lives_now_from_its_first_beat_on(store: Store) -> None:
+    clock = Clock()
+    leases, other = Leases(store, monotonic=clock), Leases(store)
+    other.claim([A])
+    clock.seconds = 4.0
+    assert leases.find_alive([other.runner.id, leases.runner.id]) == {other.runner.id: 4.0}
 
 
 def test_one_that_leaves_leaves_nothing_and_may_come_back(store: Store) -> None:

@@ -79,7 +79,6 @@ def test_a_data_frame_takes_the_rows_as_they_are(workspace: Workspace, name: str
 
 
 def test_arrow_has_the_same_rows_with_types(workspace: Workspace) -> None:
-    pytest.importorskip("pyarrow")
     table = workspace.to_arrow()
 
     assert table.to_pylist() == workspace.to_rows()

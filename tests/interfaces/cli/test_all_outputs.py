@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import random
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -22,14 +21,12 @@ import pytest
 
 pytestmark = pytest.mark.extended
 
-HAS_PARQUET = find_spec("pyarrow") is not None
 FOLDERS = ("inspect", "langbite", "every-eval-ever")
-FORMATS_HERE = [format for format in FORMATS if format != "parquet" or HAS_PARQUET]
 COMMANDS: dict[str, tuple[str, ...]] = {
     "html": ("report", "-o"),
     "html-work": ("report", "@work", "-o"),
     "markdown": ("report", "--markdown", "-o"),
-    **{format: ("export", "--format", format, "-o") for format in FORMATS_HERE},
+    **{format: ("export", "--format", format, "-o") for format in FORMATS},
 }
 NAME = "tests/=1+1 <img src=x onerror=alert(1)>\u202egpj \x1b[31m\t& ]]> `|`.md"
 ROW = "@sum <svg onload=alert(1)>\u2066 \x1b]0;x\x07 \x00"
@@ -45,11 +42,10 @@ def test_names_of_files_and_rows_are_text_in_each_format(echo: Echo, evalstore: 
     (row,) = rows_of("out-jsonl")
     assert (row["file"], row["answer"]) == (NAME, "<svg onload=alert(1)> +1")
     assert json.loads(Path("out-json").read_bytes())["results"] == [row]
-    if HAS_PARQUET:
-        from pyarrow import parquet
+    from pyarrow import parquet
 
-        (record,) = parquet.read_table("out-parquet").to_pylist()
-        assert (record["file"], record["row"]) == (NAME, row["row"])
+    (record,) = parquet.read_table("out-parquet").to_pylist()
+    assert (record["file"], record["row"]) == (NAME, row["row"])
     for path in (Path("out-csv"), *Path("out-langbite").iterdir()):
         with path.open(encoding="utf-8", newline="") as file:
             cells = [cell for line in csv.reader(file) for cell in line]

@@ -55,6 +55,17 @@ def test_a_refusal_halves_it_once_in_a_while() -> None:
     assert pace.limit == 16
 
 
+def test_refusals_until_some_time_after_a_pause_answer_the_same_burst() -> None:
+    pace = RateLimiter(64)
+    use(pace, 100)
+    pace.pause(0.0, 30.0)
+    pace.throttled(1.0)
+    pace.throttled(29.0 + COOL_DOWN)
+    assert pace.limit == 32
+    pace.throttled(30.0 + COOL_DOWN)
+    assert pace.limit == 16
+
+
 def test_after_a_refusal_it_grows_by_one_in_a_round() -> None:
     pace = RateLimiter(64)
     use(pace, 100)

@@ -270,11 +270,13 @@ def files() -> Iterator[tuple[str, str]]:
         yield from section.items()
 
 
-FILES = [
-    pytest.param(kind, content, id=f"{name}-{kind}")
-    for name, text in files()
-    for kind, content in documents(name, text)
-]
+def parts(name: str, text: str, id: str) -> Iterator[Any]:
+    """The parts of a file as parameters: the kind of each and what it holds."""
+    for kind, content in documents(name, text):
+        yield pytest.param(kind, content, id=f"{id}-{kind}")
+
+
+FILES = [part for name, text in files() for part in parts(name, text, name)]
 
 
 @pytest.mark.parametrize(("kind", "content"), FILES)
@@ -291,19 +293,18 @@ def conformance() -> Iterator[Any]:
     facts = json.loads((ROOT / "tests/conformance/ai_tester.json").read_text("utf-8"))
     for name, text in facts["shared"].items():
         if isinstance(text, str):
-            yield pytest.param(name, text, id=name)
+            yield from parts(name, text, name)
     for case in facts["cases"]:
         if "problem" in case["expect"]:
             continue
         for name, text in case["files"].items():
             if isinstance(text, str):
-                yield pytest.param(name, text, id=f"{case['id']}-{name}")
+                yield from parts(name, text, f"{case['id']}-{name}")
 
 
-@pytest.mark.parametrize(("name", "text"), [*conformance()])
-def test_a_conforming_file_matches_its_schema(name: str, text: str) -> None:
-    for kind, content in documents(name, text):
-        validator(kind).validate(content)
+@pytest.mark.parametrize(("kind", "content"), [*conformance()])
+def test_a_conforming_file_matches_its_schema(kind: str, content: Json) -> None:
+    validator(kind).validate(content)
 
 
 # --- checks

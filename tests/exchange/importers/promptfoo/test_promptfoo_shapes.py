@@ -117,6 +117,16 @@ def test_one_bad_assertion_leaves_the_others(tmp_path: Path, assertion: str, rea
     assert (file, line, reason in message) == ("promptfooconfig.yaml", 5, True)
 
 
+def test_an_assertion_with_the_weight_0_decides_nothing_and_is_left_out(tmp_path: Path) -> None:
+    made = asserting(
+        tmp_path,
+        "      - {type: contains, value: no, weight: 0}\n      - {type: contains, value: ok}\n",
+    )
+    assert made.verdict(PATH, "ok") == "pass"
+    ((_, line, message),) = made.left
+    assert (line, "'contains' has the weight 0: it only measures" in message) == (5, True)
+
+
 def test_a_value_may_be_in_a_file(tmp_path: Path) -> None:
     made = asserting(
         tmp_path,

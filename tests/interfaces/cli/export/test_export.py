@@ -145,11 +145,12 @@ def test_the_workspace_can_be_exported(workspace: Path, evalstore: Evalstore) ->
 
 
 def test_parquet_has_the_declared_types(workspace: Path, evalstore: Evalstore) -> None:
-    pyarrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra of 170 MB")
+    import pyarrow.parquet
+
     evalstore("run")
     evalstore("export", "-o", "r.jsonl")
     assert evalstore("export", "-o", "r.parquet").exit_code == 0
-    table = pyarrow.read_table("r.parquet")
+    table = pyarrow.parquet.read_table("r.parquet")
     assert table.to_pylist() == rows_of()
     assert table.schema.metadata[b"evalstore.schemaVersion"] == b"1"
     assert str(table.schema.field("cost").type) == "double"
@@ -171,7 +172,8 @@ def test_parquet_has_the_rows_in_groups_of_limited_size(
     limits: dict[str, int],
     groups: list[int],
 ) -> None:
-    pyarrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra of 170 MB")
+    import pyarrow.parquet
+
     test = ASKED.replace("Question", "{{question}}")
     rows = "---\nreplacements: [{question: A}, {question: B}, {question: C}]\n---\n\n"
     tree(Path(), {"tests/a.md": rows + test})
@@ -180,7 +182,7 @@ def test_parquet_has_the_rows_in_groups_of_limited_size(
     for name, value in limits.items():
         monkeypatch.setattr(parquet, name, value)
     assert evalstore("export", "-o", "r.parquet").exit_code == 0
-    file = pyarrow.ParquetFile("r.parquet")
+    file = pyarrow.parquet.ParquetFile("r.parquet")
     sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     assert sizes == groups
     assert file.read().to_pylist() == rows_of()
@@ -323,12 +325,13 @@ def test_hostile_answers_come_back_as_they_are_from_json(
 def test_hostile_answers_come_back_as_they_are_from_parquet(
     echo: Echo, evalstore: Evalstore, kind: str
 ) -> None:
-    pyarrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra of 170 MB")
+    import pyarrow.parquet
+
     echo.reply = lambda _text: HOSTILE[kind]
     tree(Path.cwd(), {"tests/one.md": ASKED})
     evalstore("run")
     evalstore("export", "-o", "r.parquet")
-    (row,) = pyarrow.read_table("r.parquet").to_pylist()
+    (row,) = pyarrow.parquet.read_table("r.parquet").to_pylist()
     assert row["answer"] == HOSTILE[kind].strip()
 
 

@@ -74,8 +74,6 @@ def test_a_program_reads_the_rows_with_their_types(
     echo: Echo, evalstore: Evalstore, program: str, file: str
 ) -> None:
     library = None if program == "duckdb" else pytest.importorskip(program)
-    if file == "r.parquet":
-        pytest.importorskip("pyarrow", reason="pyarrow is an extra of 170 MB")
     echo.reply = lambda text: ANSWER if "Question" in text else text
     tree(Path.cwd(), {"tests/1.md": ASKED, "tests/2.md": ASKED.replace("Question", "Other")})
     evalstore("run")

@@ -75,3 +75,24 @@ def test_a_new_question_is_estimated_from_the_answers_of_the_model(
     assert "(1 candidate), about $1.00 simulated.\n" in evalstore("status", *new).stdout
     likely = documents("status", *new)["cost"]
     assert documents("run", "--fail-on", "none", *new)["cost"] == pytest.approx(likely, abs=0.01)
+
+
+def test_a_judge_is_estimated_by_the_longest_question_that_it_judges_together(
+    workspace: Path, documents: Any
+) -> None:
+    judge = (workspace / "models/judge.yaml").read_text()
+    price = "costs: [{costPerPromptToken: 1, costPerCompletionToken: 0}]\n"
+    (workspace / "models/judge.yaml").write_text(judge + price)
+    model = (workspace / "models/one.yaml").read_text()
+    free = model.replace("0.001", "0").replace("0.01", "0")
+    (workspace / "models/one.yaml").write_text(free)
+
+    def likely(*questions: str) -> float:
+        runs = (f"# ▶ run{n}\n\n# 👤\n\n{text}\n\n" for n, text in enumerate(questions))
+        (workspace / "tests/weather.md").write_text(f"{''.join(runs)}---\n\nIt must be warm.\n")
+        cost: float = documents("status")["cost"]
+        return cost
+
+    short, long = "How is Oslo?", "How is Oslo? " * 60
+    assert likely(long, short) == likely(short, long) == likely(long, long)
+    assert likely(long, long) > likely(short, short) + 100

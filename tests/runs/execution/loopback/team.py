@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from evalstore.store.location import DatabaseAddress, StoreLocation
 from tests import endpoint
 from tests.builders import tree
+from tests.zygote import Popen
 
 SECONDS = 90
 """The most seconds to wait for anything: the machine may be busy."""
@@ -58,7 +59,7 @@ class Team:
         """Start a command in a process group of its own."""
         place = ["-C", str(folder or self.root), "--store", self.address]
         place += ["--progress", "none"]
-        process = subprocess.Popen(
+        process = Popen(
             [sys.executable, "-m", "evalstore", *place, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

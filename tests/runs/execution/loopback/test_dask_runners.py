@@ -31,6 +31,7 @@ from tests.runs.execution.loopback.team import (
     team_at,
     wait_until,
 )
+from tests.zygote import Popen
 
 pytestmark = [
     pytest.mark.extended,
@@ -70,7 +71,7 @@ class Cluster:
     def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{role}"]
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
+            process = Popen(
                 [*command, *options, "--scheduler-file", str(self._file)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
