@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _ROWS_OF_CASE = 4
 """A question, its answer, what it is judged by, and the judgement."""
 _CHANGED = 200
-_NOTHING, _COPY, _CLONE = 1, 20, 30
+_NOTHING, _COPY, _CLONE = 2, 20, 30
 """Seconds."""
-_MEMORY, _FIRST, _AGAIN = 300, 6, 100
+_MEMORY, _FIRST, _AGAIN = 300, 12, 1024
 """MiB, MiB and KiB."""
 
 

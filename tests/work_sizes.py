@@ -84,8 +84,7 @@ comparison.pair_groups: _AT_ONCE _KEPT
 remotes.arrivals: _AT_ONCE
 remotes.completeness: _AT_ONCE _LOOKED_UP
 remotes.differences: _FEW
-remotes.indexes.index_parts: _BLOCK _FEWEST
-remotes.indexes.indexed_records: _AT_ONCE
+remotes.indexes.index_cache: _AT_ONCE
 remotes.packs.pack_reader: _GAP
 remotes.packs.packs: LARGEST_PACK _LONG
 remotes.pull: _AT_ONCE
@@ -93,7 +92,6 @@ remotes.pull_referenced: _ROWS
 remotes.reachable: _AT_ONCE
 remotes.places.sftp: _AT_ONCE
 remotes.places.sftp_session: _AT_ONCE
-remotes.indexes.unread_ids: _AT_ONCE _GAP
 store.trees.case_chunks: _AHEAD
 store.trees.case_files: _AT_ONCE
 store.trees.cases_of_parts: _AT_ONCE _FEW
@@ -147,8 +145,6 @@ FIXED = {
     "remotes.places.buckets._CHUNK": "bytes of a network's request, of which each costs money",
     "remotes.places.buckets._LARGE": "bytes from which on a question is worth its price",
     "remotes.bundle_files._PIECE": "bytes: pieces of one byte take minutes",
-    "remotes.indexes.index_parts.LARGEST_PARTS": "bytes of a file that is refused",
-    "remotes.indexes.index_parts._MOST_PARTS": "parts of a file that is refused",
     "remotes.places.sftp._LARGE": "bytes from which on a question of a server is worth its time",
     "store.trees.case_chunks._LEVEL_OF_PARTS": "a level of a tree",
     "store.trees.case_files._LEVEL_OF_PARTS": "a level of a tree",

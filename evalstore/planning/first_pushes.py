@@ -80,7 +80,7 @@ def push_text(push: FirstPush) -> str:
 
 def _own_signers(workspace: WorkspaceFolder, remote: str) -> frozenset[str]:
     """Return the names under which signed pushes from here are shown; none if that is not clear."""
-    from evalstore.remotes.remote_acceptance import acceptance_of, own_names_of
+    from evalstore.remotes.acceptance import acceptance_of, own_names_of
 
     settings = workspace.settings.remotes[remote]
     try:

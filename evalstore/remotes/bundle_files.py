@@ -65,8 +65,6 @@ class BundleDescription:
 class BundleFiles:
     """The files of a bundle; implements `RemoteFiles`, but cannot be written to."""
 
-    reads_parts = True
-
     def __init__(self, path: Path, file: BinaryIO) -> None:
         """Read the list of files; raises `RemoteError` for a file that is not a sound bundle."""
         self.address = str(path)

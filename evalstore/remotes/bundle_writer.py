@@ -30,8 +30,6 @@ _MODE = 0o100644 << 16
 class BundleWriter:
     """The files of a bundle that is being written; implements `RemoteFiles`."""
 
-    reads_parts = False
-
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self.address = str(path)
         self._archive = archive

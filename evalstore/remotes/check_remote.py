@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import plural, short
 from evalstore.core.errors import NewerError
-from evalstore.remotes.indexes.index_parts import LARGEST_PARTS, check_parts
 from evalstore.remotes.indexes.indexes import LARGEST_INDEX, DamagedIndexError, read_index
-from evalstore.remotes.packs.packed_records import check_packed
+from evalstore.remotes.packs.pack_reader import check_packed
 from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError, PackEntry
 from evalstore.remotes.places.layout import (
     INDEXES,
     PACKS,
-    SIGNATURE,
     digest_of_index,
+    index_beside,
     pack_name,
-    read_parts_name,
     require_remote,
     sha256,
 )
@@ -116,8 +114,6 @@ class _Check:
         self.result = RemoteCheck()
         self._indexes: set[str] = set()
         """All files in the folder of the indexes."""
-        self._parts: dict[str, list[str]] = {}
-        """The files with the parts of indexes."""
         self._damaged: set[str] = set()
         """The files that a push does not write again as long as they are there."""
         self._missing: set[str] = set()
@@ -130,9 +126,6 @@ class _Check:
         """Check each index, and note the packs and rows that it lists."""
         self._indexes = {file.name for file in self._files.iterate(INDEXES)}
         for name in sorted(self._indexes):
-            if of := read_parts_name(name):
-                self._parts.setdefault(of[0], []).append(name)
-        for name in sorted(self._indexes):
             digest = digest_of_index(name)
             if digest is None:
                 continue  # readers ignore it
@@ -144,18 +137,6 @@ class _Check:
                 continue
             try:
                 self._note_index(name, data)
-            except DamagedIndexError as error:
-                self._report(name, str(error))
-                continue
-            for beside in self._parts.get(name, ()):
-                self._check_parts(beside, data)
-
-    def _check_parts(self, name: str, data: bytes) -> None:
-        """Check a file with the parts of an index, which has these bytes."""
-        parts = self._read(name, LARGEST_PARTS)
-        if parts is not None:
-            try:
-                check_parts(data, parts, name)
             except DamagedIndexError as error:
                 self._report(name, str(error))
 
@@ -274,8 +255,7 @@ class _Check:
 
     def repair(self) -> None:
         """Find the files without which a push writes their rows again; called at the end."""
-        beside = {name + SIGNATURE for name in self._damaged} & self._indexes
-        beside.update(parts for name in self._damaged for parts in self._parts.get(name, ()))
+        beside = {name for name in self._indexes if index_beside(name) in self._damaged}
         self.result.remove = sorted((self._damaged - self._missing) | beside)
 
     def _read(self, name: str, most: int, digest: str | None = None) -> bytes | None:

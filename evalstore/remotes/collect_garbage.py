@@ -9,30 +9,61 @@ the same writer have all of its records, and a pack only if no index lists it, w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import now
-from evalstore.remotes.indexes.indexes import IndexedRecord
-from evalstore.remotes.packs.checked_packs import read_checked
-from evalstore.remotes.packs.compaction import SignTime, plan_compactions, write_compaction
-from evalstore.remotes.packs.packs import PackEntry
-from evalstore.remotes.places.layout import RETIRED, SIGNATURE, pack_name, require_remote
-from evalstore.remotes.places.remote_files import MissingFileError
-from evalstore.remotes.retirement import Mark, read_marks, read_time, require_past, write_mark
-from evalstore.remotes.survey import RemoteSurvey
+from evalstore.core.errors import RemoteError
+from evalstore.remotes.indexes.index_writer import IndexWriter, Sign, Written
+from evalstore.remotes.indexes.indexes import (
+    LARGEST_INDEX,
+    MOST_PACKS,
+    MOST_RECORDS,
+    MOST_REPLACED,
+    MOST_TIMES,
+    DamagedIndexError,
+    IndexedPack,
+    IndexedRecord,
+    IndexHeader,
+    read_index,
+    write_index,
+)
+from evalstore.remotes.packs.pack_reader import read_checked
+from evalstore.remotes.packs.packs import TABLE_NAMES, PackEntry, is_small
+from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE
+from evalstore.remotes.places.layout import (
+    INDEXES,
+    PACKS,
+    RETIRED,
+    SIGNATURE,
+    digest_of_index,
+    digest_of_pack,
+    index_beside,
+    pack_name,
+    require_remote,
+    sha256,
+)
+from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, UnreadableFileError
+from evalstore.remotes.retirement import (
+    CLOCK,
+    Mark,
+    read_marks,
+    read_time,
+    require_past,
+    write_mark,
+)
 from evalstore.remotes.temporary_tables import open_tables
+from evalstore.store.records import COPIED_TABLES
 
 if TYPE_CHECKING:
     import sqlite3
 
+    from evalstore.remotes.acceptance import Acceptance
     from evalstore.remotes.indexes.index_cache import IndexCache
-    from evalstore.remotes.indexes.index_writer import Sign
     from evalstore.remotes.places.remote_files import RemoteFiles
     from evalstore.remotes.progress import CopyListener
-
 
 _ATTEMPTS = 3
 
@@ -113,7 +144,7 @@ class GarbageCollection:
         """Return the time of the remote, where the age of a file matters."""
         survey = self._survey
         unlisted = survey.packs.keys() - survey.find_listed_packs()
-        is_needed = survey.marks or unlisted or survey.has_clock or survey.find_lone_parts()
+        is_needed = survey.marks or unlisted or survey.has_clock or survey.find_lone()
         return read_time(self._files) if is_needed and not self._dry_run else now()
 
     def _forget_void_marks(self) -> None:
@@ -157,9 +188,7 @@ class GarbageCollection:
             packs = compaction.small_packs()
             replaced.indexes += len(compaction.indexes)
             replaced.packs += len(packs)
-            replaced.size += sum(
-                index.size + self._survey.size_beside(index.name) for index in compaction.indexes
-            )
+            replaced.size += sum(self._survey.size_of(index.name) for index in compaction.indexes)
             replaced.size += sum(pack.size for pack in packs)
         if compactions and not self._dry_run:
             self._survey.read_indexes()
@@ -183,7 +212,7 @@ class GarbageCollection:
             write_mark(self._files, (), abandoned)
 
     def _delete(self) -> None:
-        for file in self._survey.find_lone_parts():  # left by a killed push or clean-up
+        for file in self._survey.find_lone():  # left by a killed push or clean-up
             if self._is_old(file.modified):
                 self.result.deleted.size += file.size
                 if not self._dry_run:
@@ -201,21 +230,16 @@ class GarbageCollection:
                 if digest in self._survey.packs and digest not in listed:
                     self._delete_pack(digest)
             gone = [name for name in mark.indexes if name not in self._survey.indexes]
-            if not self._dry_run:
-                for name in self._survey.signatures.keys() & gone:  # left by a killed clean-up
-                    self._files.delete(name + SIGNATURE)
-                if len(gone) == len(mark.indexes):
-                    self._files.delete(mark.name)
+            if not self._dry_run and len(gone) == len(mark.indexes):
+                self._files.delete(mark.name)
 
     def _delete_index(self, name: str) -> None:
-        index = self._survey.indexes.pop(name)
         self.result.deleted.indexes += 1
-        self.result.deleted.size += index.size + self._survey.size_beside(name)
+        self.result.deleted.size += self._survey.size_of(name)
+        del self._survey.indexes[name]
         if not self._dry_run:
             self._files.delete(name)
-            if name in self._survey.signatures:
-                self._files.delete(name + SIGNATURE)
-            for file in self._survey.parts.get(name, ()):
+            for file in self._survey.beside.get(name, ()):
                 self._files.delete(file.name)
 
     def _delete_pack(self, digest: str) -> None:
@@ -260,15 +284,394 @@ class GarbageCollection:
         packs &= survey.packs.keys()
         waiting.indexes = len(indexes)
         waiting.packs = len(packs)
-        waiting.size = sum(
-            survey.indexes[name].size + survey.size_beside(name) for name in indexes
-        ) + sum(survey.packs[digest].size for digest in packs)
+        waiting.size = sum(map(survey.size_of, indexes))
+        waiting.size += sum(survey.packs[digest].size for digest in packs)
 
 
-# --- finds index files that can be deleted, as the remote has all of their records elsewhere
+# --- what a clean-up must know of a remote: every index file, pack and mark
 
 
-_SCHEMA = """
+class PushGroup(NamedTuple):
+    """Pushes that count for the same people, so that one index may replace them."""
+
+    writer: str
+    """Who has written them, as it is verified; without signatures, as they say themselves."""
+    named: str
+    """Who has written them, as they say themselves."""
+    is_signed: bool
+
+
+class SurveyedIndex(NamedTuple):
+    """An index file of a remote."""
+
+    name: str
+    size: int
+    """Bytes."""
+    header: IndexHeader
+
+    @property
+    def records(self) -> int:
+        """Return how many records it lists."""
+        return self.header.records
+
+
+class RemoteSurvey:
+    """What a remote has. Reading raises `RemoteError`, also for any index that is damaged."""
+
+    def __init__(self, files: RemoteFiles, rules: Acceptance) -> None:
+        self._files = files
+        self._rules = rules
+        self._groups: dict[str, PushGroup | None] = {}
+        # Packs first: of a push that ends meanwhile, the index is seen.
+        packs = ((digest_of_pack(file.name), file) for file in files.iterate(PACKS))
+        self.packs: dict[str, ListedFile] = {digest: file for digest, file in packs if digest}
+        retired = list(files.iterate(RETIRED))
+        self.marks: list[Mark] = read_marks(files, retired)
+        self.has_clock = any(file.name == CLOCK for file in retired)
+        """Whether a clean-up was killed while it read the time."""
+        self.indexes: dict[str, SurveyedIndex] = {}
+        self.beside: dict[str, list[ListedFile]] = {}
+        """The files that belong to indexes, by the names of these, which may be missing."""
+        self.read_indexes()
+
+    def read_indexes(self) -> None:
+        """Read the index files that are new, and forget those that are gone."""
+        self.beside, names = {}, list[str]()
+        for file in self._files.iterate(INDEXES):
+            if index := index_beside(file.name):
+                self.beside.setdefault(index, []).append(file)
+            elif digest_of_index(file.name):
+                names.append(file.name)
+        self.indexes = {name: self.indexes[name] for name in names if name in self.indexes}
+        for name in names:
+            if name not in self.indexes:
+                try:
+                    data = self._read(name)
+                except MissingFileError:
+                    continue  # another clean-up has deleted it
+                header, _ = self._parse(name, data)
+                self.indexes[name] = SurveyedIndex(name, len(data), header)
+
+    def _read(self, name: str) -> bytes:
+        data = self._files.read(name, LARGEST_INDEX)
+        if sha256(data) != digest_of_index(name):
+            raise self._damaged(name, "it has other bytes than when it was written")
+        return data
+
+    def _parse(self, name: str, data: bytes) -> tuple[IndexHeader, Iterator[IndexedRecord]]:
+        try:
+            header, records = read_index(data)
+        except DamagedIndexError as error:
+            raise self._damaged(name, str(error)) from error
+        return header, self._iterate(name, records)
+
+    def _iterate(self, name: str, records: Iterator[IndexedRecord]) -> Iterator[IndexedRecord]:
+        try:
+            yield from records
+        except DamagedIndexError as error:
+            raise self._damaged(name, str(error)) from error
+
+    def read_records(self, name: str) -> Iterator[IndexedRecord]:
+        """Yield the records of an index."""
+        yield from self._parse(name, self._read(name))[1]
+
+    def _damaged(self, name: str, problem: str) -> RemoteError:
+        return RemoteError(
+            f"the remote '{self._files.address}' is damaged: '{name}': {problem}",
+            hint="'evalstore fsck --remote' lists what is wrong; nothing of it was changed",
+        )
+
+    def find_group(self, name: str) -> PushGroup | None:
+        """Return the group of an index; None where that cannot be verified, or it does not count.
+
+        A signature means nothing without a file of allowed signers: then its index has no group.
+        """
+        if name not in self._groups:
+            self._groups[name] = self._verify(name)
+        return self._groups[name]
+
+    def _verify(self, name: str) -> PushGroup | None:
+        header, signature = self.indexes[name].header, None
+        is_signed = any(file.name == name + SIGNATURE for file in self.beside.get(name, ()))
+        if is_signed != self._rules.requires_signatures:
+            return None
+        data = b""
+        if is_signed:
+            data = self._read(name)
+            try:
+                signature = self._files.read(name + SIGNATURE, LARGEST_SIGNATURE)
+            except (MissingFileError, UnreadableFileError):
+                return None
+        decision = self._rules.decide(data, header, signature)
+        if decision.refusal is not None:
+            return None
+        return PushGroup(decision.writer, header.writer, is_signed)
+
+    def find_lone(self) -> list[ListedFile]:
+        """Return the files that belong to indexes that are not there, or no longer."""
+        lone = sorted(self.beside.keys() - self.indexes.keys())
+        return [file for name in lone for file in self.beside[name]]
+
+    def size_of(self, name: str) -> int:
+        """Return the bytes of an index and of the files that belong to it."""
+        beside = sum(file.size for file in self.beside.get(name, ()))
+        return self.indexes[name].size + beside
+
+    def find_replaced(self) -> set[str]:
+        """Return the indexes that others of their group replace, as these say themselves."""
+        return {
+            name
+            for index in self.indexes.values()
+            if index.header.replaces and (group := self.find_group(index.name))
+            for name in index.header.replaces
+            if name in self.indexes and self.find_group(name) == group
+        }
+
+    def find_living(self) -> list[SurveyedIndex]:
+        """Return the indexes that no other replaces, by name."""
+        replaced = self.find_replaced()
+        return [index for name, index in sorted(self.indexes.items()) if name not in replaced]
+
+    def find_listed_packs(self) -> set[str]:
+        """Return the SHA-256 of the packs that any index lists."""
+        return {pack.digest for index in self.indexes.values() for pack in index.header.packs}
+
+
+# --- the small packs of many pushes in one, and one index in place of theirs
+#
+# Pushes are put together only with those of the same writer, so that who trusts whom stays as it
+# is. Records are copied as they are, after they were checked. The same pushes make the same packs
+# and the same index, so that an interrupted clean-up is completed by the next one.
+
+
+_ENTRIES = """
+CREATE TABLE entries (
+    kind INTEGER NOT NULL, id BLOB NOT NULL, lookup BLOB NOT NULL, pack INTEGER NOT NULL,
+    start INTEGER NOT NULL, length INTEGER NOT NULL, pushed INTEGER NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE TABLE rows (
+    place INTEGER NOT NULL, id BLOB NOT NULL, kind INTEGER NOT NULL, lookup BLOB NOT NULL,
+    pushed INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (place, id)
+);
+"""
+_PLACES = {name: place for place, name in enumerate(COPIED_TABLES)}
+"""The order in which pushes write the rows of tables."""
+
+
+class Compaction(NamedTuple):
+    """Indexes of one group that one index will replace."""
+
+    group: PushGroup
+    indexes: Sequence[SurveyedIndex]
+    created: int
+    """The time of the new index, in microseconds since 1970."""
+
+    @property
+    def records(self) -> int:
+        """Return how many records they list."""
+        return sum(index.records for index in self.indexes)
+
+    def packs(self) -> list[IndexedPack]:
+        """Return their packs; large ones, which stay as they are, come first."""
+        packs = {pack for index in self.indexes for pack in index.header.packs}
+        return sorted(packs, key=lambda pack: (is_small(pack.size), pack.digest))
+
+    def small_packs(self) -> list[IndexedPack]:
+        """Return the packs that are rewritten."""
+        return [pack for pack in self.packs() if is_small(pack.size)]
+
+
+def choose_indexes(indexes: Iterable[SurveyedIndex]) -> list[list[SurveyedIndex]]:
+    """Return which indexes of a group should be put together.
+
+    The smallest ones are, as long as the next one has less than twice their records. So an index
+    is rewritten only after as much has been added to it, and few indexes remain: the logarithm of
+    the number of records.
+    """
+    waiting = sorted(
+        (index for index in indexes if 2 * index.records <= MOST_RECORDS),
+        key=lambda index: (index.records, index.name),
+    )
+    chosen, total = 0, 0
+    for count, index in enumerate(waiting, start=1):
+        if index.records < 2 * total:
+            chosen = count
+        total += index.records
+    parts: list[list[SurveyedIndex]] = [[]]
+    for index in waiting[:chosen]:
+        if not _fits([*parts[-1], index]):
+            parts.append([])
+        parts[-1].append(index)
+    return [part for part in parts if len(part) > 1]
+
+
+def _fits(indexes: Sequence[SurveyedIndex]) -> bool:
+    return (
+        sum(index.records for index in indexes) <= MOST_RECORDS
+        and sum(len(index.header.packs) for index in indexes) <= MOST_PACKS
+        and sum(1 + len(index.header.replaces) for index in indexes) <= MOST_REPLACED
+        and sum(len(index.header.times) or 1 for index in indexes) <= MOST_TIMES
+    )
+
+
+def plan_compactions(
+    survey: RemoteSurvey, sign_time: Callable[[PushGroup, int], int | None]
+) -> tuple[list[Compaction], int]:
+    """Return what should be put together, and how many pushes only their writers can.
+
+    `sign_time` returns the time of an index of a group that is signed here, which should be the
+    one that is given; None if the signature would not be that of the group.
+    """
+    groups: dict[PushGroup, list[SurveyedIndex]] = {}
+    left = 0
+    for index in survey.find_living():
+        group = survey.find_group(index.name)
+        if group is not None:
+            groups.setdefault(group, []).append(index)
+    compactions: list[Compaction] = []
+    for group, members in sorted(groups.items()):
+        for part in choose_indexes(members):
+            created: int | None = max(index.header.created for index in part)
+            if group.is_signed:
+                created = sign_time(group, created or 0)
+            if created is None:
+                left += len(part)
+            else:
+                compactions.append(Compaction(group, part, created))
+    return compactions, left
+
+
+class SignTime:
+    """Finds the time at which a signature made here is one of a group; see `plan_compactions`."""
+
+    def __init__(self, cache: IndexCache, sign: Sign | None, now: int) -> None:
+        self._cache = cache
+        self._sign = sign
+        self._now = now
+        self._writer: str | None = None
+        self._is_known = False
+
+    def __call__(self, group: PushGroup, created: int) -> int | None:
+        """Return a time, in microseconds since 1970, or None."""
+        if not self._is_known:
+            self._writer, self._is_known = self._writer_at(self._now), True
+        if self._writer != group.writer:
+            return None
+        # A key may be valid only since a later time.
+        return created if self._writer_at(created) == group.writer else self._now
+
+    def _writer_at(self, created: int) -> str | None:
+        """Return who signs here, by the signature of an empty index, which is not kept."""
+        if self._sign is None:
+            return None
+        header = IndexHeader("", created, ())
+        data = write_index(header, ())
+        decision = self._cache.rules.decide(data, header, self._sign(data))
+        return None if decision.refusal else decision.writer
+
+
+def write_compaction(
+    files: RemoteFiles,
+    cache: IndexCache,
+    survey: RemoteSurvey,
+    compaction: Compaction,
+    listener: CopyListener,
+    sign: Sign | None,
+) -> Written:
+    """Write the new packs, and then the index that replaces the others.
+
+    Raises `RemoteError` for a pack that is missing or damaged; then no index was written.
+    """
+    older = {name for index in compaction.indexes for name in index.header.replaces}
+    header = IndexHeader(
+        compaction.group.named,
+        compaction.created,
+        (),
+        sorted({index.name for index in compaction.indexes} | (older & survey.indexes.keys())),
+    )
+    writer = IndexWriter(
+        files, cache, header, listener, sign if compaction.group.is_signed else None
+    )
+    packs = compaction.packs()
+    with open_tables(_ENTRIES) as connection:
+        _note_entries(connection, survey, compaction.indexes, packs)
+        query = (
+            "SELECT pack, kind, id, start, length, lookup, pushed FROM entries ORDER BY pack, start"
+        )
+        by_pack = itertools.groupby(connection.execute(query), key=lambda row: row[0])
+        for number, rows in by_pack:
+            pack = packs[number]
+            records = [
+                IndexedRecord(number, PackEntry(*row), key, pushed) for _, *row, key, pushed in rows
+            ]
+            if is_small(pack.size):
+                _copy_pack(connection, files, pack, records)
+            else:
+                writer.list_pack(pack, records)
+                listener.advance(len(records), 0)
+        query = "SELECT kind, id, data, lookup, pushed FROM rows ORDER BY place, id"
+        for row in connection.execute(query):
+            writer.copy(*row)
+    writer.finish_index()
+    return writer.written
+
+
+def _note_entries(
+    connection: sqlite3.Connection,
+    survey: RemoteSurvey,
+    indexes: Sequence[SurveyedIndex],
+    packs: Sequence[IndexedPack],
+) -> None:
+    """Note where each record is, in the first of these packs, and when it was pushed first."""
+    numbers = {pack: number for number, pack in enumerate(packs)}
+    statement = (
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET "
+        "lookup = iif(excluded.pack < pack, excluded.lookup, lookup), "
+        "start = iif(excluded.pack < pack, excluded.start, start), "
+        "length = iif(excluded.pack < pack, excluded.length, length), "
+        "pack = min(excluded.pack, pack), pushed = min(excluded.pushed, pushed)"
+    )
+    for index in indexes:
+        own = [numbers[pack] for pack in index.header.packs]
+        created = index.header.created
+        connection.executemany(
+            statement,
+            (
+                (
+                    *(entry.table, entry.id, key, own[pack], entry.offset, entry.length),
+                    created if pushed is None else pushed,
+                )
+                for pack, entry, key, pushed in survey.read_records(index.name)
+            ),
+        )
+
+
+def _copy_pack(
+    connection: sqlite3.Connection,
+    files: RemoteFiles,
+    pack: IndexedPack,
+    records: Iterable[IndexedRecord],
+) -> None:
+    """Take records from a pack, in the order in which pushes write them."""
+    connection.executemany(
+        "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (_place_of(entry.table), entry.id, entry.table, key, pushed, data)
+            for (_, entry, key, pushed), data in read_checked(files, pack, records)
+        ),
+    )
+
+
+def _place_of(table: int) -> int:
+    """Return the place of a table; those of a newer program come last."""
+    return _PLACES.get(TABLE_NAMES.get(table, ""), len(_PLACES) + table)
+
+
+# --- index files that can be deleted, as the remote has all of their records elsewhere
+
+
+_COVERAGE = """
 CREATE TABLE wanted (kind INTEGER, id BLOB, PRIMARY KEY (kind, id)) WITHOUT ROWID;
 CREATE TABLE found (
     kind INTEGER NOT NULL, id BLOB NOT NULL, pack INTEGER NOT NULL, start INTEGER NOT NULL,
@@ -285,7 +688,7 @@ def find_covered(
     Every such record is read from the pack in which it should be, as an index may be wrong. Raises
     `RemoteError` for one that is damaged.
     """
-    with open_tables(_SCHEMA) as connection:
+    with open_tables(_COVERAGE) as connection:
         for name in names:
             statement = "INSERT OR IGNORE INTO wanted VALUES (?, ?)"
             connection.executemany(statement, _iterate_ids(survey, name))

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
-from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.index_cache_file import read_origin
-from evalstore.remotes.remote_acceptance import acceptance_of
+from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance, acceptance_of
+from evalstore.remotes.indexes.index_cache import IndexCache, read_origin
 from evalstore.workspace.settings.remote_names import CACHES, is_database, is_folder, path_of
 from evalstore.workspace.settings.remote_urls import read_database, read_url
 from evalstore.workspace.settings.remotes import find_remote, folder_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.arrivals import Arrivals
 from evalstore.remotes.differences import MissingIds, count_ids, split_ids
-from evalstore.remotes.indexes.indexed_records import IndexedRecords, RecordPlace
+from evalstore.remotes.indexes.index_cache import IndexedRecords, RecordPlace
 from evalstore.remotes.packs.batches import split_records
 from evalstore.remotes.packs.pack_reader import PackReader
 from evalstore.remotes.packs.packs import TABLE_NUMBERS, PackEntry

@@ -34,8 +34,6 @@ class ReferencedPull:
         self._store = store
         self._files = files
         self._cache = cache
-        self._index_bytes = 0
-        """Of the ids that were loaded from index files."""
         self._reader = PackReader(files, cache, listener)
         self._seen: set[bytes] = set()
         self._walked: set[bytes] = set()
@@ -47,8 +45,7 @@ class ReferencedPull:
     @property
     def pulled(self) -> Pulled:
         """Return what was read until now."""
-        pulled = Pulled.of(self._arrivals, self._reader)
-        return pulled._replace(bytes_received=pulled.bytes_received + self._index_bytes)
+        return Pulled.of(self._arrivals, self._reader)
 
     @property
     def by_table(self) -> Mapping[str, int]:
@@ -58,8 +55,7 @@ class ReferencedPull:
     def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
         """Return the rows of a table with these lookup keys that the remote has, the store not."""
         wanted = [bytes.fromhex(key) for key in keys]
-        self._index_bytes += self._cache.unread.load_keyed(self._files, table, wanted)
-        return self._lacking(table, self._cache.records.find_keyed(table, wanted))
+        return self._lacking(table, set(self._cache.records.find_keys(table, wanted)))
 
     def find_newest_runs(self) -> set[bytes]:
         """Return the newest run, and the newest about all cases, if the store lacks them."""
@@ -100,16 +96,12 @@ class ReferencedPull:
 
     def _locate(self, ids: set[bytes]) -> Iterator[tuple[str, set[bytes]]]:
         """Yield the tables in which the remote has these ids, without those of the store."""
-        for is_loaded in (False, True):
-            for table in COPIED_TABLES:
-                if not ids:
-                    return
-                ids = ids - self._store.find_present(table, ids)
-                if is_loaded:
-                    self._index_bytes += self._cache.unread.load(self._files, table, ids)
-                found = {
-                    place.entry.id for place in self._cache.records.find_places(table, sorted(ids))
-                }
-                ids = ids - found
-                if found:
-                    yield table, found
+        for table in COPIED_TABLES:
+            if not ids:
+                return
+            ids = ids - self._store.find_present(table, ids)
+            places = self._cache.records.find_places(table, sorted(ids))
+            found = {place.entry.id for place in places}
+            ids = ids - found
+            if found:
+                yield table, found

@@ -14,7 +14,6 @@ from evalstore.remotes.differences import split_ids
 from evalstore.remotes.push import iterate_records
 from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store.contents import decode_content
-from evalstore.store.ids import hash_joined
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
 from evalstore.store.references import iterate_joint_subjects, iterate_references
 from evalstore.store.schema.table_columns import SESSIONS
@@ -44,13 +43,6 @@ class ReachedIds:
 
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
         """Return the ids of a table from `first` up to `last`, both included."""
-        return set(iter_unpack(_ID, self._join_range(table, first, last)))
-
-    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
-        """Return the hash of the same ids."""
-        return hash_joined(self._join_range(table, first, last))
-
-    def _join_range(self, table: str, first: bytes, last: bytes) -> bytes:
         joined = self._joined.get(table, b"")
         numbers = range(len(joined) // ID_BYTES)
 
@@ -59,7 +51,7 @@ class ReachedIds:
 
         start = bisect_left(numbers, first, key=id_of)
         end = bisect_right(numbers, last, key=id_of)
-        return joined[start * ID_BYTES : end * ID_BYTES]
+        return set(iter_unpack(_ID, joined[start * ID_BYTES : end * ID_BYTES]))
 
     def count(self, table: str, most: int = 0) -> int:
         """Return how many rows of a table were reached; there is no need for a limit."""

@@ -64,8 +64,6 @@ class Dialect:
     """The time by the clock of the database, in microseconds since 1970."""
     answer: Callable[[Any, str, float], AbstractContextManager[QueryRows]]
     """Returns the rows of a statement of a person, in a connection that reads."""
-    joined_ids: str
-    """The columns of a query for `as_joined`: the number of the ids, and the ids as one text."""
 
 
 class Growth(Protocol):

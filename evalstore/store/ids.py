@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
 from evalstore.core.errors import StoreError
 
 _ID_BYTES = 16
-JOINED_IDS = "count(*), CAST(group_concat(id, '') AS BLOB)"
-"""The columns for `as_joined` in SQLite, which joins a million ids in a tenth of a second."""
 
 
 def as_bytes(value: str | None) -> bytes | None:
@@ -65,17 +62,6 @@ def as_id(value: Any) -> bytes:
     if value.__class__ is not bytes or len(value) != _ID_BYTES:
         raise _no_id()
     return bytes(value)
-
-
-def as_joined(count: int, joined: bytes | None) -> bytes | None:
-    """Return ids of the database, concatenated; None unless they are sure to be whole."""
-    ids = joined or b""
-    return ids if len(ids) == count * _ID_BYTES else None
-
-
-def hash_joined(ids: bytes | None) -> bytes | None:
-    """Return the SHA-256 of concatenated ids; None for None."""
-    return None if ids is None else hashlib.sha256(ids).digest()
 
 
 def _no_id() -> StoreError:

@@ -22,7 +22,7 @@ from evalstore.store.contents import (
 )
 from evalstore.store.database import Database, append, select_each
 from evalstore.store.driver import Connection
-from evalstore.store.ids import as_bytes, as_digits, as_id, as_joined, hash_joined
+from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.references import iterate_references
 from evalstore.store.schema.derived_columns import derive_columns
 from evalstore.store.schema.table_columns import (
@@ -205,12 +205,6 @@ class IdSnapshot:
         """Return the ids of a table from `first` up to `last`, both included, each in a tuple."""
         query = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ?"
         return set(self._connection.execute(query, (first, last)))
-
-    def hash_range(self, table: str, first: bytes, last: bytes) -> bytes | None:
-        """Return the hash of the same ids; None if there is something else among them."""
-        joined = self._connection.dialect.joined_ids
-        query = f"SELECT {joined} FROM {table} WHERE id BETWEEN ? AND ?"
-        return hash_joined(as_joined(*self._connection.execute(query, (first, last)).fetchone()))
 
     def iterate_fields(self, table: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the id of each row and these fields of its content, as SQLite reads them.

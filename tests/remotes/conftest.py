@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes.indexes import index_parts
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
@@ -82,10 +81,3 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 def remote(tmp_path: Path) -> FolderFiles:
     """A place that is not a remote yet."""
     return FolderFiles(tmp_path / "remote")
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexes with several parts, also for few rows."""
-    monkeypatch.setattr(index_parts, "_FEWEST", 2)
-    monkeypatch.setattr(index_parts, "_BLOCK", 3)

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes import check_remote, pull
-from evalstore.remotes.indexes import index_cache, index_cache_file
+from evalstore.remotes.indexes import index_cache
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores
@@ -55,17 +55,19 @@ def test_of_temporary_files_it_is_said_where_they_are(
 def test_of_the_copy_of_the_indexes_the_file_is_named(
     team: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def open_file(path: Path, origin: index_cache_file.Origin) -> sqlite3.Connection | None:
+    original = index_cache._open_file
+
+    def open_file(path: Path, origin: index_cache.Origin) -> sqlite3.Connection | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(path)) as connection:
             connection.executescript(_SMALL + "PRAGMA user_version = 1;")
-        opened = index_cache_file.open_file(path, origin)
+        opened = original(path, origin)
         assert opened
         opened.execute(_FULL)
         return opened
 
     with monkeypatch.context() as patch:
-        patch.setattr(index_cache, "open_file", open_file)
+        patch.setattr(index_cache, "_open_file", open_file)
         capsys.readouterr()
         assert main(["pull", "-n", "--quiet"]) == 6
     error, hint = capsys.readouterr().err.splitlines()

@@ -18,7 +18,7 @@ from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.check_remote import check_remote
-from evalstore.remotes.collect_garbage import FileCounts
+from evalstore.remotes.collect_garbage import FileCounts, SurveyedIndex, choose_indexes
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.indexes.indexes import (
     MOST_RECORDS,
@@ -29,7 +29,6 @@ from evalstore.remotes.indexes.indexes import (
     write_index,
 )
 from evalstore.remotes.packs import packs
-from evalstore.remotes.packs.compaction import choose_indexes
 from evalstore.remotes.packs.packs import MAGIC, PackWriter
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import (
@@ -42,7 +41,6 @@ from evalstore.remotes.places.layout import (
 from evalstore.remotes.places.remote_files import RemoteFiles
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.retirement import write_mark
-from evalstore.remotes.survey import SurveyedIndex
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.remotes import stores
@@ -178,7 +176,6 @@ def test_what_is_replaced_again_after_a_loss_has_the_whole_grace_again(
     assert _rows(files, tmp_path) == stores.rows(full)
 
 
-@pytest.mark.usefixtures("small_parts")
 @given(PUSHES, st.sets(st.integers(0, 11)), st.sampled_from([400, 3_000, 100_000]))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whoever_pushes_what_the_union_stays(

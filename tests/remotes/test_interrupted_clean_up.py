@@ -23,7 +23,7 @@ from evalstore.store.records import CheckedRecord
 from tests.remotes import stores
 from tests.remotes.test_interruptions import MOST, Killed, Scheduled
 
-pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("small_parts")]
+pytestmark = pytest.mark.extended
 
 Rows = set[tuple[str, bytes]]
 ONLY_BOB = Acceptance(writers=frozenset({"Bob"}))

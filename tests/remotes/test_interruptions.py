@@ -24,7 +24,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, check_record
 from tests.remotes import stores
 
-pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("small_parts")]
+pytestmark = pytest.mark.extended
 
 MOST = 60
 """More operations than a push or a pull of these tests makes."""
@@ -278,3 +278,45 @@ def test_a_plan_completes_what_an_interrupted_pull_has_begun(
                     for id in check_record(record).references
                     if id in {other.record.id for other in nodes}
                 }
+
+
+@pytest.fixture
+def job(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., PullReport]:
+    """Pulls for the plan of a workspace with a store of its own, by its name."""
+    with stores.opened(finished / ".evalstore/store.db") as store:
+        stores.push(store, FolderFiles(tmp_path / "remote"))
+
+    def pull(name: str, files: FolderFiles) -> PullReport:
+        workspace = tmp_path / name
+        if not workspace.exists():
+            shutil.copytree(finished, workspace, ignore=shutil.ignore_patterns(".evalstore"))
+            with (workspace / "evalstore.yaml").open("a") as settings:
+                settings.write("remotes: {origin: shared}\n")
+        monkeypatch.setattr("evalstore.exchange.sync.open_remote.open_files", lambda *_: files)
+        return pull_for_plan(Location(workspace))
+
+    return pull
+
+
+def test_a_pull_for_the_plan_that_is_killed_anywhere_is_completed_by_the_next(
+    job: Callable[..., PullReport], tmp_path: Path
+) -> None:
+    root = tmp_path / "remote"
+    job("undisturbed", FolderFiles(root))
+    with stores.opened(tmp_path / "undisturbed/.evalstore/store.db") as store:
+        expected = stores.rows(store)
+    for at in range(4 * MOST):
+        files = Scheduled(root, at, _kill)
+        with contextlib.suppress(Killed):
+            job(str(at), files)
+        if not files.reached:
+            break
+        job(str(at), FolderFiles(root))
+        with stores.opened(tmp_path / f"{at}/.evalstore/store.db") as store:
+            assert stores.rows(store) == expected
+            assert check_store(store)[1] == []
+    else:
+        raise AssertionError("the pull has more operations")
+    assert at > 6

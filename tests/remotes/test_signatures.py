@@ -13,8 +13,7 @@ from evalstore.core.errors import EvalstoreError, RemoteError
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.indexes.indexes import IndexHeader, read_index, write_index
-from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE, AllowedSigners
-from evalstore.remotes.packs.signer_names import find_public_half
+from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE, AllowedSigners, find_public_half
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import index_name, sha256
 from evalstore.remotes.places.remote_files import RemoteFiles

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
+from evalstore.remotes.acceptance import acceptance_of, signing_key_of
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.known_runs import cache_path
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.remote_acceptance import acceptance_of, signing_key_of
 from evalstore.workspace.settings.remote_names import is_database, is_folder, path_of
 from evalstore.workspace.settings.remote_urls import BUCKETS, RemoteUrl, read_url
 from evalstore.workspace.settings.remotes import find_remote, locate_folder, locate_url

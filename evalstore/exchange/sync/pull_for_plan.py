@@ -26,7 +26,6 @@ from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.results import as_result, compute_results
 from evalstore.remotes.places.layout import require_remote
-from evalstore.remotes.places.remote_files import MissingFileError
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull_referenced import ReferencedPull
 from evalstore.results.flips.regressions import has_case_without_verdict
@@ -48,19 +47,17 @@ def pull_for_plan(
     *,
     baseline: str | None = None,
     with_history: bool | None = None,
-    to_push: bool = False,
     listener: CopyListener | None = None,
 ) -> PullReport:
     """Copy the answers and judgements that a run with this selection would ask for.
 
     `with_history` adds the runs that tell whether a failure is a regression; None: where all cases
-    are selected. With a `baseline`, a revision, only its run is added. With `to_push`, a push
-    follows, so indexes are read as a whole now. Raises `EvalstoreError`, also when earlier runs are
-    needed and the remote is not complete yet.
+    are selected. With a `baseline`, a revision, only its run is added. Raises `EvalstoreError`,
+    also when earlier runs are needed and the remote is not complete yet.
     """
     with open_remote(location, remote, create=True) as opened:
         require_remote(opened.files)
-        received = opened.cache.refresh(opened.files, partly=not to_push)
+        received = opened.cache.refresh(opened.files)
         listener = listener or CopyListener()
         selection = selection or SelectionOptions()
         if with_history and not opened.cache.records.list_runs():
@@ -69,21 +66,14 @@ def pull_for_plan(
         copied: Counter[str] = Counter()
         for is_last in (False, True):
             pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
-            has_indexes = True
-            try:
-                _pull(location, selection, opened, wanted, pull)
-            except MissingFileError:  # a clean-up has replaced an index that was read in part
-                require_remote(opened.files)
-                if is_last:
-                    raise
-                has_indexes = False
+            _pull(location, selection, opened, wanted, pull)
             copied.update(pull.by_table)
             received += pull.pulled.bytes_received
-            if is_last or (has_indexes and not pull.pulled.missing_packs):
+            if is_last or not pull.pulled.missing_packs:
                 break
-            again = opened.cache.refresh(opened.files, partly=has_indexes and not to_push)
+            again = opened.cache.refresh(opened.files)
             received += again
-            if has_indexes and not again:  # nobody has replaced packs meanwhile
+            if not again:  # nobody has replaced packs meanwhile
                 break
         report = PullReport(
             opened.name,

@@ -8,40 +8,182 @@ belongs to one set of rules; with others it is made again.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Self
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.acceptance import ACCEPT_ALL, HINTS, REASONS, Acceptance, Decision
-from evalstore.remotes.indexes.index_cache_file import FORMAT, Origin, make_tables, open_file
-from evalstore.remotes.indexes.index_parts import LARGEST_PARTS, read_parts
-from evalstore.remotes.indexes.indexed_records import IndexedRecords, Push
 from evalstore.remotes.indexes.indexes import (
     LARGEST_INDEX,
     NO_KEY,
     DamagedIndexError,
+    IndexedPack,
     IndexHeader,
     NewerIndexError,
     read_index,
-    read_rest,
 )
-from evalstore.remotes.indexes.replaced_indexes import ReplacedIndexes
-from evalstore.remotes.indexes.unread_ids import TABLES, UnreadIds
+from evalstore.remotes.packs.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE
 from evalstore.remotes.places.layout import (
     INDEXES,
     SIGNATURE,
     digest_of_index,
-    read_parts_name,
     reading_order,
     sha256,
 )
 from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.remotes.temporary_tables import file_errors, temporary_errors
+from evalstore.store.sqlite.connection import harden
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_AT_ONCE = 30_000
+_FORMAT = 7
+_BUSY_SECONDS = 10.0
+_SCHEMA = """
+CREATE TABLE origin (format INTEGER NOT NULL, address TEXT NOT NULL, rules TEXT NOT NULL);
+CREATE TABLE indexes (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, writer TEXT NOT NULL,
+    created INTEGER NOT NULL, records INTEGER NOT NULL
+);
+CREATE TABLE packs (
+    number INTEGER PRIMARY KEY, source INTEGER NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL
+);
+CREATE TABLE records (
+    kind INTEGER NOT NULL, id BLOB NOT NULL, lookup BLOB, pack INTEGER NOT NULL,
+    start INTEGER NOT NULL, length INTEGER NOT NULL, pushed INTEGER, PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE TABLE refused (
+    name TEXT PRIMARY KEY, writer TEXT NOT NULL, created INTEGER NOT NULL, records INTEGER NOT NULL,
+    reason TEXT NOT NULL, signature TEXT
+) WITHOUT ROWID;
+CREATE TABLE replaced (
+    name TEXT NOT NULL, writer TEXT NOT NULL, is_known INTEGER NOT NULL, PRIMARY KEY (name, writer)
+) WITHOUT ROWID;
+CREATE INDEX lookups ON records (lookup) WHERE lookup IS NOT NULL;
+"""
+
+
+class Origin(NamedTuple):
+    """What a cache is a copy of."""
+
+    format: int
+    address: str
+    rules: str
+
+
+class RecordPlace(NamedTuple):
+    """Where a remote has a record."""
+
+    pack: int
+    """The number of the pack in the cache."""
+    entry: PackEntry
+    key: bytes
+    """The lookup key that the index gives."""
+
+
+class Push(NamedTuple):
+    """An index file, which is what a push has written."""
+
+    name: str
+    writer: str
+    created: int
+    """Microseconds since 1970, UTC."""
+    records: int
+    """How many records no earlier index has."""
+
+
+class IndexedRecords:
+    """The queries over the records and packs of a cache of indexes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def find_pack(self, number: int) -> IndexedPack:
+        """Return a pack by its number."""
+        query = "SELECT digest, size FROM packs WHERE number = ?"
+        return IndexedPack(*self._connection.execute(query, (number,)).fetchone())
+
+    def list_indexes(self, digest: str) -> list[str]:
+        """Return the names of the index files that list a pack."""
+        query = (
+            "SELECT DISTINCT name FROM packs JOIN indexes ON indexes.number = source "
+            "WHERE digest = ? ORDER BY name"
+        )
+        return [name for (name,) in self._connection.execute(query, (digest,))]
+
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
+        """Return the ids of the records of a table from `first` up to `last`, each in a tuple."""
+        query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
+        return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
+
+    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
+        """Yield where the remote has these records of a table; those it lacks are left out."""
+        query = "SELECT pack, kind, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
+        for pack, *entry, key in self._select(query, table, ids):
+            yield RecordPlace(pack, PackEntry(*entry), key or NO_KEY)
+
+    def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
+        """Yield those of these records that the remote has, each with its first push.
+
+        Where a clean-up has put pushes together, `created` is the time of the first one with the
+        record.
+        """
+        query = (
+            "SELECT id, name, writer, coalesce(pushed, created), indexes.records FROM records "
+            "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
+            "WHERE kind = ? AND id IN"
+        )
+        yield from ((id, Push(*row)) for id, *row in self._select(query, table, ids))
+
+    def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the ids of the records of a table with one of these lookup keys -> the key."""
+        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
+        return dict(self._select(query, table, keys))
+
+    def _select(self, query: str, table: str, values: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of a query about a table that ends before a list of these values."""
+        batches = (values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE))
+        return chain.from_iterable(
+            self._connection.execute(
+                f"{query} ({', '.join('?' * len(batch))})", (TABLE_NUMBERS[table], *batch)
+            )
+            for batch in batches
+        )
+
+    def find_newest_runs(self) -> set[bytes]:
+        """Return the ids of the newest run, and of the newest that was about all cases.
+
+        Runs without a lookup key are returned, too: whoever reads them finds that it is wrong.
+        """
+        query = "SELECT id, coalesce(lookup, x'ff') FROM records WHERE kind = ?"
+        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
+        runs = sorted(((lookup, id) for id, lookup in rows), reverse=True)
+        whole = (id for lookup, id in runs if lookup[8:9] == b"\1")
+        return {id for _, id in runs[:1]} | {id for id in (next(whole, None),) if id is not None}
+
+    def list_runs(self) -> list[str]:
+        """Return the ids of the runs of the remote, newest first, as the store orders them."""
+        query = "SELECT id FROM records WHERE kind = ? ORDER BY substr(lookup, 1, 8) DESC, id DESC"
+        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
+        return [id.hex() for (id,) in rows]
+
+    def count(self, table: str, most: int = -1) -> int:
+        """Return how many records of a table the remote has; not more than `most` if it is set."""
+        query = "SELECT count(*) FROM (SELECT 1 FROM records WHERE kind = ? LIMIT ?)"
+        return int(self._connection.execute(query, (TABLE_NUMBERS[table], most)).fetchone()[0])
+
+    def count_unknown(self) -> int:
+        """Return how many records are of tables that only a newer program knows."""
+        numbers = ", ".join(map(str, TABLE_NAMES))
+        query = f"SELECT count(*) FROM records WHERE kind NOT IN ({numbers})"
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def count_bytes(self) -> int:
+        """Return the bytes of all packs of the remote."""
+        query = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM packs)"
+        return int(self._connection.execute(query).fetchone()[0])
 
 
 class RefusedPush(NamedTuple):
@@ -58,22 +200,12 @@ class RefusedPush(NamedTuple):
     """One of `REASONS`."""
 
 
-class _Added(NamedTuple):
-    """The numbers of an index in the cache."""
-
-    source: int
-    first_pack: int
-
-
 class IndexCache:
     """Reads the index files of a remote that count; `records` are those that they list."""
 
     def __init__(self, connection: sqlite3.Connection, rules: Acceptance = ACCEPT_ALL) -> None:
         self._connection = connection
         self.records = IndexedRecords(connection)
-        self.unread = UnreadIds(connection)
-        """The records of index files that were read in part."""
-        self._replaced = ReplacedIndexes(connection, self.unread, by_all=not rules.identity)
         self.rules = rules
 
     @classmethod
@@ -82,26 +214,26 @@ class IndexCache:
         cls, path: Path | None, address: str, rules: Acceptance = ACCEPT_ALL
     ) -> Iterator[Self]:
         """Open the cache at a path for a remote; in a temporary file without one."""
-        origin = Origin(FORMAT, address, rules.identity)
-        connection = open_file(path, origin) if path else None
+        origin = Origin(_FORMAT, address, rules.identity)
+        connection = _open_file(path, origin) if path else None
         if connection is None:
             connection = sqlite3.connect("", isolation_level=None)
-            make_tables(connection, origin)
+            _make_tables(connection, origin)
             path = None
         with closing(connection), file_errors(path) if path else temporary_errors():
             yield cls(connection, rules)
 
-    def refresh(self, files: RemoteFiles, *, partly: bool = False) -> int:
+    def refresh(self, files: RemoteFiles) -> int:
         """Read the index files that are not in the cache; returns how many bytes were read.
 
-        With `partly`, the ids in large ones are left unread, but for those of runs. One that was
-        refused is read again when it has another signature, and one that another replaces is not
-        read. Raises `RemoteError` for an index that is damaged, unless it is refused.
+        One that was refused is read again when it has another signature, and one that another
+        replaces is not read. Raises `RemoteError` for an index that is damaged, unless it is
+        refused.
         """
-        read, is_whole = self._refresh(files, partly=partly)
-        return read if is_whole else read + self._refresh(files, partly=partly)[0]
+        read, is_whole = self._refresh(files)
+        return read if is_whole else read + self._refresh(files)[0]
 
-    def _refresh(self, files: RemoteFiles, *, partly: bool) -> tuple[int, bool]:
+    def _refresh(self, files: RemoteFiles) -> tuple[int, bool]:
         """Return how many bytes were read, and whether every index was there that was listed."""
         known, refused = self._load_names()  # first: another program may push meanwhile
         found = {file.name: file for file in files.iterate(INDEXES)}
@@ -109,31 +241,17 @@ class IndexCache:
         if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
             self._clear()
             known, refused = set(), {}
-        parts = self._find_parts(files, found) if partly else {}
         read, is_whole = 0, True
         for name in reading_order(listed - known):
             signature = found.get(name + SIGNATURE) if self.rules.requires_signatures else None
             version = _version_of(files, signature)
             is_refused = name in refused and refused[name] == version
-            if not is_refused and not self._replaced.contains(name):
+            if not is_refused and not self._is_replaced(name):
                 try:
-                    read += self._read_partly(files, name, parts.get(name)) or self._read(
-                        files, name, signature, version
-                    )
+                    read += self._read(files, name, signature, version)
                 except MissingFileError:
                     is_whole = False  # a clean-up of the remote has replaced it
-        try:
-            read += self.unread.load_table(files, "runs") if partly else self.unread.load_all(files)
-        except MissingFileError:
-            is_whole = False
         return read, is_whole
-
-    def _find_parts(self, files: RemoteFiles, names: Iterable[str]) -> dict[str, str]:
-        """Return the index files of which parts can be read -> the files with their parts."""
-        if self.rules.requires_signatures or not files.reads_parts:
-            return {}
-        parts = ((read_parts_name(name), name) for name in sorted(names, reverse=True))
-        return {of[0]: name for of, name in parts if of}
 
     def _load_names(self) -> tuple[set[str], dict[str, str | None]]:
         """Return the indexes that count, and those that do not with their signatures' versions."""
@@ -160,39 +278,16 @@ class IndexCache:
         if decision.refusal is not None:
             self._refuse(name, header, decision, version)
             return len(data)
-        hint = f"remove '{name}', and push again from a store that has its rows"
-        with _explained(files, name, hint):
-            self.add(name, data, decision.writer)
-        return len(data)
-
-    def _read_partly(self, files: RemoteFiles, name: str, parts: str | None) -> int:
-        """Read an index file without its ids if another file has its parts; returns the bytes.
-
-        They are 0 if it must be read as a whole.
-        """
         try:
-            data = files.read(parts, LARGEST_PARTS) if parts else b""
-        except MissingFileError:
-            return 0
-        if not parts or not data:
-            return 0
-        with _explained(files, parts, f"remove '{parts}': without it, the whole index is read"):
-            header, (*blocks, rest) = read_parts(data, parts)
-        decision = self.rules.decide(b"", header, None)
-        if decision.refusal is not None:
-            self._refuse(name, header, decision, None)
-            return len(data)
-        start = blocks[-1].start if blocks else rest.start
-        piece = files.read_range(name, start, rest.end - start)
-        with _explained(files, name, "'evalstore fsck --remote' lists what is wrong"):
-            last = piece[rest.start - start :]
-            rest.require_sound(last)
-            with self._adding(name, header, decision.writer) as added:
-                if added:
-                    self.unread.add(added.source, blocks, read_rest(header, last), added.first_pack)
-        if added and blocks:  # most pushes have all of their runs there
-            self.unread.note_last(files, added.source, piece)
-        return len(data) + len(piece)
+            self.add(name, data, decision.writer)
+        except DamagedIndexError as error:
+            raise RemoteError(
+                f"the remote '{files.address}' is damaged: '{name}': {error}",
+                hint="install a newer version"
+                if isinstance(error, NewerIndexError)
+                else f"remove '{name}', and push again from a store that has its rows",
+            ) from error
+        return len(data)
 
     def _refuse(
         self,
@@ -208,8 +303,7 @@ class IndexCache:
     def _clear(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
-            tables = ("records", "packs", "indexes", "refused", "replaced", "range_hashes")
-            for table in (*tables, *TABLES):
+            for table in ("records", "packs", "indexes", "refused", "replaced"):
                 self._connection.execute(f"DELETE FROM {table}")
 
     def add(self, name: str, data: bytes, writer: str) -> None:
@@ -218,17 +312,35 @@ class IndexCache:
         Raises `DamagedIndexError`.
         """
         header, records = read_index(data)
-        with self._adding(name, header, writer) as added:
-            if added is None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            if connection.execute("SELECT 1 FROM indexes WHERE name = ?", (name,)).fetchone():
+                return  # another program was faster
+            connection.execute("DELETE FROM refused WHERE name = ?", (name,))
+            note = "UPDATE replaced SET is_known = 1 WHERE name = ? AND (writer = ? OR ?)"
+            if connection.execute(note, (name, writer, not self.rules.identity)).rowcount:
                 return
-            count = self._connection.executemany(
+            for replaced in header.replaces:
+                self._replace(replaced, writer)
+            source = connection.execute(
+                "INSERT INTO indexes (name, writer, created, records) VALUES (?, ?, ?, 0)",
+                (name, writer, header.created),
+            ).lastrowid
+            query = "SELECT coalesce(max(number), 0) + 1 FROM packs"
+            (first,) = connection.execute(query).fetchone()
+            connection.executemany(
+                "INSERT INTO packs VALUES (?, ?, ?, ?)",
+                [(first + position, source, *pack) for position, pack in enumerate(header.packs)],
+            )
+            count = connection.executemany(
                 "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     (
                         entry.table,
                         entry.id,
                         None if key == NO_KEY else key,
-                        added.first_pack + pack,
+                        first + pack,
                         entry.offset,
                         entry.length,
                         pushed,
@@ -236,39 +348,31 @@ class IndexCache:
                     for pack, entry, key, pushed in records
                 ),
             ).rowcount
-            self._connection.execute(
-                "UPDATE indexes SET records = ? WHERE number = ?", (max(count, 0), added.source)
+            connection.execute(
+                "UPDATE indexes SET records = ? WHERE number = ?", (max(count, 0), source)
             )
 
-    @contextmanager
-    def _adding(self, name: str, header: IndexHeader, writer: str) -> Iterator[_Added | None]:
-        """Add an index and its packs, and in the block, its records; None if it need not be."""
+    def _is_replaced(self, name: str) -> bool:
+        """Return whether an index need not be read, as a clean-up has written another in its place.
+
+        Where only some pushes count, that is known when it was read and is of the same writer:
+        nobody hides what others have pushed.
+        """
+        query = "SELECT 1 FROM replaced WHERE name = ? AND (is_known OR ?)"
+        return bool(self._connection.execute(query, (name, not self.rules.identity)).fetchone())
+
+    def _replace(self, name: str, writer: str) -> None:
+        """Note that an index of a writer replaces another one, and forget what that lists."""
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        with connection:
-            if connection.execute("SELECT 1 FROM indexes WHERE name = ?", (name,)).fetchone():
-                yield None  # another program was faster
-                return
-            connection.execute("DELETE FROM refused WHERE name = ?", (name,))
-            if self._replaced.settle(name, writer):
-                yield None
-                return
-            connection.execute("DELETE FROM range_hashes")
-            self._replaced.add(header.replaces, writer)
-            cursor = connection.execute(
-                "INSERT INTO indexes (name, writer, created, records) VALUES (?, ?, ?, 0)",
-                (name, writer, header.created),
-            )
-            source = cursor.lastrowid or 0
-            (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM packs").fetchone()
-            connection.executemany(
-                "INSERT INTO packs VALUES (?, ?, ?, ?)",
-                [
-                    (last + position, source, *pack)
-                    for position, pack in enumerate(header.packs, start=1)
-                ],
-            )
-            yield _Added(source, last + 1)
+        query = "SELECT number FROM indexes WHERE name = ? AND (writer = ? OR ?)"
+        row = connection.execute(query, (name, writer, not self.rules.identity)).fetchone()
+        note = "INSERT OR IGNORE INTO replaced VALUES (?, ?, ?)"
+        connection.execute(note, (name, writer, row is not None))
+        if row:
+            packs = "SELECT number FROM packs WHERE source = ?"
+            connection.execute(f"DELETE FROM records WHERE pack IN ({packs})", row)
+            connection.execute("DELETE FROM packs WHERE source = ?", row)
+            connection.execute("DELETE FROM indexes WHERE number = ?", row)
 
     def list_pushes(self) -> list[Push]:
         """Return the index files, oldest first."""
@@ -295,18 +399,6 @@ class IndexCache:
         return decision.writer
 
 
-@contextmanager
-def _explained(files: RemoteFiles, name: str, hint: str) -> Iterator[None]:
-    """Translate `DamagedIndexError` into `RemoteError` with the name of the file."""
-    try:
-        yield
-    except DamagedIndexError as error:
-        raise RemoteError(
-            f"the remote '{files.address}' is damaged: '{name}': {error}",
-            hint="install a newer version" if isinstance(error, NewerIndexError) else hint,
-        ) from error
-
-
 def _read_signature(files: RemoteFiles, signature: ListedFile | None) -> bytes | None:
     """Return the signature of an index; None if there is none that could be one."""
     if signature is None or signature.size > LARGEST_SIGNATURE:
@@ -325,3 +417,64 @@ def _version_of(files: RemoteFiles, signature: ListedFile | None) -> str | None:
     if not version:  # the content must tell
         version = sha256(_read_signature(files, signature) or b"")
     return f"{signature.size}-{version}"
+
+
+# --- the file of a cache, made again where it cannot be used, or left out
+
+
+def _open_file(path: Path, origin: Origin) -> sqlite3.Connection | None:
+    """Open the file of a cache, made again if it cannot be used; None where nothing can be."""
+    for again in (False, True):
+        try:
+            if again:
+                for suffix in ("", "-wal", "-shm", "-journal"):
+                    Path(f"{path}{suffix}").unlink(missing_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        except (OSError, sqlite3.OperationalError):
+            return None
+        try:
+            harden(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if _is_usable(connection, origin):
+                return connection
+        except sqlite3.OperationalError:  # another program uses it
+            connection.close()
+            return None
+        except sqlite3.DatabaseError:
+            pass
+        with suppress(sqlite3.Error):
+            connection.close()
+    return None
+
+
+def read_origin(path: Path) -> Origin | None:
+    """Return what the file of a cache is a copy of; None if it cannot be read."""
+    try:
+        with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as connection:
+            harden(connection)
+            return Origin(*connection.execute("SELECT * FROM origin").fetchone())
+    except (sqlite3.Error, TypeError):
+        return None
+
+
+def _is_usable(connection: sqlite3.Connection, origin: Origin) -> bool:
+    """Return whether a cache is one of this remote, format and rules; makes an empty file one."""
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                _make_tables(connection, origin)
+    foreign = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
+    if connection.execute(foreign).fetchone()[0]:
+        return False
+    rows = connection.execute("SELECT * FROM origin").fetchall()
+    return rows == [origin]
+
+
+def _make_tables(connection: sqlite3.Connection, origin: Origin) -> None:
+    """Make the tables of a cache."""
+    for statement in _SCHEMA.split(";"):
+        connection.execute(statement)
+    connection.execute("INSERT INTO origin VALUES (?, ?, ?)", origin)

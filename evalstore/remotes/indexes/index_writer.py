@@ -13,12 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.bundle_writer import BundleWriter
-from evalstore.remotes.indexes.index_parts import write_with_parts
-from evalstore.remotes.indexes.indexes import IndexedPack, IndexedRecord, IndexHeader
+from evalstore.remotes.indexes.indexes import (
+    IndexedPack,
+    IndexedRecord,
+    IndexHeader,
+    write_index,
+)
 from evalstore.remotes.packs.packs import PackWriter
 from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE
-from evalstore.remotes.places.layout import SIGNATURE, index_name, pack_name, parts_name, sha256
+from evalstore.remotes.places.layout import SIGNATURE, index_name, pack_name, sha256
 from evalstore.remotes.places.remote_files import MissingFileError
 from evalstore.remotes.retirement import find_retired_packs
 
@@ -156,7 +159,7 @@ class IndexWriter:
         if not self._records:
             return
         header = replace(self._header, packs=self._packs)
-        data, parts = write_with_parts(header, self._records)
+        data = write_index(header, self._records)
         name = index_name(header.created, sha256(data), is_merged=bool(header.replaces))
         signature = self._sign(data) if self._sign else None
         writer = self._cache.require_accepted(data, signature)
@@ -164,9 +167,6 @@ class IndexWriter:
             self._announce(writer)
         if signature is not None:
             self._write_signature(name + SIGNATURE, signature, data, header)
-        elif parts is not None and not isinstance(self._files, BundleWriter):
-            is_new = self._files.create(parts_name(name, sha256(parts)), parts)
-            self.written.bytes_sent += len(parts) * is_new
         if self._files.create(name, data):
             self.written.bytes_sent += len(data)
         self.written.indexes.append(name)

@@ -10,19 +10,16 @@ evaluation, the time of a run and whether it was about all cases, otherwise zero
 its table, that of its pack, that of the time of its push, and its offset and length in the pack. In
 place of the offset is the distance from the end of the record before it, if that is in the same
 pack. Ids, keys and tables are stored column by column; of the other numbers, first the lowest bytes
-of all records. Then the columns are compressed with deflate. A large index can be read in parts:
-its ids are compressed in blocks (see `index_parts`), and the other columns after them, each without
-what is before it. An index of format 1 has 43 bytes for each record, one after another and not
-compressed.
+of all records. Then the columns are compressed with deflate. An index of format 1 has 43 bytes for
+each record, one after another and not compressed.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from struct import Struct, iter_unpack
 from typing import Any, NamedTuple
@@ -49,8 +46,8 @@ _ROW = Struct("<B16s16sHII")
 """A record of format 1."""
 _NUMBERS = Struct("<BHHII")
 """The table, the pack, the time, the distance and the length of a record."""
-_REST = _ID + _NUMBERS.size
-"""Bytes of a record without its id."""
+_RECORD = 2 * _ID + _NUMBERS.size
+"""Bytes of a record."""
 _OFFSETS = 2**32
 _WINDOW = -15
 """Raw deflate."""
@@ -108,18 +105,6 @@ class IndexHeader:
 
 def write_index(header: IndexHeader, records: Sequence[IndexedRecord]) -> bytes:
     """Return the bytes of an index file."""
-    head, parts = write_pieces(header, records, ())
-    return b"".join([head, *parts])
-
-
-def write_pieces(
-    header: IndexHeader, records: Sequence[IndexedRecord], blocks: Sequence[int]
-) -> tuple[bytes, list[bytes]]:
-    """Return the two lines of an index file, and the parts of its table.
-
-    `blocks` are how many ids there are in each part with ids; the last part is that of the other
-    columns. Without any, the whole table is one part.
-    """
     times = sorted({_time_of(record, header) for record in records})
     description: dict[str, Any] = {
         "writer": header.writer[:_LONGEST_NAME],
@@ -132,17 +117,8 @@ def write_pieces(
     if times not in ([], [header.created]):
         description["times"] = times
     packer = zlib.compressobj(wbits=_WINDOW)
-    columns = _columns(header, records, times)
-    ids = next(columns)
-    parts, start = list[bytes](), 0
-    for count in blocks:
-        end = start + count * _ID
-        # What follows can be unpacked without this part.
-        parts.append(packer.compress(ids[start:end]) + packer.flush(zlib.Z_FULL_FLUSH))
-        start = end
-    rest = [packer.compress(column) for column in (ids[start:], *columns)]
-    parts.append(b"".join([*rest, packer.flush()]))
-    return MAGIC + canonical_json(description).encode() + b"\n", parts
+    table = [packer.compress(column) for column in _columns(header, records, times)]
+    return b"".join([MAGIC, canonical_json(description).encode(), b"\n", *table, packer.flush()])
 
 
 def _columns(
@@ -184,36 +160,15 @@ def read_index(data: bytes) -> tuple[IndexHeader, Iterator[IndexedRecord]]:
             f"it has format {version}, and this version of evalstore reads up to {FORMAT}"
         )
     body = memoryview(data)[end + 1 :]
+    content = _read_json(data[start:end])
     if version < FORMAT:
-        content = _read_json(data[start:end])
         count, rest = divmod(len(body), _ROW.size)
         if rest:
             raise DamagedIndexError("it does not end where it should")
         header = _read_header({**content, "records": count, "times": []})
         return header, _within_packs(header, _iterate_rows(body))
-    header = read_header(data[start:end])
-    size = header.records * (_ID + _REST)
-    return header, _within_packs(header, _iterate_columns(header, body, size))
-
-
-def read_header(line: bytes) -> IndexHeader:
-    """Return the header in the second line of an index file; raises `DamagedIndexError`."""
-    if len(line) > _LONGEST_HEADER:
-        raise DamagedIndexError("its header is too long")
-    return _read_header(_read_json(line))
-
-
-def unpack_ids(part: bytes, count: int) -> bytes:
-    """Return so many ids of a part of an index; raises `DamagedIndexError`."""
-    return _unpack(part, count * _ID, is_end=False)
-
-
-def read_rest(header: IndexHeader, part: bytes) -> Iterator[IndexedRecord]:
-    """Yield the records of an index without their ids, from the last part of its table.
-
-    Raises `DamagedIndexError` while they are iterated.
-    """
-    return _within_packs(header, _iterate_columns(header, part, header.records * _REST))
+    header = _read_header(content)
+    return header, _within_packs(header, _iterate_columns(header, body))
 
 
 def _read_json(line: bytes) -> dict[str, Any]:
@@ -271,20 +226,14 @@ def _iterate_rows(body: memoryview) -> Iterator[IndexedRecord]:
         yield IndexedRecord(pack, PackEntry(table, id, offset, length), key)
 
 
-def _iterate_columns(
-    header: IndexHeader, packed: bytes | memoryview, size: int
-) -> Iterator[IndexedRecord]:
-    """Yield records; those of a table of this size, which has no ids, have an empty one."""
+def _iterate_columns(header: IndexHeader, packed: bytes | memoryview) -> Iterator[IndexedRecord]:
     count = header.records
-    data = memoryview(_unpack(packed, size))
-    rest = data[size - count * _REST :]
+    data = memoryview(_unpack(packed, count * _RECORD))
     numbers = bytearray(count * _NUMBERS.size)
     for position in range(_NUMBERS.size):
-        numbers[position :: _NUMBERS.size] = rest[count * _ID + position * count :][:count]
-    ids: Iterable[tuple[bytes]] = itertools.repeat((b"",), count)
-    if len(rest) < size:
-        ids = iter_unpack("16s", data[: count * _ID])
-    keys = iter_unpack("16s", rest[: count * _ID])
+        numbers[position :: _NUMBERS.size] = data[count * (2 * _ID + position) :][:count]
+    ids = iter_unpack("16s", data[: count * _ID])
+    keys = iter_unpack("16s", data[count * _ID :][: count * _ID])
     times: Sequence[int | None] = header.times or (None,)
     last, end = -1, 0
     for (id,), (key,), row in zip(ids, keys, _NUMBERS.iter_unpack(numbers), strict=True):
@@ -296,14 +245,14 @@ def _iterate_columns(
         yield IndexedRecord(pack, PackEntry(table, id, offset, length), key, times[time])
 
 
-def _unpack(packed: bytes | memoryview, size: int, *, is_end: bool = True) -> bytes:
+def _unpack(packed: bytes | memoryview, size: int) -> bytes:
     """Return bytes of the expected size; more are never unpacked."""
     unpacker = zlib.decompressobj(_WINDOW)
     try:
         data = unpacker.decompress(packed, size + 1)
     except zlib.error as error:
         raise DamagedIndexError(f"it cannot be unpacked: {error}") from error
-    if len(data) != size or unpacker.eof != is_end or unpacker.unused_data:
+    if len(data) != size or not unpacker.eof or unpacker.unused_data:
         raise DamagedIndexError("it does not end where it should")
     return data
 

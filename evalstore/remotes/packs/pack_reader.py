@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.core.errors import NewerError, RemoteError
+from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.bundle_files import BundleFiles
-from evalstore.remotes.packs.packed_records import check_packed
-from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError
+from evalstore.remotes.indexes.indexes import NO_KEY
+from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
 from evalstore.remotes.places.layout import (
     SIGNATURE,
     pack_name,
@@ -18,13 +18,14 @@ from evalstore.remotes.places.layout import (
     sha256,
 )
 from evalstore.remotes.places.remote_files import MissingFileError, RemoteFiles
+from evalstore.store.contents import not_readable
+from evalstore.store.records import CheckedRecord, check_record
+from evalstore.store.schema.newer_contents import find_unknown
 
 if TYPE_CHECKING:
-    from evalstore.remotes.indexes.index_cache import IndexCache
-    from evalstore.remotes.indexes.indexed_records import RecordPlace
-    from evalstore.remotes.indexes.indexes import IndexedPack
+    from evalstore.remotes.indexes.index_cache import IndexCache, RecordPlace
+    from evalstore.remotes.indexes.indexes import IndexedPack, IndexedRecord
     from evalstore.remotes.progress import CopyListener
-    from evalstore.store.records import CheckedRecord
 
 _GAP = 16 * 1024
 """Bytes between two records that are rather read than left out by another request."""
@@ -156,3 +157,61 @@ def _neighbours(places: Sequence[RecordPlace]) -> Iterator[list[RecordPlace]]:
         group.append(place)
     if group:
         yield group
+
+
+def read_checked(
+    files: RemoteFiles, pack: IndexedPack, records: Iterable[IndexedRecord]
+) -> Iterator[tuple[IndexedRecord, bytes]]:
+    """Yield records of a pack with their bytes.
+
+    Those in tables of a newer program are not checked. Raises `RemoteError` for a pack that is
+    damaged, and `NewerError` for a record of a newer program.
+    """
+    name = pack_name(pack.digest)
+    content = files.read(name, pack.size)
+    if sha256(content) != pack.digest:
+        raise _left_alone(files, name, "it has other bytes than when it was written")
+    for record in records:
+        entry = record.entry
+        data = content[entry.offset : entry.offset + entry.length]
+        try:
+            check_packed(data, entry, record.key)
+        except NewerError as error:
+            raise NewerError(f"the remote '{files.address}'", error.problem) from error
+        except DamagedPackError as error:
+            raise _left_alone(files, name, f"the record {entry.id.hex()}: {error}") from error
+        yield record, data
+
+
+def _left_alone(files: RemoteFiles, name: str, problem: str) -> RemoteError:
+    return RemoteError(
+        f"the remote '{files.address}' is damaged: '{name}': {problem}",
+        hint="'evalstore fsck --remote' lists what is wrong; nothing of it was deleted",
+    )
+
+
+def check_packed(data: bytes, entry: PackEntry, key: bytes) -> CheckedRecord | None:
+    """Return the record in these bytes; None for one of a table of a newer program.
+
+    `entry` and the lookup key are those of the index. Raises `DamagedPackError` with what is wrong
+    with the record, and `NewerError` for one of a newer program that is in a table of today.
+    """
+    record = read_record(data, entry)
+    if record is None:
+        return None
+    try:
+        checked = check_record(record)
+        own_key = bytes.fromhex(checked.key) if checked.key else NO_KEY
+    except NewerError:
+        raise
+    except StoreError as error:
+        place = f"the store is damaged: row {record.id} of the table '{record.table}': "
+        raise DamagedPackError(str(error).removeprefix(place)) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedPackError("its content is not that of its kind") from error
+    if key != own_key:
+        problem = "its index has another lookup key"
+        if find_unknown(checked.content):
+            raise not_readable(record.table, record.id, checked.content, problem)
+        raise DamagedPackError(problem)
+    return checked

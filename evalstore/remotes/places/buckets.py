@@ -51,8 +51,6 @@ _KIND = re.compile(r"\bkind: (Connect|Timeout)\b|\b(BadScheme|MissingAccount)\b"
 class BucketFiles:
     """The files of a remote in an object store; implements `RemoteFiles`."""
 
-    reads_parts = True
-
     def __init__(self, store: ObjectStore, address: str, scheme: str = "") -> None:
         self._store = store
         self._scheme = scheme

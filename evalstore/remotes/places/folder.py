@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 class FolderFiles:
     """The files of a remote in a folder; implements `RemoteFiles`."""
 
-    reads_parts = True
-
     def __init__(self, root: Path) -> None:
         self._root = root
         self._is_clean = False

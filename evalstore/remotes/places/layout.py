@@ -20,7 +20,7 @@ SIGNATURE = ".sig"
 """What the name of the signature of an index has at its end."""
 _LONGEST_FORMAT = 4_096
 _INDEX = re.compile(r"indexes/[0-9]{8}T[0-9]{6}Z-([0-9a-f]{64})(\.merged)?\.idx\Z")
-_PARTS = re.compile(r"(.+\.idx)\.([0-9a-f]{64})\.parts\Z")
+_BESIDE = re.compile(rf"({_INDEX.pattern[:-2]})(?:\.sig|\.[0-9a-f]{{64}}\.parts)\Z")
 _PACK = re.compile(r"packs/([0-9a-f]{2})/(\1[0-9a-f]{62})\.pack\Z")
 
 
@@ -62,17 +62,13 @@ def digest_of_index(name: str) -> str | None:
     return match[1] if match else None
 
 
-def parts_name(index: str, digest: str) -> str:
-    """Return the name of the file with the parts of an index file; `digest` is its SHA-256."""
-    return f"{index}.{digest}.parts"
+def index_beside(name: str) -> str | None:
+    """Return the index file to which a file belongs; None for a file that belongs to none.
 
-
-def read_parts_name(name: str) -> tuple[str, str] | None:
-    """Return the index file whose parts a file has, and its SHA-256; None for another file."""
-    match = _PARTS.match(name)
-    if match is None or digest_of_index(match[1]) is None:
-        return None
-    return match[1], match[2]
+    It is a signature, or a `.parts` file of an older program, which nobody reads.
+    """
+    match = _BESIDE.match(name)
+    return match[1] if match else None
 
 
 def digest_of_pack(name: str) -> str | None:

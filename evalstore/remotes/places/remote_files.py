@@ -30,8 +30,6 @@ class RemoteFiles(Protocol):
 
     address: str
     """The place, as errors name it."""
-    reads_parts: bool
-    """Whether a part of a file can be read without the rest of it."""
 
     def exists(self) -> bool:
         """Return whether there is anything at the address."""

@@ -83,8 +83,6 @@ class SftpFiles:
     The connection is made when it is first needed, and ends with this object.
     """
 
-    reads_parts = False
-
     def __init__(
         self, address: str, folder: str, command: Sequence[str], patience: float = PATIENCE
     ) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.plan_price import BatchPrice, MeanCosts
     from evalstore.planning.project import Project
-    from evalstore.remotes.indexes.indexed_records import IndexedRecords
+    from evalstore.remotes.indexes.index_cache import IndexedRecords
     from evalstore.store import Store
 
 
@@ -128,7 +128,7 @@ class RemoteSums:
                     sums.by_mean[ask.cell.candidate.id] += some
                 elif some:
                     sums.add(some, price)
-            sums.judgements += len(records.find_keyed("evaluations", list(answers)))
+            sums.judgements += len(records.find_keys("evaluations", list(answers)))
 
         self._read(self._answers, count)
 

@@ -116,7 +116,6 @@ POSTGRESQL = Dialect(
     skip_locked="FOR UPDATE SKIP LOCKED",
     clock="(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint",
     answer=answer,
-    joined_ids="count(*), string_agg(id, ''::bytea ORDER BY id)",
 )
 
 

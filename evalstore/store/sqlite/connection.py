@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, cast
 
 from evalstore.store.driver import Connection, Dialect, Extent
-from evalstore.store.ids import JOINED_IDS, as_digits
+from evalstore.store.ids import as_digits
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
 from evalstore.store.schema.table_columns import FAILURES, RESULTS, RUNS, TABLES, TableColumns
 
@@ -161,7 +161,6 @@ SQLITE = Dialect(
     skip_locked="",  # there is one writer at a time
     clock="CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)",
     answer=answer,
-    joined_ids=JOINED_IDS,
 )
 
 

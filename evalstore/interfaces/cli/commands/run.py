@@ -339,7 +339,6 @@ def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None
             selection,
             baseline=options.baseline,
             with_history=options.fail_on == "regression" and options.threshold is None,
-            to_push=True,
             listener=listener,
         )
     output.talk(pull_line(report))
