@@ -95,8 +95,8 @@ _ONE_BY_ONE = frozenset({"tui", "hostile", "laws", "loopback", "project"})
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are processors: some tests wait for terminals and servers."""
-    return (os.cpu_count() or 1) + 2
+    """One more than there are processors: some tests wait, but each worker collects all tests."""
+    return (os.cpu_count() or 1) + 1
 
 
 class _ByFile(LoadGroupScheduling):  # type: ignore[misc]

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,8 @@ PACKAGES = (
 EACH = 4
 """Mutants of a package."""
 SEED = "41"
+NEAREST = 10
+"""Files with tests that are asked at most."""
 SECONDS = 900
 """After so many seconds a mutant is killed by its slowness."""
 WIDE = ("tests/laws", "tests/interfaces/cli")
@@ -54,6 +56,7 @@ _OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Sub: ast.Add,
     ast.Mult: ast.FloorDiv,
 }
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?(?:::.*?)?)(?: - .*)?$", re.MULTILINE)
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -161,37 +164,63 @@ def plant(mutant: Mutant, root: Path) -> Callable[[], object]:
 
 
 def nearest(mutant: Mutant) -> list[str]:
-    """The files with tests of a module: of its name, or importing it; else those of its folder."""
+    """The files with tests of a module: of its name, in its folder, or importing it.
+
+    What many import has `NEAREST` of them, those of its folder first, then those that import least.
+    """
     module = Path(mutant.path).with_suffix("")
     dotted = ".".join(module.parts).removesuffix(".__init__")
-    named = re.compile(rf"\b{re.escape(dotted)}\b|import_module\(\"{re.escape(dotted)}")
-    tests = sorted((ROOT / "tests").rglob("test_*.py"))
-    found = [
-        path
-        for path in tests
-        if path.stem == f"test_{module.name}" or named.search(path.read_text("utf-8"))
-    ]
+    named = re.compile(rf"\b{re.escape(dotted)}\b")
     folder = ROOT / "tests" / Path(*module.parts[1:-1])
-    while not found and not list(folder.rglob("test_*.py")):
+    found: list[tuple[int, int, Path]] = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text("utf-8")
+        if path.stem == f"test_{module.name}":
+            found.append((0, 0, path))
+        elif named.search(text):
+            far = folder not in path.parents
+            found.append((1 + far, text.count("from evalstore"), path))
+    paths = [path for _, _, path in sorted(found)[:NEAREST]]
+    while not paths:
+        paths = sorted(folder.rglob("test_*.py"))[:NEAREST]
         folder = folder.parent
-    return [str(path.relative_to(ROOT)) for path in found or [folder]]
+    return [str(path.relative_to(ROOT)) for path in paths]
 
 
-def is_killed(root: Path, tests: list[str]) -> bool:
-    """Whether one of these tests fails."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider"]
+def first_failure(root: Path, tests: Sequence[str], left_out: Collection[str]) -> str:
+    """The first of these tests that fails; empty if none does."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-rfE", "-p", "no:cacheprovider"]
+    command += [f"--deselect={name}" for name in left_out]
     try:
         ended = subprocess.run(
             [*command, *tests],
             cwd=root,
             env={**os.environ, "PYTHONPATH": str(root)},
             capture_output=True,
+            text=True,
             timeout=SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return True
-    return ended.returncode not in (0, 5)
+        return "none in time"
+    if ended.returncode in (0, 5):
+        return ""
+    failed = _FAILED.search(ended.stdout)
+    return failed[1] if failed else "none begins"
+
+
+def killer(mutant: Mutant, root: Path, tests: Sequence[str]) -> str:
+    """The test that kills a mutant, and passes without it; empty if there is none."""
+    left_out: list[str] = []
+    while True:
+        take_out = plant(mutant, root)
+        try:
+            failed = first_failure(root, tests, left_out)
+        finally:
+            take_out()
+        if not failed or "::" not in failed or not first_failure(root, [failed], ()):
+            return failed
+        left_out.append(failed)
 
 
 def say(text: str) -> None:
@@ -219,14 +248,12 @@ def main() -> int:
                 say(str(mutant))
                 continue
             began = time.monotonic()
-            take_out = plant(mutant, root)
-            killed = is_killed(root, nearest(mutant))
+            killed = killer(mutant, root, nearest(mutant))
             if not killed and given.wide:
-                killed = is_killed(root, list(WIDE))
-            take_out()
+                killed = killer(mutant, root, WIDE)
             survived += not killed
             seconds = time.monotonic() - began
-            say(f"{'killed  ' if killed else 'SURVIVED'} {seconds:4.0f} s  {mutant}")
+            say(f"{'killed  ' if killed else 'SURVIVED'} {seconds:4.0f} s  {mutant}  {killed}")
     if not given.list:
         say(f"{len(mutants) - survived} of {len(mutants)} killed")
     return 0

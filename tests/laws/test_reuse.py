@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from evalstore.planning.options import SelectionOptions
 from tests import work_sizes
-from tests.laws.conftest import NewUrl
+from tests.laws.conftest import NewUrl, examples_of
 from tests.laws.desk_model import PLAIN, Desk, File, Memory, RunSettings
 from tests.laws.fakes import PLAIN as PLAIN_WANTED
 from tests.laws.fakes import CrashError, Fake, Place, counted
@@ -286,6 +286,6 @@ def _wanted(options: RunSettings) -> SelectionOptions:
 def test_whatever_is_edited_a_run_asks_just_what_was_never_answered(new_url: NewUrl) -> None:
     # Not shrunk: a failing history takes minutes to shorten, and reads well as it is.
     phases = (Phase.explicit, Phase.generate)
-    expected = settings(stateful_step_count=6, phases=phases)
+    expected = settings(max_examples=examples_of(new_url), stateful_step_count=6, phases=phases)
     machine = type("Machine", (Machine,), {"new_url": staticmethod(new_url)})
     run_state_machine_as_test(machine, settings=expected)

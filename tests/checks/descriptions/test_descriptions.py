@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,15 +26,38 @@ EXAMPLES = [
     for name, description in DESCRIPTIONS.items()
     for example in description.examples
 ]
-SETTINGS = [
-    pytest.param(name, setting, id=f"{name}.{setting.name}")
+OWN = [
+    (name, setting)
     for name, description in DESCRIPTIONS.items()
     for setting in description.settings
 ]
-COMMON_SETTINGS = [
-    pytest.param("contains", setting, id=setting.name)
-    for setting in common_settings(KINDS["contains"])
-]
+SETTINGS = [*OWN, *(("contains", setting) for setting in common_settings(KINDS["contains"]))]
+ODD: tuple[Json, ...] = (-5, "a word", True, [[1]], [{"a": 1}], {"x": {"y": 1}})
+
+
+def of_settings(
+    settings: Iterable[tuple[str, CheckSetting]], holds: Callable[[CheckSetting], object]
+) -> list[Any]:
+    """Parameters for the settings of which something holds."""
+    return [
+        pytest.param(name, setting, id=f"{name}.{setting.name}")
+        for name, setting in settings
+        if holds(setting)
+    ]
+
+
+def words_of(setting: CheckSetting) -> Sequence[Json]:
+    """The words of a setting that is a choice."""
+    words: Sequence[Json] = setting.type.schema.get("enum", ())
+    return words
+
+
+def refused(setting: CheckSetting) -> list[Json]:
+    """Values that the schema of a setting refuses."""
+    schema = {**setting.type.schema, "$defs": {"check": {"type": ["object", "string"]}}}
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator: Any = jsonschema.Draft202012Validator(schema)
+    return [value for value in ODD if not validator.is_valid(value)]
 
 
 def written(example: CheckExample) -> Json:
@@ -107,45 +131,37 @@ def with_setting(name: str, setting: CheckSetting, value: Json) -> Json:
     return {"type": kind, **settings, setting.name: value}
 
 
-@pytest.mark.parametrize(("name", "setting"), [*SETTINGS, *COMMON_SETTINGS])
+@pytest.mark.parametrize(
+    ("name", "setting"), of_settings(SETTINGS, lambda setting: setting.default is not None)
+)
 def test_a_default_is_what_an_absent_setting_means(name: str, setting: CheckSetting) -> None:
-    if setting.default is None:
-        return
     _, settings = split(written(DESCRIPTIONS[name].examples[0]), None)
     settings.pop(setting.name, None)
     absent = {"type": name, **settings}
     assert read_check({**absent, setting.name: setting.default}) == read_check(absent)
 
 
-@pytest.mark.parametrize(("name", "setting"), SETTINGS)
+@pytest.mark.parametrize(("name", "setting"), of_settings(OWN, lambda setting: setting.required))
 def test_a_required_setting_cannot_be_left_out(name: str, setting: CheckSetting) -> None:
     _, settings = split(written(DESCRIPTIONS[name].examples[0]), None)
     absent = {key: value for key, value in settings.items() if key != setting.name}
-    if setting.required:
-        with pytest.raises(FileProblem):
-            read_check({"type": name, **absent})
+    with pytest.raises(FileProblem):
+        read_check({"type": name, **absent})
 
 
-@pytest.mark.parametrize(("name", "setting"), [*SETTINGS, *COMMON_SETTINGS])
+@pytest.mark.parametrize(("name", "setting"), of_settings(SETTINGS, words_of))
 def test_every_word_of_a_choice_can_be_written(name: str, setting: CheckSetting) -> None:
-    words = setting.type.schema.get("enum", ())
-    for word in words:
+    for word in words_of(setting):
         if name in ("allSame", "monotonic", "allEqual") and word == "answer":
             continue
         read_check(with_setting(name, setting, word))
-    if words:
-        with pytest.raises(FileProblem):
-            read_check(with_setting(name, setting, "another word"))
+    with pytest.raises(FileProblem):
+        read_check(with_setting(name, setting, "another word"))
 
 
-@pytest.mark.parametrize(("name", "setting"), [*SETTINGS, *COMMON_SETTINGS])
+@pytest.mark.parametrize(("name", "setting"), of_settings(SETTINGS, refused))
 def test_a_value_that_the_schema_refuses_is_refused(name: str, setting: CheckSetting) -> None:
-    schema = {**setting.type.schema, "$defs": {"check": {"type": ["object", "string"]}}}
-    validator: Any = jsonschema.Draft202012Validator(schema)
-    validator.check_schema(schema)
-    values: tuple[Json, ...] = (None, -5, "a word", True, [[1]], [{"a": 1}], {"x": {"y": 1}})
-    refused = [value for value in values if value is not None and not validator.is_valid(value)]
-    for value in refused:
+    for value in refused(setting):
         with pytest.raises(FileProblem):
             read_check(with_setting(name, setting, value))
 
@@ -157,10 +173,11 @@ def test_the_values_of_examples_match_the_schemas(name: str, example: CheckExamp
         setting.name: setting.type.schema
         for setting in (*DESCRIPTIONS[name].settings, *common_settings(KINDS[name]))
     }
-    for key, value in settings.items():
-        if key in schemas:
-            schema = {**schemas[key], "$defs": {"check": {}}}
-            jsonschema.Draft202012Validator(schema).validate(value)
+    described = settings.keys() & schemas.keys()
+    assert described or not settings
+    for key in described:
+        schema = {**schemas[key], "$defs": {"check": {}}}
+        jsonschema.Draft202012Validator(schema).validate(settings[key])
 
 
 def test_a_plugin_without_a_description_is_listed_with_its_example() -> None:

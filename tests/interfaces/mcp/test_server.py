@@ -6,20 +6,22 @@ import re
 import signal
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from evalstore import Workspace
 from evalstore.interfaces.mcp import read_tools
-from evalstore.interfaces.mcp.server import RunBudget
 from evalstore.interfaces.mcp.tool_table import READ_TOOLS, RUN, input_schema
 from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.interfaces.cli.conftest import ONE, SETTINGS, WEATHER_WORKSPACE, Evalstore
 from tests.interfaces.cli.run.test_run_checks import with_checks
 from tests.interfaces.mcp.connected_client import ConnectedClient, connected
+
+if TYPE_CHECKING:
+    from evalstore.interfaces.mcp.server import RunBudget
 
 pytestmark = pytest.mark.extended
 
@@ -31,6 +33,13 @@ def location(folder: Path) -> Location:
     return Location(tree(folder, WEATHER_WORKSPACE))
 
 
+def budget_of(limit: float) -> RunBudget:
+    """What runs may cost; the SDK is loaded here, and not for each process that lists the tests."""
+    from evalstore.interfaces.mcp.server import RunBudget
+
+    return RunBudget(limit)
+
+
 def make_server(location: Location, budget: RunBudget | None = None) -> Any:
     """A server, for which the SDK is loaded."""
     from evalstore.interfaces.mcp import server
@@ -40,7 +49,7 @@ def make_server(location: Location, budget: RunBudget | None = None) -> Any:
 
 def call(location: Location, name: str, budget: float | None = None, **arguments: Any) -> Any:
     """Call one tool of a new server; raises `AssertionError` for an error."""
-    with connected(make_server(location, None if budget is None else RunBudget(budget))) as agent:
+    with connected(make_server(location, None if budget is None else budget_of(budget))) as agent:
         called = agent.call(name, **arguments)
     assert not called.is_error, called.text
     return called.data
@@ -91,7 +100,7 @@ def test_no_argument_allows_anything() -> None:
 
 
 def test_a_run_stops_at_the_budget_and_the_next_one_is_refused(location: Location) -> None:
-    with connected(make_server(location, RunBudget(0.03))) as agent:
+    with connected(make_server(location, budget_of(0.03))) as agent:
         # An answer may cost 0.012 + 300 * 0.01 USD, as far as the program can know.
         report = agent.call("run").data
         assert (report["status"], report["asked"]) == ("over budget", 0)
@@ -102,7 +111,7 @@ def test_system_prompts_are_named_where_a_file_has_several(location: Location) -
     weather = WEATHER_WORKSPACE["tests/weather.md"].replace("tags:", "systemPrompts: [a, b]\ntags:")
     prompts = {"prompts/a.md": "Be brief.\n", "prompts/b.md": "Be kind.\n"}
     tree(location.directory, {**prompts, "tests/weather.md": weather, "models/one.yaml": FREE})
-    with connected(make_server(location, RunBudget(1))) as agent:
+    with connected(make_server(location, budget_of(1))) as agent:
         planned = agent.call("status", paths=["tests/weather.md::city=Oslo"]).data["items"]
         agent.call("run")
         results = agent.call("list_results").data["results"]
@@ -113,7 +122,7 @@ def test_system_prompts_are_named_where_a_file_has_several(location: Location) -
 
 
 def test_a_spent_budget_allows_no_run(location: Location) -> None:
-    budget = RunBudget(0.05)
+    budget = budget_of(0.05)
     budget.spent = 0.06
     with connected(make_server(location, budget)) as agent:
         assert refused(agent, "run") == (
@@ -140,7 +149,7 @@ def test_a_model_without_a_price_is_not_run(location: Location) -> None:
             "evalstore.yaml": "candidates: [openai/unknown]\nevaluators: [scripted/judge]\n",
         },
     )
-    with connected(make_server(location, RunBudget(1))) as agent:
+    with connected(make_server(location, budget_of(1))) as agent:
         error, _ = refused(agent, "run")
     assert error == (
         "the price of 'openai/unknown' is not known, so no bound on the cost can be kept"
@@ -161,7 +170,7 @@ def test_code_that_is_not_trusted_does_not_run(
             "tests/trap.py": f"open({str(trap)!r}, 'w')\ndef judge(given): return True\n",
         },
     )
-    with connected(make_server(location, RunBudget(1))) as agent:
+    with connected(make_server(location, budget_of(1))) as agent:
         assert agent.call("status").data["untrusted"] == ["tests/trap.py"]
         report = agent.call("run").data
         agent.call("explain_case", case="tests/weather.md::city=Oslo")
@@ -178,7 +187,7 @@ def test_a_bug_in_one_call_does_not_end_the_server(
 
     monkeypatch.setattr("evalstore.results.log.log.log", fail)
     monkeypatch.setattr("evalstore.runs.run.run", fail)
-    with connected(make_server(location, RunBudget(1))) as agent:
+    with connected(make_server(location, budget_of(1))) as agent:
         error, hint = refused(agent, "list_runs")
         assert refused(agent, "run")[0] == error.replace("list_runs", "run")
         assert agent.call("check").data["problems"] == []
@@ -203,7 +212,7 @@ def test_a_cancelled_run_is_stopped_and_recorded(location: Location) -> None:
     weather = WEATHER_WORKSPACE["tests/weather.md"].replace("Oslo, Rome", rows)
     files = {"models/one.yaml": slow.replace("0.01}]", "0}]"), "tests/weather.md": weather}
     tree(location.directory, files)
-    budget = RunBudget(100)
+    budget = budget_of(100)
 
     async def cancel() -> None:
         from mcp import Client
@@ -225,7 +234,7 @@ def test_a_cancelled_run_is_stopped_and_recorded(location: Location) -> None:
 
 
 def test_only_one_run_is_made_at_a_time(location: Location) -> None:
-    budget = RunBudget(1)
+    budget = budget_of(1)
     budget.close()
     with connected(make_server(location, budget)) as agent:
         assert refused(agent, "run") == ("a run is not finished yet", "wait for its result")
@@ -234,14 +243,14 @@ def test_only_one_run_is_made_at_a_time(location: Location) -> None:
 @pytest.mark.parametrize(
     ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
 )
-@pytest.mark.parametrize("budget", [None, RunBudget(1)], ids=["read-only", "may run"])
+@pytest.mark.parametrize("limit", [None, 1.0], ids=["read-only", "may run"])
 def test_a_signal_ends_the_server_after_its_run(
     number: signal.Signals,
     exit_code: int,
-    budget: RunBudget | None,
+    limit: float | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    budget = budget and RunBudget(budget.limit)
+    budget = None if limit is None else budget_of(limit)
     codes: Queue[int] = Queue()
     monkeypatch.setattr("os._exit", codes.put)
 
