@@ -10,6 +10,7 @@ from evalstore.core.display import (
     columns_of,
     difference_at,
     first_difference,
+    interval_bar,
     likely_price,
     shorten_to_line,
     steady,
@@ -116,3 +117,19 @@ def test_texts_are_wrapped_by_the_columns_of_their_letters() -> None:
     assert wrap("naïve words of plain letters", 20) == ["naïve words of plain", "letters"]
     assert wrap("早" * 25, 20) == ["早" * 10, "早" * 10, "早" * 5]
     assert break_word("abc早", 2, 4) == ["ab", "c早"]
+
+
+@pytest.mark.parametrize(
+    ("interval", "rate", "drawn"),
+    [
+        ((0.2, 0.8), 0.5, "··├──●──┤··"),
+        ((0.0, 1.0), 0.5, "├────●────┤"),
+        ((1.0, 1.0), 1.0, "··········●"),
+        (None, 0.5, ""),
+        ((0.0, 1.0), None, ""),
+    ],
+)
+def test_a_share_is_drawn_with_its_interval(
+    interval: tuple[float, float] | None, rate: float | None, drawn: str
+) -> None:
+    assert interval_bar(interval, rate, 11) == drawn

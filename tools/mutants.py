@@ -33,7 +33,7 @@ PACKAGES = (
 EACH = 4
 """Mutants of a package."""
 SEED = "41"
-NEAREST = 10
+NEAREST = 12
 """Files with tests that are asked at most."""
 SECONDS = 900
 """After so many seconds a mutant is killed by its slowness."""
@@ -164,9 +164,10 @@ def plant(mutant: Mutant, root: Path) -> Callable[[], object]:
 
 
 def nearest(mutant: Mutant) -> list[str]:
-    """The files with tests of a module: of its name, in its folder, or importing it.
+    """The files with tests of a module: of its name, importing it, or beside these.
 
-    What many import has `NEAREST` of them, those of its folder first, then those that import least.
+    At most `NEAREST`: of those that import it first those of its folder, then those that import
+    least.
     """
     module = Path(mutant.path).with_suffix("")
     dotted = ".".join(module.parts).removesuffix(".__init__")
@@ -180,6 +181,8 @@ def nearest(mutant: Mutant) -> list[str]:
         elif named.search(text):
             far = folder not in path.parents
             found.append((1 + far, text.count("from evalstore"), path))
+        elif path.parent == folder:
+            found.append((3, 0, path))
     paths = [path for _, _, path in sorted(found)[:NEAREST]]
     while not paths:
         paths = sorted(folder.rglob("test_*.py"))[:NEAREST]

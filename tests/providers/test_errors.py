@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.core.values import Json
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean, find_secrets, status_error, unreadable
+from evalstore.providers.errors import clean, find_secrets, status_error, unreachable, unreadable
 from evalstore.providers.rate_limits import find_retry_after
 
 
@@ -146,3 +146,18 @@ def test_what_push_takes_for_a_secret_is_in_no_message(
 ) -> None:
     monkeypatch.setenv(name, "s3cret-8")
     assert "s3cret-8" in find_secrets(None)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:9/v1", "nothing listens at http://127.0.0.1:9/v1: connection refused"),
+        ("http://abc@h/", "nothing listens at http://***@h/: connection refused"),
+        (None, "nothing listens at its address: connection refused"),
+    ],
+)
+def test_an_address_where_nothing_listens_is_named_without_its_key(
+    url: str | None, words: str
+) -> None:
+    problem = unreachable(url, ["abc"])
+    assert (str(problem), problem.retry, problem.is_permanent) == (words, True, True)

@@ -309,28 +309,6 @@ def test_the_password_of_the_store_is_not_sent_to_dask(team: Team, cluster: Clus
     assert secret not in str(team.query("SELECT description FROM shared_runs"))
 
 
-def test_workers_of_this_machine_have_the_password_of_the_store(
-    tmp_path: Path, postgresql_server: PostgreSQLServer
-) -> None:
-    secret = "correct-horse-battery"
-    with (
-        postgresql_server.needing_password("keeper", secret) as url,
-        closing(Store.open(read_address(url), create=True)),
-        team_at(tmp_path / "w", read_address(url)) as team,
-    ):
-        team.write(100, below=JSON)
-        gate = Gate(team.server)
-        process = team.start(
-            *("run", "--json", "--executor", "dask", "--scheduler", "local", "--workers", "2"),
-            *("--store", url),
-        )
-        wait_until(lambda: len(at_work(team)) == 3)
-        gate.open()
-        out, err = process.communicate(timeout=SECONDS)
-        assert (process.returncode, err, json.loads(out)["asked"]) == (0, "", 100)
-        assert secret not in str(team.query("SELECT content FROM runs"))
-
-
 @pytest.mark.parametrize("option", ["password", "sslpassword", "oauth_client_secret"])
 def test_a_worker_uses_the_secrets_of_the_same_address_only(option: str) -> None:
     shown = "postgresql://ann@db/evals?schema=team"
@@ -342,23 +320,36 @@ def test_a_worker_uses_the_secrets_of_the_same_address_only(option: str) -> None
     assert find_secrets(shown, "postgresql://[/?") == shown
 
 
-def test_a_cluster_of_this_machine_is_started_and_ended(team: Team) -> None:
-    team.write(300, below=JSON)
-    gate = Gate(team.server)
-    with socket.socket() as usual:
+def test_a_cluster_of_this_machine_is_started_with_the_password_of_the_store_and_ended(
+    tmp_path: Path, postgresql_server: PostgreSQLServer
+) -> None:
+    secret = "correct-horse-battery"
+    with (
+        postgresql_server.needing_password("keeper", secret) as url,
+        closing(Store.open(read_address(url), create=True)),
+        team_at(tmp_path / "w", read_address(url)) as team,
+        socket.socket() as usual,
+    ):
+        team.write(300, below=JSON)
+        gate = Gate(team.server)
         with suppress(OSError):  # somebody else has it
             usual.bind(("127.0.0.1", USUAL_PORT))
         usual.listen()
         process = team.start(
-            *("run", "--json", "--executor", "dask", "--scheduler", "local", "--workers", "2")
+            *("run", "--json", "--executor", "dask", "--scheduler", "local", "--workers", "2"),
+            *("--store", url),
         )
         wait_until(lambda: len(at_work(team)) == 3)
         pids = at_work(team)
         gate.open()
-        _, err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, err) == (0, "")
-    assert (len(team.asked), set(team.asked.values())) == (300, {1})
-    assert not any(map(is_alive, pids))
+        out, err = process.communicate(timeout=SECONDS)
+        assert (process.returncode, err, json.loads(out)["asked"]) == (0, "", 300)
+        assert (len(team.asked), set(team.asked.values())) == (300, {1})
+        assert not any(map(is_alive, pids))
+        assert secret not in str(team.query("SELECT content FROM runs"))
+        with closing(Store.open(read_address(url))) as store:
+            assert check_store(store)[1] == []
+            assert store.find_shared_runs() == []
 
 
 def test_ctrl_c_ends_the_workers_of_this_machine_without_a_word_of_them(team: Team) -> None:
