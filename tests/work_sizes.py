@@ -46,7 +46,6 @@ results.compare.diff_causes: _AT_ONCE
 results.compare.diff_pairs: _AT_ONCE
 planning.cells.earlier_results: _FEW
 results.edits.edited_files: _FEW _TREES_AT_ONCE
-results.equal_parts: _AT_ONCE
 exchange.exports.answers: _AT_ONCE
 exchange.exports.inspect_logs: _IN_MEMORY
 exchange.exports.junit: _AT_ONCE _IN_MEMORY
@@ -56,7 +55,6 @@ results.compare.filled_side: _AT_ONCE
 results.search.grep: _AT_ONCE _KEPT_PLACES
 results.stats.group_sums: AT_ONCE
 exchange.imports.records: _AT_ONCE
-results.compare.mixed_cases: _AT_ONCE
 runs.status.plan_status: _FIRST
 results.flips.regressions: _AT_ONCE
 results.flips.rerolls: _AT_ONCE _TREES_AT_ONCE
@@ -99,7 +97,7 @@ store.database: _AT_ONCE
 store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT
 store.results: _FILES_AT_ONCE
-store.rows.row_queries: _AT_ONCE
+store.rows.row_queries: _AT_ONCE _LEAVES_AT_ONCE
 store.rows.row_results: _AT_ONCE _MOST_KEPT
 store.run_sources: _KEPT
 store.runs: _AT_FIRST

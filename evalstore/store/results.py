@@ -122,12 +122,6 @@ def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[Tagge
         yield path, _read_cells(store, path, entries[path], shared)
 
 
-def read_cells(store: Store, node: str) -> list[Result]:
-    """Return the results below a node of results, which are of no file."""
-    read_kind = cache(partial(_read_kind, share_tuples()))
-    return [each.result for each in _read_cells(store, "", node, read_kind)]
-
-
 def _read_kind(shared: Shared, content: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the tags of cases, and who judges them."""
     kind = json.loads(content)
@@ -187,42 +181,37 @@ def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator
 
 
 def iterate_cases(
-    store: Store, run: Run, only: str | None = None, without: Collection[str] = ()
+    store: Store, run: Run, only: str | None = None
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the cells of a run with their cases in batches, by path; with `only`, of that file.
-
-    Those in nodes with an id in `without` are left out.
-    """
+    """Yield the cells of a run with their cases in batches, by path; with `only`, of that file."""
     if only is None:
         entries: Mapping[str, str] = read_tree(run.results, store.load_nodes)
     else:
         leaf = find_entry([run.results], only, store.load_nodes).get(run.results)
         entries = {only: leaf} if leaf else {}
-    yield from iterate_entries(store, entries, without)
+    yield from iterate_entries(store, entries)
 
 
 def iterate_entries(
-    store: Store, entries: Mapping[str, str], without: Collection[str] = ()
+    store: Store, entries: Mapping[str, str], without: Mapping[str, Collection[str]] | None = None
 ) -> Iterator[list[tuple[Result, Case]]]:
     """Yield the results of some files in batches, by path, each with its case.
 
-    `entries` are the entries of a result tree; nodes below them with an id in `without` are left
-    out.
+    `entries` are the entries of a result tree, and `without` the nodes of files that are left out.
     """
     for batch in _iterate_cells(store, entries, without):
         yield [(restore_cell(path, case, cell), case) for path, case, cell in batch]
 
 
 def _iterate_cells(
-    store: Store, entries: Mapping[str, str], without: Collection[str] = ()
+    store: Store, entries: Mapping[str, str], without: Mapping[str, Collection[str]] | None = None
 ) -> Iterator[list[tuple[str, Case, Json]]]:
-    """Yield the cells of some files in batches, by path, each with its case.
-
-    `entries` are the entries of a result tree.
-    """
-    paths = iter(sorted(entries))
+    """Yield the cells of some files in batches, by path, each with its case."""
+    left_out = without or {}
+    paths = (path for path in sorted(entries) if entries[path] not in left_out.get(path, ()))
     while batch := list(islice(paths, _FILES_AT_ONCE)):
-        for parts in store.iterate_results([entries[path] for path in batch], without):
+        others = [left_out.get(path, ()) for path in batch]
+        for parts in store.iterate_results([entries[path] for path in batch], others):
             files = store.load_case_files({part.content["cases"] for part in parts})
             yield [
                 (batch[part.number], case_of(cell, cases), cell)
@@ -258,10 +247,10 @@ def results_of(
     Of long files, only the cells of cases in `long_parts` are read.
     """
     results: dict[str, list[Result]] = {node: [] for node in rows}
-    without: set[str] = set()
-    for root in store.load_leaves(rows).values() if long_parts else ():
+    without: dict[str, set[str]] = {}
+    for node, root in store.load_leaves(rows).items() if long_parts else ():
         parts = store.load_leaves(long_parts_of(root, store.load_leaves))
-        without |= {id for id, part in parts.items() if part["cases"] not in long_parts}
+        without[node] = {id for id, part in parts.items() if part["cases"] not in long_parts}
     for batch in _iterate_cells(store, {node: node for node in rows}, without):
         for node, case, cell in batch:
             if case.row in rows[node]:

@@ -222,7 +222,8 @@ def test_equal_nodes_of_two_results_of_a_file_are_those_that_stand_for_themselve
     leaves = [other.find_result_leaves(root) for root in roots]
     same = {leaf.id for leaf in leaves[0]} & {leaf.id for leaf in leaves[1]}
     assert len(leaves[0]) - len(same) == len(changed)
-    assert other.find_equal_leaves(*roots) == same
+    (equal,) = other.find_equal_leaves({"a.md": (roots[0], roots[1])}).values()
+    assert equal == dict.fromkeys(same, 1)
 
 
 def test_nodes_without_a_verdict_and_those_with_a_name_of_another_are_not_equal(
@@ -230,10 +231,11 @@ def test_nodes_without_a_verdict_and_those_with_a_name_of_another_are_not_equal(
 ) -> None:
     pending = _store_results(other, _long_file(), verdicts={7: None})
     leaves = {leaf.id for leaf in other.find_result_leaves(pending)}
-    assert len(other.find_equal_leaves(pending, pending)) == len(leaves) - 1
+    (equal,) = other.find_equal_leaves({"a.md": (pending, pending)}).values()
+    assert len(equal) == len(leaves) - 1
     was = _store_results(other, _long_file())
     moved = _store_results(other, _long_file((5,), row="row 250"))
-    equal = other.find_equal_leaves(moved, was)
+    (equal,) = other.find_equal_leaves({"a.md": (moved, was)}).values()
     kept = {leaf.id for leaf in other.find_result_leaves(moved)} & {
         leaf.id for leaf in other.find_result_leaves(was)
     }

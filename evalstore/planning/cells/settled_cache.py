@@ -59,8 +59,6 @@ class SettledPart:
     """Row, number of the prompt, candidate, and verdicts of attempts that do not all pass."""
     questions: array[int] = field(default_factory=lambda: array("Q"))
     """The first digits of the ids of the questions, each once."""
-    sessions: array[int] = field(default_factory=lambda: array("Q"))
-    """Those of the answers, if the part is not cached and its questions are not known."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -68,8 +66,7 @@ class SettledPart:
         return self.context, self.node
 
 
-_DIGESTS = ("questions", "sessions")
-_FIELDS = tuple(name for name in SettledPart.__dataclass_fields__ if name not in _DIGESTS)
+_FIELDS = tuple(name for name in SettledPart.__dataclass_fields__ if name != "questions")
 
 
 @dataclass(slots=True)

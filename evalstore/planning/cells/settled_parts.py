@@ -71,18 +71,15 @@ class SettledParts:
             for first in sorted(self.by_file[path]):
                 yield path, first, self.by_file[path][first]
 
-    def without(self, questions: Set[int], answers: Set[int] = frozenset()) -> SettledParts:
-        """Return those that ask none of these questions and have none of these answers.
-
-        Both are digests.
-        """
-        if not questions and not answers:
+    def without(self, questions: Set[int]) -> SettledParts:
+        """Return those that ask none of these questions, which are digests."""
+        if not questions:
             return self
         return self.only(
             [
                 (path, first)
                 for path, first, part in self.places()
-                if questions.isdisjoint(part.questions) and answers.isdisjoint(part.sessions)
+                if questions.isdisjoint(part.questions)
             ]
         )
 

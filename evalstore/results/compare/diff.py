@@ -11,7 +11,6 @@ from evalstore.comparison.pair_groups import PairGroup
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.candidate_order import candidate_order
-from evalstore.planning.cells.settled_parts import SettledParts
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.status.row_ids import has_edited_rows
 from evalstore.results.compare.diff_attempts import SideAttempts
@@ -23,26 +22,22 @@ from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_selection import only_rows, select_cases
 from evalstore.results.compare.diff_sides import (
     compare_sides,
-    follow_renames,
     only_models,
     open_sides,
+    read_sides,
     real_path,
     require_candidate,
-    run_side,
-    workspace_side,
 )
 from evalstore.results.edits.edit_kinds import keep_differences
 from evalstore.results.edits.edited_sources import EditedSources, Versions
 from evalstore.results.edits.file_edits import find_edits
 from evalstore.results.edits.participant_edits import differ_participants
-from evalstore.results.equal_parts import as_equal, find_equal_parts, without_rows_of
 from evalstore.results.prompt_names import (
     PromptNames,
     name_prompts,
     places_in,
     prompt_labels,
     prompts_of,
-    settled_places,
 )
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.case_finder import CaseFinder
@@ -52,11 +47,6 @@ if TYPE_CHECKING:
 
     from evalstore.core.runs import Run
     from evalstore.planning.project import Project
-    from evalstore.results.compare.compared_side import Side
-
-
-_MOST_READ = 3
-"""How often the sides are read at most; the last time in whole."""
 
 
 def diff(
@@ -90,9 +80,7 @@ def diff(
     ) as project:
         store, folder = project.store, project.settings.paths["tests"]
         runs = [resolve_run(store, revision) for revision in (first or "@", second) if revision]
-        was, now = _read_sides(project, runs, selection)
-        equal = now.equal
-        was = follow_renames(store, folder, was, now)
+        was, now = read_sides(project, runs, selection)
         for model in selection.models:
             require_candidate(model, was, now)
         selected = select_cases(project, selection.paths, was, now)
@@ -106,15 +94,14 @@ def diff(
         details = PairDetails(store, attempts)
         sorter = PairSorter(project, details)
         comparison = sorter.sort(pairing, real_path)
-        comparison.equal, comparison.by_verdict = as_equal(equal), now.by_verdict
+        comparison.equal, comparison.by_verdict = now.equal.parts, now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.
         gone = PairGroup(pairing.sides, comparison.gone.numbers())
         causes = (
             find_causes((pair.either for pair in gone), filled, now, finder),
             find_causes((pair.either for pair in comparison.new), now, filled, finder),
         )
-        both = filled.results.file_names.keys() & now.results.file_names.keys()
-        both |= equal.by_file.keys()
+        both = filled.with_results & now.with_results
         edited = {
             path: (filled.files[filled.nodes[path]], now.files[node])
             for path, node in sorted(now.nodes.items())
@@ -146,7 +133,7 @@ def diff(
             details.feedback,
             prompts=prompt_labels(
                 project,
-                chain(places_in(filled.results), places_in(now.results), settled_places(equal)),
+                chain(places_in(filled.results), places_in(now.results), now.equal.prompts),
             ),
             participants=_differ_participants(project, runs, selection),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
@@ -179,31 +166,6 @@ def _differ_participants(
         was, now = runs[0], workspace_as_run(project, selection)
     find = project.versions.find
     return tuple(differ_participants(was, now, find)), tuple(differ_participants(now, was, find))
-
-
-def _read_sides(
-    project: Project, runs: Sequence[Run], selection: SelectionOptions
-) -> tuple[Side, Side]:
-    """Return the sides: the first run, and the second one or the workspace.
-
-    The newer side has the parts that are equal on both, whose results are left out.
-    """
-    second = runs[1] if len(runs) > 1 else None
-    current = {each.name or each.id for each in project.settings.candidates}
-    equal = find_equal_parts(project, runs[0], second, selection)
-    for tries_left in reversed(range(_MOST_READ)):
-        now = (
-            run_side(project.store, second, current, equal)
-            if second
-            else workspace_side(project, selection, equal)
-        )
-        was = run_side(project.store, runs[0], current, now.equal)
-        apart = without_rows_of(project.store, now.equal, was.results, now.results)
-        if len(apart) == len(now.equal):
-            break
-        # The rows that are read now may be those of other equal parts as well.
-        equal = apart if tries_left > 1 else SettledParts()
-    return was, now
 
 
 def with_prompt_names(location: Location, diff: Diff) -> Diff:

@@ -9,7 +9,8 @@ from evalstore.comparison.answer_pairs import ANOTHER, OLDER, counts_older, has_
 from evalstore.comparison.candidate_edits import number_or_none
 from evalstore.comparison.version_diff import CODE_CHANGED, differ_models
 from evalstore.core.display import plural
-from evalstore.results.compare.paired_words import PairedWords
+from evalstore.files.filed_mapping import FiledMapping
+from evalstore.results.compare.same_answers import sessions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import ComparedSession
     from evalstore.planning.project import Project
     from evalstore.results.compare.compared_side import Side
+    from evalstore.results.compare.diff_reasons import PairIds
 
 
 def selection_notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
@@ -56,7 +58,7 @@ def attempts_notes(comparison: Comparison) -> Iterator[str]:
 
 def _scope(side: Side) -> str:
     """Return the selection of a run, with the number of its results."""
-    return f"{side.selection} ({plural(len(side.results), 'result')})"
+    return f"{side.selection} ({plural(side.count, 'result')})"
 
 
 def alone_notes(count: int) -> list[str]:
@@ -74,18 +76,17 @@ class QuestionChanges:
     """
 
     def __init__(self, project: Project) -> None:
-        self.words = PairedWords[str]()
+        self.words: FiledMapping[PairIds, str] = FiledMapping()
         """By the sessions of both sides."""
         self._project = project
         self._of_models: dict[tuple[str, str], str] = {}
 
     def read(self, pairs: Iterable[Pair], sessions: Mapping[str, ComparedSession]) -> None:
         """Add the pairs that have other answers, whose sessions are given."""
-        for pair in filter(has_other_answers, pairs):
-            for side in (pair, pair.swapped()):
-                change = self._describe(side, sessions)
-                if change and side.was and side.now:
-                    self.words.add(side.was.sessions, side.now.sessions, change)
+        others = filter(has_other_answers, pairs)
+        both = (side for pair in others for side in (pair, pair.swapped()))
+        found = {sessions_of(side): self._describe(side, sessions) for side in both}
+        self.words.update({ids: change for ids, change in found.items() if change})
 
     def _describe(self, pair: Pair, sessions: Mapping[str, ComparedSession]) -> str:
         """Describe how the question, or the age of the answers, differs; empty if neither does."""

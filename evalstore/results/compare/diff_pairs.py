@@ -9,7 +9,6 @@ from evalstore.comparison.answer_pairs import has_equal_texts, sessions_to_compa
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.files.filed_mapping import FiledMapping
 from evalstore.results.compare.diff_notes import QuestionChanges
-from evalstore.results.compare.paired_words import PairedWords
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.rendering import answer_text
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import Pairing
     from evalstore.planning.project import Project
     from evalstore.results.compare.diff_attempts import SideAttempts
+    from evalstore.results.compare.diff_reasons import PairIds
     from evalstore.store import Store
 
 _AT_ONCE = 1_000
@@ -63,9 +63,9 @@ class PairSorter:
 
     def __init__(self, project: Project, details: PairDetails) -> None:
         self.questions = QuestionChanges(project)
-        self.judgements = PairedWords[tuple[str, ...]]()
+        self.judgements: FiledMapping[PairIds, Sequence[str]] = FiledMapping()
         """By the judgements of both sides: labels and changes of evaluators between them."""
-        self.same_answers = PairedWords[bool]()
+        self.same_answers: FiledMapping[PairIds, bool] = FiledMapping()
         self._project, self._details = project, details
         self._pairs = SortedPairs()
 
@@ -93,8 +93,7 @@ class PairSorter:
             if groups[number] == "changed" and pair.has_same_verdict:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
         same = find_same_answers(self._project.store, of_group("changed"), sessions)
-        for was, now in same:
-            self.same_answers.add(was, now, True)
+        self.same_answers.update(dict.fromkeys(same, True))
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and sessions_of(pair) in same:
                 groups[number] = "same_answer"
@@ -102,9 +101,7 @@ class PairSorter:
         self.questions.read(on_both, sessions)
         both_ways = [side for pair in on_both for side in (pair, pair.swapped())]
         changes = judgement_changes(self._project.store, self._project.versions, both_ways)
-        for (old, new), words in changes.items():
-            if words:
-                self.judgements.add(old, new, tuple(words))
+        self.judgements.update({ids: words for ids, words in changes.items() if words})
         self._details.read([*on_both, *of_group("new", "gone")])
         return groups
 

@@ -7,29 +7,31 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.answer_pairs import ANOTHER
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
-from evalstore.results.compare.paired_words import PairedWords
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from evalstore.core.results import Result
+
+PairIds = tuple[tuple[str, ...], tuple[str, ...]]
+"""The sessions, or the judgements, of both sides of a pair."""
 
 
 @dataclass
 class PairReasons:
     """What differs between the sides of pairs beside their definitions."""
 
-    questions: PairedWords[str] = field(default_factory=PairedWords)
+    questions: Mapping[PairIds, str] = field(default_factory=dict)
     """Sessions of both sides -> how their questions differ, apart from test and prompt.
 
     In both directions.
     """
-    judgements: PairedWords[tuple[str, ...]] = field(default_factory=PairedWords)
+    judgements: Mapping[PairIds, Sequence[str]] = field(default_factory=dict)
     """Judgements of both sides -> labels and changes of evaluators between them.
 
     In both directions.
     """
-    same_answers: PairedWords[bool] = field(default_factory=PairedWords)
+    same_answers: Mapping[PairIds, bool] = field(default_factory=dict)
     """Sessions of both sides with the same answers to other questions, in both directions."""
     rules: tuple[str, str] = ("", "")
     """The rules by which several votes make a verdict, on both sides."""

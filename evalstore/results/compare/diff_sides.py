@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from evalstore.comparison.comparison import pair_results
+from evalstore.comparison.comparison import EqualPart, pair_results
 from evalstore.comparison.file_pairs import pair_alike, pair_files
 from evalstore.comparison.placed_results import PlacedResults
+from evalstore.comparison.statistics import Counts
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.results import Result
 from evalstore.core.side_names import WORKSPACE, side_name
-from evalstore.core.values import RECORDED, CaseFile
+from evalstore.core.values import RECORDED
 from evalstore.files.fields import suggest
 from evalstore.planning.cells.earlier_results import EarlierRuns, RunFilter, every_run
-from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import (
     SelectionOptions,
@@ -28,70 +29,115 @@ from evalstore.planning.options import (
 )
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.renames import known_ids, same_leaf
-from evalstore.results.compare.compared_side import OTHER, Side
+from evalstore.results.compare.compared_side import OTHER, EqualResults, Side
 from evalstore.results.compare.filled_side import fill_older_side
 from evalstore.results.edits.participant_edits import find_named_candidates
-from evalstore.store.results import iterate_cases
+from evalstore.results.equal_parts import find_parts
+from evalstore.results.prompt_names import PromptPlace, settled_places
+from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.run_sources import SourcesReader
+from evalstore.store.trees.case_files import StoredCases
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.source_digests import read_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from evalstore.comparison.pair_groups import Pairing
+    from evalstore.core.results import Result
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case
+    from evalstore.core.values import Case, CaseFile
     from evalstore.planning.cells.earlier_results import EarlierEntries
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.planning.selection import Selection
     from evalstore.store import Store
+    from evalstore.store.rows.row_queries import VerdictsOfCases
 
 
-def run_side(
-    store: Store,
-    run: Run,
-    current: Collection[str] = (),
-    equal: SettledParts | None = None,
-) -> Side:
-    """Return a run with its cases; `current` are the candidates of the settings now.
+def read_sides(
+    project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[Side, Side]:
+    """Return the sides: the first run, and the second one or the workspace.
 
-    Results of parts that are `equal` on both sides are left out.
+    The first one has the paths that its test files have on the second. Results that are equal on
+    both are not read, unless some cases or candidates are selected.
     """
-    equal = equal or SettledParts()
+    store, folder = project.store, project.settings.paths["tests"]
+    current = {each.name or each.id for each in project.settings.candidates}
+    is_whole = not (selection.paths or selection.models)
+    if len(runs) > 1:
+        return read_runs(store, folder, runs[0], runs[1], current, is_whole=is_whole)
+    nodes, files = _files_of_workspace(project)
+    was = _of_run(store, runs[0], current)
+    was = follow_renames(store, folder, was, Side(WORKSPACE, nodes, files, None))
+    now = workspace_side(project, selection, _find_settled(project, selection, was))
+    return _with_results(store, was, now.equal), now
+
+
+def read_runs(
+    store: Store,
+    folder: str,
+    first: Run,
+    second: Run,
+    current: Collection[str] = (),
+    *,
+    is_whole: bool = True,
+) -> tuple[Side, Side]:
+    """Return two runs as sides, as `read_sides` does.
+
+    `folder` is that of the test files, and `current` are the candidates of the settings now.
+    """
+    now = _of_run(store, second, current)
+    was = follow_renames(store, folder, _of_run(store, first, current), now)
+    equal = _find_equal(store, was, now) if is_whole else EqualResults()
+    return _with_results(store, was, equal), _with_results(store, now, equal)
+
+
+def _of_run(store: Store, run: Run, current: Collection[str] = ()) -> Side:
+    """Return a run with its cases, whose results are not read."""
     nodes = read_tree(run.snapshot, store.load_nodes)
-    files = store.load_case_files(list(set(nodes.values())))
     candidates = {candidate.id for candidate in run.candidates}
-    models = None if run.selection.get("models") else {RECORDED, *candidates}
-    batches = iterate_cases(store, run, without={part.results for part in equal})
-    results = PlacedResults(result for batch in batches for result, _ in batch)
-    selection = describe_selection(run.selection) if is_partial(run) else ""
-    rule, named = run.verdict_rule, find_named_candidates(store, run, current)
     return Side(
-        *(run.id, results, nodes, files, models, selection),
+        run.id,
+        nodes,
+        store.load_case_files(list(set(nodes.values()))),
+        None if run.selection.get("models") else {RECORDED, *candidates},
+        entries=read_tree(run.results, store.load_nodes),
+        selection=describe_selection(run.selection) if is_partial(run) else "",
         by_verdict=is_chosen_by_verdict(run.selection),
-        rule=rule,
-        named=named,
-        equal=equal,
+        rule=run.verdict_rule,
+        named=find_named_candidates(store, run, current),
         sources=SourcesReader(store).find(run),
     )
 
 
+def _with_results(store: Store, side: Side, equal: EqualResults) -> Side:
+    """Return a run with its results, but for those that are equal on both sides."""
+    batches = iterate_entries(store, side.entries, equal.leaves)
+    results = PlacedResults(result for batch in batches for result, _ in batch)
+    return replace(side, results=results, equal=equal)
+
+
+def _files_of_workspace(project: Project) -> tuple[dict[str, str], dict[str, CaseFile]]:
+    nodes = dict(project.reading.nodes)
+    return nodes, {node: project.reading.files[path] for path, node in nodes.items()}
+
+
 def workspace_side(
-    project: Project, selection: SelectionOptions, equal: SettledParts | None = None
+    project: Project, selection: SelectionOptions, settled: SettledParts | None = None
 ) -> Side:
     """Return the workspace, with the results of its cases from stored answers and judgements.
 
-    Those of `equal` parts are left out, unless their questions are asked in other parts, too.
+    Those of `settled` parts are counted, unless their questions are asked in other parts, too.
     """
     from evalstore.planning.planner import resolve_scope  # two runs are compared without it
     from evalstore.planning.results import as_result
     from evalstore.planning.status.workspace_results import compute_workspace
 
-    scope = resolve_scope(project, selection, settled=equal)
+    scope = resolve_scope(project, selection, settled=settled)
     candidates = scope.settled.models
 
     def read() -> Iterator[Result]:
@@ -100,14 +146,14 @@ def workspace_side(
             yield from map(as_result, cells)
 
     results = PlacedResults(read())
-    files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
     models = None if selection.models else candidates
-    nodes, rule = dict(project.reading.nodes), project.settings.verdict
     named = {each.name or each.id for each in project.settings.candidates}
-    left_out = frozenset(named - models) if models is not None else frozenset()
     return Side(
-        *(WORKSPACE, results, nodes, files, models, "", False, rule, left_out),
-        equal=scope.settled,
+        *(WORKSPACE, *_files_of_workspace(project), models),
+        results=results,
+        equal=_sum_settled(scope.settled),
+        rule=project.settings.verdict,
+        left_out=frozenset(named - models) if models is not None else frozenset(),
         sources=read_sources(project.workspace, project.reading),
     )
 
@@ -120,10 +166,88 @@ def side_of_candidates(project: Project, revision: str | None) -> Side:
     if revision is None:
         return workspace_side(project, SelectionOptions())
     run = resolve_run(project.store, revision)
-    side = run_side(project.store, run)
+    side = _with_results(project.store, _of_run(project.store, run), EqualResults())
     selection = {name: value for name, value in run.selection.items() if name != "models"}
     is_some = is_partial(replace(run, selection=selection))
     return replace(side, selection=describe_selection(selection) if is_some else "")
+
+
+# --- results that both sides have
+
+
+def _find_equal(store: Store, was: Side, now: Side) -> EqualResults:
+    """Return the results that two runs have in the same places."""
+    both = {path: (leaf, was.entries.get(path, "")) for path, leaf in now.entries.items()}
+    leaves = store.find_equal_leaves({path: each for path, each in both.items() if each[1]})
+    counts: dict[str, list[VerdictsOfCases]] = {}
+    for leaf, of_cases in store.count_verdicts({leaf for each in leaves.values() for leaf in each}):
+        counts.setdefault(leaf, []).append(of_cases)
+    parts: list[EqualPart] = []
+    with_prompts: dict[str, list[str]] = {}
+    for path, times in leaves.items():
+        clusters, results = Counter[Counts](), 0
+        for leaf in times:
+            for each in counts[leaf]:
+                of_case = Counts(each.judged, each.passed, each.unresolved)
+                clusters[of_case] += times[leaf] * each.cases
+                results += times[leaf] * each.results
+        parts.append(EqualPart(path, results, tuple(clusters.items())))
+        for leaf in times:
+            with_prompts.setdefault(leaf, []).append(path)
+    prompts = [
+        PromptPlace(path, prompt, number)
+        for leaf, prompt, number in store.find_prompts(with_prompts)
+        for path in with_prompts[leaf]
+    ]
+    return EqualResults(leaves, parts, prompts)
+
+
+def _find_settled(project: Project, selection: SelectionOptions, was: Side) -> SettledParts:
+    """Return the settled parts of the workspace whose results a run has in the same places."""
+    found, store = SettledParts(), project.store
+    for path, settled in find_settled(project, selection).by_file.items():
+        ids = find_parts(store, [was.entries[path]]) if path in was.entries else ()
+        same = {first: part for first, part in settled.items() if part.results in ids}
+        if not same:
+            continue
+        files = was.files[was.nodes[path]], project.reading.files[path]
+        apart = _find_apart(store, {part.node for part in same.values()}, files)
+        kept = {first: part for first, part in same.items() if part.node in apart}
+        found.by_file |= {path: kept} if kept else {}
+    return found
+
+
+def _find_apart(store: Store, nodes: set[str], files: Iterable[CaseFile]) -> set[str]:
+    """Return those of these parts of two files that share no names with their other cases."""
+    listed = [[*file.cases.divide()] for file in files if isinstance(file.cases, StoredCases)]
+    orders = [[node for node, _ in parts if node in nodes] for parts in listed]
+    if len(orders) != 2 or orders[0] != orders[1]:
+        return set()
+    smallest = {node: inner for parts in listed for node, inner in parts}
+    while nodes:
+        others = {each for node in smallest.keys() - nodes for each in smallest[node]}
+        apart = store.find_apart({each for node in nodes for each in smallest[node]}, others)
+        kept = {node for node in nodes if apart.issuperset(smallest[node])}
+        if kept == nodes:
+            break
+        nodes = kept
+    return nodes
+
+
+def _sum_settled(settled: SettledParts) -> EqualResults:
+    """Return the sums of settled parts."""
+    leaves = {
+        path: {part.results for part in settled.of(path).values()} for path in settled.by_file
+    }
+    parts = [
+        EqualPart(
+            path,
+            part.cells,
+            tuple((Counts(*counts), times) for *counts, times in part.clusters),
+        )
+        for path, _, part in settled.places()
+    ]
+    return EqualResults(leaves, parts, [*settled_places(settled)])
 
 
 def only_models(side: Side, models: tuple[str, ...]) -> Side:
@@ -157,10 +281,8 @@ def follow_renames(store: Store, folder: str, was: Side, now: Side) -> Side:
     names |= {old: new for new, old in pairs.items()}
     return replace(
         was,
-        results=PlacedResults(
-            result._replace(file=names.get(result.file, result.file)) for result in was.results
-        ),
         nodes={names[path]: node for path, node in was.nodes.items()},
+        entries={names.get(path, path): leaf for path, leaf in was.entries.items()},
         former={name: path for path, name in names.items()},
     )
 

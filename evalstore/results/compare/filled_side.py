@@ -146,7 +146,7 @@ class _Filler:
         if not self._runs.replace(digest, len(self._ids)):
             self._runs.add(digest, len(self._ids))
             self._filled.append(result)
-        if path not in self._was.results.file_names:
+        if path not in self._was.with_results:
             if path not in self._whole:  # it has the cases that the run has of the file
                 self._whole[path] = entries[path]
                 self._sources[path] = self._find_sources(past)

@@ -1,25 +1,21 @@
-"""A test file with older versions of some of its cases, of which few are in memory."""
+"""A test file with older versions of some of its cases; many are in a temporary file."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count, islice
-from operator import eq
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any
 
 from evalstore.core.values import Case
+from evalstore.files.filed_sequence import keep_values
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.workspace.digest_set import digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from evalstore.core.values import CaseFile
 
-_AT_ONCE = 2_000
-"""The cases that are in memory together."""
 _OWN = -1
 """Stands for a case that has no older version, or the same one."""
 
@@ -57,52 +53,10 @@ class CaseVersions:
         places = array("l", map(find, file.cases))
         if all(place == _OWN for place in places):
             return None
-        return replace(file, cases=_MixedCases(file.cases, self, places))
-
-    def read(self, places: Iterable[int]) -> dict[int, Case]:
-        """Return the versions at these places; each part of a file is read once."""
-        return {place: self._read_one(place) for place in sorted({*places})}
-
-    def _read_one(self, place: int) -> Case:
-        values = self._cases[place]
-        return Case._make(tuple(each) if isinstance(each, list) else each for each in values)
+        cases = zip(file.cases, places, strict=True)
+        mixed = (own if place == _OWN else _restore(self._cases[place]) for own, place in cases)
+        return replace(file, cases=keep_values(mixed, tuple, _restore))
 
 
-class _MixedCases(Sequence[Case]):
-    """The cases of a file, and for some of them the older versions at these places."""
-
-    def __init__(self, own: Sequence[Case], older: CaseVersions, places: array[int]) -> None:
-        self._own, self._older, self._places = own, older, places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __iter__(self) -> Iterator[Case]:
-        own = iter(self._own)
-        for start in count(0, _AT_ONCE):
-            cases = [*islice(own, _AT_ONCE)]
-            if not cases:
-                return
-            places = self._places[start : start + len(cases)]
-            older = self._older.read(place for place in places if place != _OWN)
-            for case, place in zip(cases, places, strict=True):
-                yield case if place == _OWN else older[place]
-
-    @overload
-    def __getitem__(self, index: int) -> Case: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Case]: ...
-
-    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        place = self._places[index]
-        return self._own[index] if place == _OWN else self._older.read([place])[place]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence):
-            return NotImplemented
-        return len(self) == len(other) and all(map(eq, self, other))
-
-    __hash__ = None  # type: ignore[assignment]
+def _restore(values: Sequence[Any]) -> Case:
+    return Case._make(tuple(each) if isinstance(each, list) else each for each in values)

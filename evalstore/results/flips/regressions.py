@@ -20,7 +20,7 @@ from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, Ru
 from evalstore.planning.cells.same_cells import find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import Selection
-from evalstore.results.compare.diff_sides import compare_sides, follow_renames, run_side
+from evalstore.results.compare.diff_sides import compare_sides, read_runs
 from evalstore.store.results import iterate_cases
 from evalstore.store.rows.row_results import RowResults
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
@@ -263,8 +263,7 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Ite
 
     What the baseline has left undecided is compared with the last decision before it.
     """
-    now = run_side(store, run)
-    was = follow_renames(store, folder, run_side(store, baseline.run), now)
+    was, now = read_runs(store, folder, baseline.run, run)
     filled, pairing = compare_sides(store, folder, was, now, Selection(), counts=baseline.counts)
     pairs = sort_pairs(pairing)
     undecided, is_any = DigestSet(), False

@@ -108,9 +108,9 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     with open_sums(store, run.results) as sums:
         asked = sums.asked_since(min(leaves[-1].ended for leaves in earlier.values()))
     old = {leaf.id for _, leaf in store.find_tree_leaves(run.results)} - asked
-    entries = {path: current[path] for path in earlier if current[path] not in old}
+    entries = {path: current[path] for path in earlier}
     rows, read = RowResults(store), 0
-    for listed in iterate_entries(store, entries, old):
+    for listed in iterate_entries(store, entries, dict.fromkeys(entries, old)):
         read += len(listed)
         cells = (
             (result, case.prompts)

@@ -24,7 +24,7 @@ from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from evalstore.core.results import ComparedSession, Result
     from evalstore.core.runs import Run
@@ -229,13 +229,9 @@ class _Comparer:
         Nodes of long files that both have are left out, as their results are unchanged; also
         returns whether there are some.
         """
-        divided = {*self._store.find_divided(unread.values())}
-        equal = {
-            path: self._store.find_equal_leaves(leaf, before[path])
-            for path, leaf in unread.items()
-            if leaf in divided
-        }
-        return self._find(self._join(unread, waiting, equal), before), any(equal.values())
+        both = {path: (leaf, before[path]) for path, leaf in unread.items()}
+        equal = self._store.find_equal_leaves(both)
+        return self._find(self._join(unread, waiting, equal), before), bool(equal)
 
     def _find(self, listed: Iterator[_Current], before: Mapping[str, str]) -> Iterator[_Match]:
         """Yield results with those of the same cells: of judged ones among the judged ones."""
@@ -252,7 +248,7 @@ class _Comparer:
         self,
         leaves: Mapping[str, str],
         waiting: Mapping[str, Sequence[_Current]],
-        without: Mapping[str, frozenset[str]] = MappingProxyType({}),
+        without: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> Iterator[_Current]:
         """Yield the results of these files and those that are waiting, by file."""
         known = (each for path in sorted(waiting) for each in waiting[path])
@@ -260,15 +256,13 @@ class _Comparer:
         return merge(fresh, known, key=lambda current: current.result.file)
 
     def _iterate(
-        self, leaves: Mapping[str, str], without: Mapping[str, frozenset[str]]
+        self, leaves: Mapping[str, str], without: Mapping[str, Collection[str]]
     ) -> Iterator[_Current]:
         """Yield the judged and the pending results of these files, but for those in some nodes."""
-        for nodes, paths in groupby(sorted(leaves), lambda path: without.get(path, frozenset())):
-            entries = {path: leaves[path] for path in paths}
-            for batch in iterate_entries(self._store, entries, nodes):
-                for result, case in batch:
-                    if result.verdict or result.is_missing:
-                        yield _Current(result, case.prompts)
+        for batch in iterate_entries(self._store, leaves, without):
+            for result, case in batch:
+                if result.verdict or result.is_missing:
+                    yield _Current(result, case.prompts)
 
     def _sort(self) -> None:
         """Sort the pairs of an earlier result and the current one by how they changed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +26,7 @@ _URGENCY = (
     f"ELSE {URGENCY.index('answered')} END"
 )
 """The place in `URGENCY` of what a result says."""
+_UNRESOLVED = ", ".join(str(VERDICT_NUMBERS[word]) for word in ("undecided", "error"))
 CELLS = (
     "FROM leaf l CROSS JOIN result_rows r "
     "LEFT JOIN case_rows c ON c.leaf = l.cases AND c.n = r.case_n"
@@ -33,6 +34,8 @@ CELLS = (
 """The tables of the results below a node, where `r.leaf = l.results`, and of their cases."""
 _AT_ONCE = 8_000
 """Names in one query."""
+_LEAVES_AT_ONCE = 100
+"""Nodes whose names are in memory together."""
 WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
 """Verdicts by their numbers."""
 _PART = """
@@ -49,12 +52,6 @@ _PART = """
 # A node that is missing is a leaf here: whoever loads it says so.
 _OF_FILES = "WITH RECURSIVE " + _PART.format(
     start="SELECT '', CAST(0 AS BIGINT), n.cases, n.id FROM result_nodes n WHERE n.id = ?"
-)
-_OF_TWO = "WITH RECURSIVE " + _PART.format(
-    start=" UNION ALL ".join(
-        f"SELECT '{side}', CAST(0 AS BIGINT), n.cases, n.id FROM result_nodes n WHERE n.id = ?"
-        for side in ("now", "was")
-    )
 )
 OF_RUNS = """WITH RECURSIVE
     tree (node) AS (
@@ -76,6 +73,17 @@ class ResultLeaf(NamedTuple):
     id: str
     cases: str
     """The node with their cases."""
+
+
+class VerdictsOfCases(NamedTuple):
+    """How many cases of a node have how many judged, passed and unresolved results each."""
+
+    judged: int
+    passed: int
+    unresolved: int
+    cases: int
+    results: int
+    """Of all these cases; the counts before are of one."""
 
 
 class ResultIds(NamedTuple):
@@ -173,29 +181,86 @@ class RowQueries(Database):
                 found[as_digits(leaf)].append(ResultIds(row, model, shown, prompts, each))
         return found
 
-    def find_equal_leaves(self, now: str, was: str) -> frozenset[str]:
-        """Return the nodes with results that are in and below both results of a file.
+    def find_equal_leaves(self, files: Mapping[str, tuple[str, str]]) -> dict[str, Counter[str]]:
+        """Return the nodes with results that are in and below both results of a file, by file.
 
-        Not those of which a result has no verdict, or a case has the key or the label of one in
-        other nodes of the two, as that may be the same case.
+        `files` has the nodes of both results of each. With each node it is said how often it is
+        there. Not those of which a result has no verdict, or a case has the key or the label of
+        one in other nodes of the two, as that may be the same case.
         """
-        query = f"""{_OF_TWO},
-            equal (results, cases) AS (
-                SELECT results, cases FROM leaf GROUP BY results, cases
-                HAVING count(DISTINCT file) = 2),
-            named (key, row) AS (
-                SELECT c.key, coalesce(c.row, '') FROM leaf l JOIN case_rows c ON c.leaf = l.cases
-                WHERE l.results NOT IN (SELECT results FROM equal))
-            SELECT e.results FROM equal e
-            WHERE NOT EXISTS (
-                SELECT 1 FROM result_rows r WHERE r.leaf = e.results AND r.verdict IS NULL)
-            AND NOT EXISTS (
-                SELECT 1 FROM case_rows c WHERE c.leaf = e.cases
-                AND (c.key IN (SELECT key FROM named)
-                    OR coalesce(c.row, '') IN (SELECT row FROM named)))"""
+        divided = {*self.find_divided(node for both in files.values() for node in both)}
+        found: dict[str, Counter[str]] = {}
+        for path, (now, was) in files.items():
+            if now not in divided:
+                found[path] = Counter([now] if now == was else ())
+            elif now == was:
+                found[path] = Counter(leaf.id for leaf in self.find_result_leaves(now))
+            elif was in divided:
+                found[path] = self._find_equal(now, was)
+        unjudged = self._find_unjudged({leaf for leaves in found.values() for leaf in leaves})
+        judged = {
+            path: Counter({leaf: times for leaf, times in leaves.items() if leaf not in unjudged})
+            for path, leaves in found.items()
+        }
+        return {path: leaves for path, leaves in judged.items() if leaves}
+
+    def _find_equal(self, now: str, was: str) -> Counter[str]:
+        """Return the nodes below both, in the same order, that share no names with the others."""
+        leaves = [self.find_result_leaves(node) for node in (now, was)]
+        times = Counter(leaves[0])
+        times.subtract(leaves[1])
+        ours, theirs = ([leaf for leaf in listed if not times[leaf]] for listed in leaves)
+        if ours != theirs:
+            return Counter()
+        others = {leaf.cases for leaf, count in times.items() if count}
+        apart = self.find_apart((leaf.cases for leaf in ours), others)
+        return Counter(leaf.id for leaf in ours if leaf.cases in apart)
+
+    def _find_unjudged(self, leaves: Iterable[str]) -> set[str]:
+        """Return those of these nodes with results of which some have no verdict."""
+        statement = "SELECT DISTINCT leaf FROM result_rows WHERE verdict IS NULL AND leaf IN"
         with self._reading() as connection:
-            rows = connection.execute(query, (as_bytes(now), as_bytes(was))).fetchall()
-        return frozenset(as_digits(leaf) for (leaf,) in rows)
+            return {as_digits(leaf) for (leaf,) in select_each(connection, statement, leaves)}
+
+    def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
+        """Yield of each of these nodes how many of its cases have how many results."""
+        statement = (
+            "SELECT leaf, judged, passed, unresolved, count(*), sum(results) FROM ("
+            "SELECT r.leaf AS leaf, count(r.verdict) AS judged, "
+            f"sum(CASE WHEN r.verdict = {VERDICT_NUMBERS['pass']} THEN 1 ELSE 0 END) AS passed, "
+            f"sum(CASE WHEN r.verdict IN ({_UNRESOLVED}) THEN 1 ELSE 0 END) AS unresolved, "
+            "count(*) AS results FROM result_rows r WHERE r.leaf IN"
+        )
+        rest = "GROUP BY r.leaf, r.case_n) AS of_cases GROUP BY leaf, judged, passed, unresolved"
+        with self._reading() as connection:
+            for leaf, *counts in select_each(connection, statement, leaves, rest):
+                yield as_digits(leaf), VerdictsOfCases(*map(int, counts))
+
+    def find_prompts(self, leaves: Iterable[str]) -> Iterator[tuple[str, str | None, int]]:
+        """Yield the system prompts of the results in nodes, with their numbers, by node."""
+        statement = (
+            "SELECT DISTINCT r.leaf, k.prompt, r.prompt FROM result_rows r "
+            "JOIN result_nodes n ON n.id = r.leaf "
+            "JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n "
+            "JOIN kind_prompts k ON k.kind = c.kind AND k.number = r.prompt WHERE r.leaf IN"
+        )
+        with self._reading() as connection:
+            rows = select_each(connection, statement, leaves, "ORDER BY r.leaf, r.prompt")
+            for leaf, prompt, number in rows:
+                yield as_digits(leaf), prompt and as_digits(prompt), number
+
+    def find_apart(self, leaves: Iterable[str], others: Iterable[str]) -> set[str]:
+        """Return those of these nodes of cases that have no names of any other node.
+
+        Those that have some are among the others, too.
+        """
+        apart, waiting = {*leaves}, list(others)
+        while apart and waiting:
+            some, waiting = waiting[:_LEAVES_AT_ONCE], waiting[_LEAVES_AT_ONCE:]
+            named = apart & self.find_named_leaves(self.find_names(some))
+            apart -= named
+            waiting += named
+        return apart
 
     def find_named_leaves(self, names: Iterable[str]) -> set[str]:
         """Return the nodes that may have cases with one of these names: their keys or labels."""

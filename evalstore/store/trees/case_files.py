@@ -68,6 +68,18 @@ class StoredCases(Sequence[Case]):
                 _require_counts(part.node, content)
                 yield from _number(content, part.first)
 
+    def divide(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the parts, each with the nodes below it that contain its cases."""
+        smallest = self.smallest_parts()
+        for part in self.parts():
+            below: list[str] = []
+            left = part.size
+            while left > 0:
+                inner = next(smallest)
+                below.append(inner.node)
+                left -= inner.size
+            yield part.node, below
+
     def read(self, smallest_parts: Iterable[CasePart]) -> Iterator[Case]:
         """Yield the cases of those of the smallest parts that are given."""
         for group in _groups(smallest_parts, lambda _: 1):
@@ -307,23 +319,23 @@ def iterate_result_parts(
     contents: Iterable[Json],
     load_cases: Load,
     load_results: Load,
-    without: Collection[str] = (),
+    without: Sequence[Collection[str]] = (),
 ) -> Iterator[list[ResultPart]]:
     """Yield the nodes that contain results, among these nodes and below them, in batches.
 
-    They are in the order of files and cases. Nodes below the first ones with an id in `without`
-    are left out. Raises `StoreError` for a node that is missing or
-    does not match the node above it.
+    They are in the order of files and cases. `without` has the ids of the nodes below each that
+    are left out. Raises `StoreError` for a node that is missing or does not match the node above
+    it.
     """
     parts = [ResultPart(number, 0, content) for number, content in enumerate(contents)]
-    yield from _expand(parts, load_cases, load_results, without)
+    yield from _expand(parts, load_cases, load_results, without or [()] * len(parts))
 
 
 def _expand(
     parts: Sequence[ResultPart],
     load_cases: Load,
     load_results: Load,
-    without: Collection[str] = (),
+    without: Sequence[Collection[str]],
 ) -> Iterator[list[ResultPart]]:
     for group in _groups(
         parts, lambda part: len(part.content["parts"]) if has_parts(part.content) else 1
@@ -333,18 +345,26 @@ def _expand(
             yield group
             continue
         cases = load_cases(content["cases"] for content in trees)
-        ids = (id for content in trees for id in content["parts"])
-        inner = load_results(id for id in ids if id and id not in without)
+        inner = load_results(
+            id
+            for part in group
+            if has_parts(part.content)
+            for id in part.content["parts"]
+            if id and id not in without[part.number]
+        )
         below: list[ResultPart] = []
         for part in group:
             if has_parts(part.content):
-                below += _parts_of(part, cases[part.content["cases"]], inner)
+                of_part = _parts_of(part, cases[part.content["cases"]], inner)
+                below += (each for id, each in of_part if id not in without[part.number])
             else:
                 below.append(part)
         yield from _expand(below, load_cases, load_results, without)
 
 
-def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
+def _parts_of(
+    result: ResultPart, cases: Json, inner: Mapping[str, Json]
+) -> Iterator[tuple[str, ResultPart]]:
     content, first = result.content, result.first
     level = content["level"]
     if _level_of(cases) != level or not (
@@ -357,7 +377,7 @@ def _parts_of(result: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Ite
             part = inner[id]
             if part["cases"] != place or _level_of(part) != level - 1:
                 raise damaged("nodes", id, "it is about other cases than the node above it")
-            yield ResultPart(result.number, first, part)
+            yield id, ResultPart(result.number, first, part)
         first += count
 
 

@@ -66,8 +66,6 @@ class CaseFinder:
         named = self._store.find_named_leaves(names)
         return [part for part in parts if part.node in named]
 
-    def parts_sharing(
-        self, parts: Sequence[CasePart], others: Sequence[CasePart]
-    ) -> list[CasePart]:
-        """Return those of these smallest parts that may have cases with names of the others."""
-        return self.parts_with(parts, self._store.find_names(part.node for part in others))
+    def find_apart(self, nodes: Iterable[str], others: Iterable[str]) -> set[str]:
+        """Return those of these nodes of cases that share no names with the others."""
+        return self._store.find_apart(nodes, {*others})

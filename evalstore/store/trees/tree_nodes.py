@@ -46,12 +46,12 @@ class NodeQueries(Database):
         return self._bounded(self._load_nodes(ids, "cases"), "cases")
 
     def iterate_results(
-        self, ids: Sequence[str], without: Collection[str] = ()
+        self, ids: Sequence[str], without: Sequence[Collection[str]] = ()
     ) -> Iterator[list[ResultPart]]:
         """Yield the nodes with the results of files in batches; `ids` are those of their roots.
 
-        Nodes below the roots with an id in `without` are left out. Raises `StoreError` when
-        another one is missing.
+        `without` has the ids of the nodes below each root that are left out. Raises `StoreError`
+        when another one is missing.
         """
         leaves = self.load_leaves(ids)
         roots = (leaves[id] for id in ids)

@@ -15,7 +15,6 @@ from evalstore.results.compare import (
     diff_pairs,
     diff_sides,
     filled_side,
-    mixed_cases,
     same_answers,
 )
 from evalstore.runs import run_plans
@@ -76,6 +75,5 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (diff_causes, "_AT_ONCE", 7),
         (cases_of_parts, "_FEW", 9),
         (cases_of_parts, "_AT_ONCE", 3),
-        (mixed_cases, "_AT_ONCE", 7),
     ):
         monkeypatch.setattr(module, name, number)
