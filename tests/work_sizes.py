@@ -79,14 +79,12 @@ files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
 comparison.case_edits: _AT_ONCE
 comparison.pair_groups: _AT_ONCE _KEPT
-remotes.arrivals: _AT_ONCE
-remotes.completeness: _AT_ONCE _LOOKED_UP
+remotes.arrivals: _AT_ONCE _LOOKED_UP
 remotes.differences: _FEW
 remotes.indexes.index_cache: _AT_ONCE
 remotes.packs.pack_reader: _GAP
 remotes.packs.packs: LARGEST_PACK _LONG
 remotes.pull: _AT_ONCE
-remotes.pull_referenced: _ROWS
 remotes.reachable: _AT_ONCE
 remotes.places.sftp: _AT_ONCE
 remotes.places.sftp_session: _AT_ONCE

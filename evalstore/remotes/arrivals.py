@@ -1,22 +1,21 @@
 """Stores rows that arrive from a remote, each only after all that it refers to.
 
-A row whose references are neither stored nor in the remote waits there: a store that has it would
-look damaged. Nodes refer to nodes, which may arrive after them, so they are kept until then in a
-temporary SQLite file.
+They may arrive in any order: until then they are kept in a temporary SQLite file. A row whose
+references are neither stored nor in the remote waits there: a store that has it would look damaged.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from evalstore.core.errors import StoreError
 from evalstore.core.runs import restore_run
-from evalstore.remotes.completeness import Completeness, find_absent
 from evalstore.remotes.temporary_tables import open_tables
-from evalstore.store.records import CheckedRecord, StoredRecord, check_record
+from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
 from evalstore.store.schema.table_columns import NODES, RUNS
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.case_files import load_case_parts
@@ -28,14 +27,20 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 _SCHEMA = """
-CREATE TABLE held (id BLOB PRIMARY KEY, content TEXT NOT NULL, lacking INTEGER NOT NULL)
-WITHOUT ROWID;
+CREATE TABLE held (
+    id BLOB PRIMARY KEY, kind TEXT NOT NULL, content TEXT NOT NULL, data BLOB,
+    lacking INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX complete ON held (lacking) WHERE lacking = 0;
 CREATE TABLE needs (target BLOB NOT NULL, id BLOB NOT NULL, PRIMARY KEY (target, id))
 WITHOUT ROWID;
 """
 _AT_ONCE = 100
 """Nodes whose references are in memory at once."""
+_LOOKED_UP = 500
+"""Ids of a query: SQLite keeps the statements for each number of ids, and long ones are large."""
+_ROWS, _BYTES = 5_000, 16 * 2**20
+"""The most rows, and roughly the most bytes, that are written in one transaction."""
 
 
 class Arrivals:
@@ -45,39 +50,61 @@ class Arrivals:
         self._store = store
         self._connection = connection
         self._sizes = TreeSizes(store)
-        self._held = 0
-        self._waiting = Counter[str]()
+        self._holds = False
         self.stored = Counter[str]()
         """How many rows were stored, by table."""
 
     @classmethod
     @contextmanager
     def open(cls, store: Store) -> Iterator[Self]:
-        """Begin with rows for a store; nodes that still wait at the end of the block are left."""
+        """Begin with rows for a store; those that still wait at the end of the block are left."""
         with open_tables(_SCHEMA) as connection:
             yield cls(store, connection)
 
     @property
     def waiting(self) -> Counter[str]:
         """Return how many rows wait, by table."""
-        return self._waiting + Counter({NODES.name: self._held})
+        query = "SELECT kind, count(*) FROM held GROUP BY kind"
+        return Counter(dict(self._connection.execute(query)))
 
-    def add(self, batch: Sequence[CheckedRecord]) -> None:
-        """Store those of these rows of a table that refer to stored rows only; raises `StoreError`.
+    def add_all(self, records: Iterable[CheckedRecord]) -> None:
+        """Add rows, and then store the runs whose rows are all stored; raises `StoreError`."""
+        for batch in split_records(records):
+            self.add(batch)
+        self.finish()
 
-        Runs are stored when all below them is stored, too.
-        """
-        table = batch[0].record.table
-        if table == NODES.name:
-            for start in range(0, len(batch), _AT_ONCE):
-                self._add_nodes(batch[start : start + _AT_ONCE])
-            return
-        if table == RUNS.name:
-            complete, _ = Completeness(self._store).split(batch)
-        else:
-            lacking = self._find_lacking(batch)
-            complete = [checked for checked in batch if checked.record.id not in lacking]
-        self._waiting[table] += len(batch) - len(complete)
+    def add(self, batch: Iterable[CheckedRecord]) -> None:
+        """Store those of these rows that refer to stored rows only, but no runs."""
+        ordered = sorted(batch, key=lambda checked: COPIED_TABLES.index(checked.record.table))
+        for table, group in itertools.groupby(ordered, key=lambda checked: checked.record.table):
+            rows = list(group)
+            most = _AT_ONCE if table == NODES.name else len(rows)
+            for start in range(0, len(rows), most):
+                self._add(rows[start : start + most])
+
+    def _add(self, batch: Sequence[CheckedRecord]) -> None:
+        references = {
+            checked.record.id: {bytes.fromhex(id) for id in checked.references} for checked in batch
+        }
+        absent = find_absent(self._store, set().union(*references.values()))
+        complete = list[CheckedRecord]()
+        for checked in batch:
+            lacking = references[checked.record.id] & absent
+            if lacking or checked.kind == "run":
+                self._hold(checked.record, lacking)
+            else:
+                complete.append(checked)
+        self._write(complete)
+        stored = [checked.record.id for checked in complete]
+        while self._holds and stored:
+            stored = self._release(stored)
+
+    def finish(self) -> None:
+        """Store the runs whose rows are all stored."""
+        runs = self._take("kind = ?", RUNS.name, -1)
+        complete, waiting = Completeness(self._store).split(runs)
+        for checked in waiting:
+            self._hold(checked.record, set())
         self._write(complete)
 
     def _require_bounded(self, batch: Sequence[CheckedRecord]) -> None:
@@ -96,53 +123,110 @@ class Arrivals:
                 hint="whoever has made it has a damaged store, or means harm",
             ) from error
 
-    def _find_lacking(self, batch: Sequence[CheckedRecord]) -> dict[str, set[bytes]]:
-        """Return what rows refer to and is not stored; those that lack nothing are left out."""
-        references = {
-            checked.record.id: {bytes.fromhex(id) for id in checked.references} for checked in batch
-        }
-        table = batch[0].record.table
-        below = None if table == NODES.name else table
-        absent = find_absent(self._store, set().union(*references.values()), below)
-        return {id: ids & absent for id, ids in references.items() if absent and ids & absent}
-
     def _write(self, batch: Sequence[CheckedRecord]) -> None:
         if batch:
             self._require_bounded(batch)
             self._store.ensure_records(batch)
             self.stored[batch[0].record.table] += len(batch)
 
-    def _add_nodes(self, batch: Sequence[CheckedRecord]) -> None:
-        lacking = self._find_lacking(batch)
-        complete = [checked for checked in batch if checked.record.id not in lacking]
-        for checked in batch:
-            if checked.record.id in lacking:
-                self._hold(checked.record, lacking[checked.record.id])
-        while complete:
-            self._write(complete)
-            complete = self._release([checked.record.id for checked in complete])
-
     def _hold(self, record: StoredRecord, lacking: set[bytes]) -> None:
         id = bytes.fromhex(record.id)
         self._connection.execute(
-            "INSERT INTO held VALUES (?, ?, ?)", (id, record.content, len(lacking))
+            "INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?, ?)",
+            (id, record.table, record.content, record.data, len(lacking)),
         )
         self._connection.executemany(
-            "INSERT INTO needs VALUES (?, ?)", ((target, id) for target in lacking)
+            "INSERT OR IGNORE INTO needs VALUES (?, ?)", ((target, id) for target in lacking)
         )
-        self._held += 1
+        self._holds = True
 
-    def _release(self, stored: Sequence[str]) -> list[CheckedRecord]:
-        """Return some of the nodes that lack nothing, now that these are stored."""
-        if not self._held:
-            return []
+    def _release(self, stored: Sequence[str]) -> list[str]:
+        """Store what lacks nothing, now that these are stored; returns the ids."""
         self._connection.executemany(
             "UPDATE held SET lacking = lacking - 1 "
             "WHERE id IN (SELECT id FROM needs WHERE target = ?)",
             ((bytes.fromhex(id),) for id in stored),
         )
-        query = "SELECT id, content FROM held WHERE lacking = 0 LIMIT ?"
-        found = self._connection.execute(query, (_AT_ONCE,)).fetchall()
-        self._connection.executemany("DELETE FROM held WHERE id = ?", ((id,) for id, _ in found))
-        self._held -= len(found)
-        return [check_record(StoredRecord(NODES.name, id.hex(), content)) for id, content in found]
+        released = list[str]()
+        while found := self._take("lacking = 0 AND kind <> ?", RUNS.name, _AT_ONCE):
+            for _, group in itertools.groupby(found, key=lambda checked: checked.record.table):
+                self._write(list(group))
+            released += [checked.record.id for checked in found]
+        return released
+
+    def _take(self, condition: str, table: str, most: int) -> list[CheckedRecord]:
+        """Return some of the rows that are held, which are so no longer."""
+        query = f"SELECT kind, id, content, data FROM held WHERE {condition} LIMIT ?"
+        found = self._connection.execute(query, (table, most)).fetchall()
+        statement = "DELETE FROM held WHERE id = ?"
+        self._connection.executemany(statement, ((id,) for _, id, *_ in found))
+        return [
+            check_record(StoredRecord(table, id.hex(), content, data))
+            for table, id, content, data in found
+        ]
+
+
+def split_records(records: Iterable[CheckedRecord]) -> Iterator[list[CheckedRecord]]:
+    """Yield records in the parts that are each written in one transaction."""
+    batch: list[CheckedRecord] = []
+    size = 0
+    for checked in records:
+        batch.append(checked)
+        size += checked.record.size
+        if len(batch) >= _ROWS or size >= _BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def find_absent(store: Store, ids: set[bytes], below: str | None = None) -> set[bytes]:
+    """Return those of these ids that a store lacks; with `below`, in the tables before this one."""
+    tables = COPIED_TABLES[: COPIED_TABLES.index(below)] if below else COPIED_TABLES
+    absent = set(ids)
+    for table in reversed(tables):  # most references are to answers and judgements
+        waiting = sorted(absent)
+        for start in range(0, len(waiting), _LOOKED_UP):
+            absent -= store.find_present(table, waiting[start : start + _LOOKED_UP])
+    return absent
+
+
+class Completeness:
+    """Follows the references of runs through the nodes of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._complete: set[bytes] = set()
+        """Rows that are stored with all that they refer to."""
+
+    def split(
+        self, records: Iterable[CheckedRecord]
+    ) -> tuple[list[CheckedRecord], list[CheckedRecord]]:
+        """Return the runs whose rows are all stored, and those that lack one."""
+        complete: list[CheckedRecord] = []
+        waiting: list[CheckedRecord] = []
+        for checked in records:
+            references = {bytes.fromhex(id) for id in checked.references}
+            (complete if self._is_complete(references) else waiting).append(checked)
+        return complete, waiting
+
+    def _is_complete(self, ids: set[bytes]) -> bool:
+        """Return whether these rows, and all below them, are stored."""
+        reached: set[bytes] = set()
+        pending = ids - self._complete
+        while pending:
+            reached |= pending
+            nodes = self._store.find_present(NODES.name, pending)
+            if find_absent(self._store, pending - nodes):
+                return False
+            pending = self._below(sorted(nodes)) - reached - self._complete
+        self._complete |= reached
+        return True
+
+    def _below(self, nodes: list[bytes]) -> set[bytes]:
+        below: set[bytes] = set()
+        for start in range(0, len(nodes), _LOOKED_UP):
+            digits = [id.hex() for id in nodes[start : start + _LOOKED_UP]]
+            for record in self._store.load_records(NODES.name, digits):
+                below |= {bytes.fromhex(id) for id in check_record(record).references}
+        return below

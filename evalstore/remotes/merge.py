@@ -7,9 +7,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.errors import NewerError, StoreError
-from evalstore.remotes.arrivals import Arrivals
+from evalstore.remotes.arrivals import Arrivals, split_records
 from evalstore.remotes.differences import MissingIds, count_ids
-from evalstore.remotes.packs.batches import split_records
 from evalstore.remotes.push import iterate_records
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
 from evalstore.store.schema.table_columns import RUNS
@@ -50,6 +49,7 @@ def copy_records(
                 copied = sum(checked.record.size for checked in batch)
                 listener.advance(len(batch), copied)
                 size += copied
+        arrivals.finish()
         waiting = arrivals.waiting
         runs = waiting[RUNS.name]
         return Copied(dict(arrivals.stored), size, runs, sum(waiting.values()) - runs)

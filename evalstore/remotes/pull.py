@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.arrivals import Arrivals
+from evalstore.remotes.arrivals import Arrivals, split_records
 from evalstore.remotes.differences import MissingIds, count_ids, split_ids
-from evalstore.remotes.indexes.index_cache import IndexedRecords, RecordPlace
-from evalstore.remotes.packs.batches import split_records
+from evalstore.remotes.indexes.index_cache import RecordPlace
 from evalstore.remotes.packs.pack_reader import PackReader
-from evalstore.remotes.packs.packs import TABLE_NUMBERS, PackEntry
+from evalstore.remotes.packs.packs import PackEntry
 from evalstore.remotes.temporary_tables import open_tables
-from evalstore.store.records import COPIED_TABLES, CheckedRecord
+from evalstore.store.records import COPIED_TABLES, check_record
 from evalstore.store.schema.table_columns import RUNS
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from evalstore.remotes.indexes.index_cache import IndexCache
     from evalstore.remotes.indexes.indexes import IndexedPack
     from evalstore.remotes.places.remote_files import RemoteFiles
     from evalstore.remotes.progress import CopyListener
     from evalstore.store import Store
 
-
 _AT_ONCE = 30_000
+_SCHEMA = """
+CREATE TABLE wanted (
+    pack INTEGER NOT NULL, kind INTEGER NOT NULL, id BLOB NOT NULL, start INTEGER NOT NULL,
+    length INTEGER NOT NULL, lookup BLOB NOT NULL
+)"""
 
 
 class Pulled(NamedTuple):
@@ -82,119 +84,111 @@ def pull_records(
     """
     listener.start(count_ids(missing))
     reader = PackReader(files, cache, listener)
-    with WantedRecords.open(cache.records) as wanted, Arrivals.open(store) as arrivals:
-        for table in sorted(missing, key=COPIED_TABLES.index):
+    numbers: dict[IndexedPack, int] = {}
+    """The first number of each pack: two indexes may list the same."""
+    with open_tables(_SCHEMA) as wanted, Arrivals.open(store) as arrivals:
+        for table in missing:
             for ids in split_ids(missing[table], _AT_ONCE):
-                if wanted.add(cache.records.find_places(table, ids)) < len(ids):
+                places = cache.records.find_places(table, ids)
+                rows = (
+                    (numbers.setdefault(cache.records.find_pack(pack), pack), *entry, key)
+                    for pack, entry, key in places
+                )
+                statement = "INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?)"
+                if wanted.executemany(statement, rows).rowcount < len(ids):
                     raise RemoteError(
                         f"what is known of the remote '{files.address}' changed during the pull",
                         hint="another program has read it at the same time; pull again",
                     )
-        wanted.order()
-        for table in sorted(missing, key=COPIED_TABLES.index):
-            for batch in split_records(_read_table(reader, wanted, table)):
-                arrivals.add(batch)
+        query = "SELECT pack, kind, id, start, length, lookup FROM wanted ORDER BY pack, start"
+        found = (
+            RecordPlace(pack, PackEntry(*entry), key) for pack, *entry, key in wanted.execute(query)
+        )
+        arrivals.add_all(reader.read_places(found))
         return Pulled.of(arrivals, reader)
 
 
-def _read_table(reader: PackReader, wanted: WantedRecords, table: str) -> Iterator[CheckedRecord]:
-    """Yield the checked records of a table; those of later tables in its packs are kept."""
-    for place, data in wanted.iterate_kept(table):
-        yield reader.check(wanted.find_pack(place.pack), place, data)
-    for number in wanted.list_packs(table):
-        pack = wanted.find_pack(number)
-        later: list[tuple[RecordPlace, bytes]] = []
-        for place, data in reader.read_pack(pack, wanted.list_places(number)):
-            if place.entry.table == TABLE_NUMBERS[table]:
-                yield reader.check(pack, place, data)
-            else:
-                later.append((place, data))
-        wanted.keep(number, later)
+class ReferencedPull:
+    """Copies rows with what they refer to; nothing is stored before what it refers to.
 
+    What the remote lacks is left out: it may come with another push.
+    """
 
-# --- the records that a pull copies, by pack, so that each pack is read once
+    def __init__(
+        self, store: Store, files: RemoteFiles, cache: IndexCache, listener: CopyListener
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._cache = cache
+        self._reader = PackReader(files, cache, listener)
+        self._seen: set[bytes] = set()
+        self._walked: set[bytes] = set()
+        """The nodes of the store whose references were followed."""
+        opened = ExitStack()
+        self._arrivals = opened.enter_context(Arrivals.open(store))
+        weakref.finalize(self, opened.close)
 
+    @property
+    def pulled(self) -> Pulled:
+        """Return what was read until now."""
+        return Pulled.of(self._arrivals, self._reader)
 
-_TURNS = {TABLE_NUMBERS[table]: turn for turn, table in enumerate(COPIED_TABLES)}
-_SCHEMA = """
-CREATE TABLE wanted (
-    pack INTEGER NOT NULL, turn INTEGER NOT NULL, kind INTEGER NOT NULL, id BLOB NOT NULL,
-    start INTEGER NOT NULL, length INTEGER NOT NULL, lookup BLOB NOT NULL
-);
-CREATE TABLE kept (
-    turn INTEGER NOT NULL, pack INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (turn, pack)
-);
-"""
-_COLUMNS = "kind, id, start, length, lookup"
+    @property
+    def by_table(self) -> Mapping[str, int]:
+        """Return how many rows were stored in each table."""
+        return self._arrivals.stored
 
+    def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
+        """Return the rows of a table with these lookup keys that the remote has, the store not."""
+        wanted = [bytes.fromhex(key) for key in keys]
+        return self._lacking(table, set(self._cache.records.find_keys(table, wanted)))
 
-class WantedRecords:
-    """Where the wanted records are, and those that were read before the turn of their table."""
+    def find_newest_runs(self) -> set[bytes]:
+        """Return the newest run, and the newest about all cases, if the store lacks them."""
+        return self._lacking("runs", self._cache.records.find_newest_runs())
 
-    def __init__(self, connection: sqlite3.Connection, indexed: IndexedRecords) -> None:
-        self._connection = connection
-        self._indexed = indexed
-        self._numbers: dict[IndexedPack, int] = {}
-        """The first number of each pack: two indexes may list the same."""
-        self._packs: dict[int, IndexedPack] = {}
+    def _lacking(self, table: str, ids: set[bytes]) -> set[bytes]:
+        ids = ids - self._seen
+        return ids - self._store.find_present(table, ids)
 
-    @classmethod
-    @contextmanager
-    def open(cls, indexed: IndexedRecords) -> Iterator[Self]:
-        """Begin without any record; what is kept goes at the end of the block."""
-        with open_tables(_SCHEMA) as connection:
-            yield cls(connection, indexed)
+    def copy(self, table: str, ids: Iterable[bytes]) -> None:
+        """Copy rows of a table; raises `RemoteError` and `StoreError` as `pull_records`."""
+        wanted = {table: set(ids)}
+        while wanted:
+            below = set[bytes]()
+            for name, others in wanted.items():
+                fresh = sorted(others - self._seen)
+                self._seen.update(fresh)
+                for batch in split_records(self._reader.read_records(name, fresh)):
+                    below.update(bytes.fromhex(id) for each in batch for id in each.references)
+                    self._arrivals.add(batch)
+            below |= self._find_below(below)
+            wanted = dict(self._locate(below - self._seen))
+        self._arrivals.finish()
 
-    def add(self, places: Iterable[RecordPlace]) -> int:
-        """Add records; returns how many."""
-        rows = (
-            (self._number(pack), _TURNS[entry.table], *entry[:2], entry.offset, entry.length, key)
-            for pack, entry, key in places
-        )
-        statement = "INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?, ?)"
-        return max(self._connection.executemany(statement, rows).rowcount, 0)
+    def _find_below(self, ids: set[bytes]) -> set[bytes]:
+        """Return what the nodes of the store among these ids refer to, at any depth.
 
-    def _number(self, pack: int) -> int:
-        if pack not in self._packs:
-            self._packs[pack] = self._indexed.find_pack(pack)
-        return self._numbers.setdefault(self._packs[pack], pack)
+        An interrupted pull may have stored a node without the nodes below it.
+        """
+        below: set[bytes] = set()
+        waiting = self._store.find_present("nodes", ids - self._walked)
+        while waiting:
+            self._walked |= waiting
+            nodes = self._store.load_records("nodes", [id.hex() for id in waiting])
+            found = {bytes.fromhex(id) for node in nodes for id in check_record(node).references}
+            below |= found
+            waiting = self._store.find_present("nodes", found - self._walked)
+        return below
 
-    def find_pack(self, number: int) -> IndexedPack:
-        """Return a pack by its number."""
-        return self._packs[number]
-
-    def order(self) -> None:
-        """Order the records, after all were added."""
-        self._connection.execute("CREATE INDEX packs ON wanted (pack, start)")
-
-    def list_packs(self, table: str) -> list[int]:
-        """Return the packs with records of a table, but of none before it."""
-        query = "SELECT pack FROM wanted GROUP BY pack HAVING min(turn) = ? ORDER BY pack"
-        return [pack for (pack,) in self._connection.execute(query, (COPIED_TABLES.index(table),))]
-
-    def list_places(self, pack: int, table: str | None = None) -> list[RecordPlace]:
-        """Return the wanted records of a pack by their offset; of all its tables, or of one."""
-        query = f"SELECT {_COLUMNS} FROM wanted WHERE pack = ? AND turn BETWEEN ? AND ?"
-        turns = (COPIED_TABLES.index(table),) * 2 if table else (0, len(COPIED_TABLES))
-        rows = self._connection.execute(f"{query} ORDER BY start", (pack, *turns))
-        return [
-            RecordPlace(pack, PackEntry(kind, id, start, length), key)
-            for kind, id, start, length, key in rows
-        ]
-
-    def keep(self, pack: int, records: Iterable[tuple[RecordPlace, bytes]]) -> None:
-        """Keep records of a pack, by their offset, until the turns of their tables."""
-        by_turn: dict[int, list[bytes]] = {}
-        for place, data in records:
-            by_turn.setdefault(_TURNS[place.entry.table], []).append(data)
-        rows = ((turn, pack, b"".join(parts)) for turn, parts in by_turn.items())
-        self._connection.executemany("INSERT INTO kept VALUES (?, ?, ?)", rows)
-
-    def iterate_kept(self, table: str) -> Iterator[tuple[RecordPlace, bytes]]:
-        """Yield the records of a table that were kept."""
-        query = "SELECT pack, data FROM kept WHERE turn = ? ORDER BY pack"
-        for pack, data in self._connection.execute(query, (COPIED_TABLES.index(table),)):
-            start = 0
-            for place in self.list_places(pack, table):
-                yield place, data[start : start + place.entry.length]
-                start += place.entry.length
+    def _locate(self, ids: set[bytes]) -> Iterator[tuple[str, set[bytes]]]:
+        """Yield the tables in which the remote has these ids, without those of the store."""
+        for table in COPIED_TABLES:
+            if not ids:
+                return
+            ids = ids - self._store.find_present(table, ids)
+            places = self._cache.records.find_places(table, sorted(ids))
+            found = {place.entry.id for place in places}
+            ids = ids - found
+            if found:
+                yield table, found

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import StoreError
-from evalstore.remotes.completeness import find_absent
+from evalstore.remotes.arrivals import find_absent
 from evalstore.remotes.differences import MissingIds, count_ids, split_ids
 from evalstore.remotes.indexes.index_writer import Announce, IndexWriter, Sign, Written
 from evalstore.remotes.indexes.indexes import MOST_PACKS, MOST_RECORDS, NO_KEY, IndexHeader

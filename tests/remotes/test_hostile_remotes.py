@@ -26,7 +26,7 @@ from evalstore.remotes.packs.packs import PackEntry, PackWriter
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import index_name, make_remote, pack_name, sha256
 from evalstore.remotes.progress import CopyListener
-from evalstore.remotes.pull_referenced import ReferencedPull
+from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, StoredRecord, check_record

@@ -14,11 +14,12 @@ from evalstore.exchange.sync.pull import pull as pull_all
 from evalstore.exchange.sync.pull_for_plan import pull_for_plan
 from evalstore.planning.options import Location
 from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.packs import batches, packs
+from evalstore.remotes import arrivals
+from evalstore.remotes.packs import packs
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.remote_files import ListedFile
 from evalstore.remotes.progress import CopyListener
-from evalstore.remotes.pull_referenced import ReferencedPull
+from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, check_record
@@ -79,7 +80,7 @@ def _small_packs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many packs, indexes and transactions, also for few rows."""
     monkeypatch.setattr(packs, "LARGEST_PACK", 3_000)
     monkeypatch.setattr("evalstore.remotes.push.MOST_RECORDS", 17)
-    monkeypatch.setattr(batches, "_ROWS", 5)
+    monkeypatch.setattr(arrivals, "_ROWS", 5)
 
 
 def _copy_of(remote: Path, tmp_path: Path, name: str) -> dict[tuple[str, bytes], object]:

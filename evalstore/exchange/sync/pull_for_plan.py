@@ -27,7 +27,7 @@ from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.results import as_result, compute_results
 from evalstore.remotes.places.layout import require_remote
 from evalstore.remotes.progress import CopyListener
-from evalstore.remotes.pull_referenced import ReferencedPull
+from evalstore.remotes.pull import ReferencedPull
 from evalstore.results.flips.regressions import has_case_without_verdict
 from evalstore.runs.status.remote_answers import waiting_subjects
 from evalstore.store.revisions import resolve_remote_run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -51,18 +52,21 @@ class PackReader:
     def read_records(self, table: str, ids: Sequence[bytes]) -> Iterator[CheckedRecord]:
         """Yield the checked records of a table with these ids that the remote has.
 
-        Raises as `read_pack` and `check`.
+        Raises as `_read_pack` and `_check`.
         """
-        by_pack: dict[int, list[RecordPlace]] = {}
-        for place in self._cache.records.find_places(table, ids):
-            by_pack.setdefault(place.pack, []).append(place)
-        for number, places in by_pack.items():
-            pack = self._cache.records.find_pack(number)
-            places.sort(key=lambda place: place.entry.offset)
-            for place, data in self.read_pack(pack, places):
-                yield self.check(pack, place, data)
+        places = self._cache.records.find_places(table, ids)
+        yield from self.read_places(
+            sorted(places, key=lambda place: (place.pack, place.entry.offset))
+        )
 
-    def read_pack(
+    def read_places(self, places: Iterable[RecordPlace]) -> Iterator[CheckedRecord]:
+        """Yield the checked records at these places, which are ordered by pack and offset."""
+        for number, group in itertools.groupby(places, key=lambda place: place.pack):
+            pack = self._cache.records.find_pack(number)
+            for place, data in self._read_pack(pack, list(group)):
+                yield self._check(pack, place, data)
+
+    def _read_pack(
         self, pack: IndexedPack, places: Sequence[RecordPlace]
     ) -> Iterator[tuple[RecordPlace, bytes]]:
         """Yield the bytes of records of a pack, which are ordered by their offset.
@@ -114,7 +118,7 @@ class PackReader:
         self.bytes_received += pack.size
         return data
 
-    def check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
+    def _check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
         """Return a checked record.
 
         Raises `RemoteError` for one that is damaged, and `NewerError` for one of a newer program.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from evalstore.interfaces.cli.main import main as evalstore
-from evalstore.remotes.packs import batches
+from evalstore.remotes import arrivals
 
 _ROWS = 5
 
 
 def main(argv: list[str]) -> int:
     """Run a command."""
-    batches._ROWS = _ROWS  # there are a few hundred rows in a trial
+    arrivals._ROWS = _ROWS  # there are a few hundred rows in a trial
     return evalstore(argv)
