@@ -87,7 +87,6 @@ remotes.packs.packs: LARGEST_PACK _LONG
 remotes.pull: _AT_ONCE
 remotes.reachable: _AT_ONCE
 remotes.places.sftp: _AT_ONCE
-remotes.places.sftp_session: _AT_ONCE
 store.trees.case_chunks: _AHEAD
 store.trees.case_files: _AT_ONCE
 store.trees.cases_of_parts: _AT_ONCE _FEW

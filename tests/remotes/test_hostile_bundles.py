@@ -18,9 +18,9 @@ from evalstore.remotes.bundle_files import (
     DIGEST_SIZE,
     BundleDescription,
     BundleFiles,
+    BundleWriter,
     write_description,
 )
-from evalstore.remotes.bundle_writer import BundleWriter
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord

@@ -13,8 +13,8 @@ from evalstore.exchange.sync.pull import PullReport
 from evalstore.exchange.sync.pull import pull as pull_all
 from evalstore.exchange.sync.pull_for_plan import pull_for_plan
 from evalstore.planning.options import Location
-from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes import arrivals
+from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.packs import packs
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.remote_files import ListedFile

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.places import sftp_session
+from evalstore.remotes.places import sftp
 from evalstore.remotes.places.remote_files import MissingFileError
 from evalstore.remotes.places.sftp import SftpFiles, open_sftp, sftp_command
 from evalstore.workspace.settings.remote_urls import read_url
@@ -89,7 +89,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_that_a_reader_sees(
 def test_a_download_ends_when_it_is_larger_than_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sftp_session, "_LOOK", 0)
+    monkeypatch.setattr(sftp, "_LOOK", 0)
     with (tmp_path / "large").open("wb") as file:
         file.truncate(200_000_000)
     (tmp_path / "small").write_bytes(b"x")

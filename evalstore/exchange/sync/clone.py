@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.init import init
-from evalstore.exchange.sync.open_database import open_typed_database
-from evalstore.exchange.sync.open_remote import OpenRemote, open_typed
+from evalstore.exchange.sync.open_remote import OpenRemote, open_typed, open_typed_database
 from evalstore.exchange.sync.pull import PullReport, pull, pull_from_database, pull_missing
 from evalstore.exchange.sync.remotes import absolute_address, allow_address
 from evalstore.files.atomic_write import temporary_folder

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.sync.open_database import is_place
-from evalstore.exchange.sync.open_remote import locate_remote
+from evalstore.exchange.sync.open_remote import is_place, locate_remote
 from evalstore.planning.cells.settled_cache import CACHE
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.remotes.check_remote import RemoteCheck, check_remote

@@ -7,29 +7,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, NoWorkspaceError, RemoteError, StoreMissingError
+from evalstore.files.normal_path import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
 from evalstore.remotes.acceptance import acceptance_of, signing_key_of
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.known_runs import cache_path
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.workspace.settings.remote_names import is_database, is_folder, path_of
+from evalstore.store import Store
+from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
+from evalstore.store.records import COPIED_TABLES
+from evalstore.workspace.settings.remote_names import STORE, is_database, is_folder, path_of
 from evalstore.workspace.settings.remote_urls import BUCKETS, RemoteUrl, read_url
-from evalstore.workspace.settings.remotes import find_remote, locate_folder, locate_url
+from evalstore.workspace.settings.remotes import (
+    find_remote,
+    locate_database,
+    locate_folder,
+    locate_url,
+)
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.remotes.differences import IdSource
     from evalstore.remotes.packs.signatures import SigningKey
     from evalstore.remotes.places.remote_files import RemoteFiles
-    from evalstore.store import Store
     from evalstore.workspace.folder import WorkspaceFolder
+    from evalstore.workspace.settings.settings import RemoteSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +127,169 @@ def _open_url(url: RemoteUrl) -> RemoteFiles:
     from evalstore.remotes.places.sftp import open_sftp
 
     return open_sftp(url)
+
+
+# --- a remote, or a database, a bundle or another store in its place
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDatabase:
+    """A database that is a remote, or another store, and the store of the workspace."""
+
+    name: str
+    place: StoreLocation
+    database: Store | None
+    """None where the tables are not made yet."""
+    store: Store
+    exclude_tags: Sequence[str] = ()
+    """The results of cases with these tags are not pushed."""
+
+    @property
+    def address(self) -> str:
+        """Return its address, without a password."""
+        return str(self.place)
+
+    def ids(self) -> AbstractContextManager[IdSource]:
+        """Return the ids of the rows of the database as they are now."""
+        if self.database is None:
+            from evalstore.remotes.reachable import ReachedIds
+
+            return nullcontext(ReachedIds({}))
+        return self.database.snapshot_ids()
+
+
+def open_source(
+    location: Location, name: str | None, *, dry_run: bool
+) -> AbstractContextManager[OpenRemote | OpenDatabase]:
+    """Open what a pull reads: a remote, a bundle or another store; raises `EvalstoreError`."""
+    if name is None or not is_place(location, name):
+        return open_files_or_database(location, name, create=True)
+    from evalstore.exchange.sync.bundle import is_meant_as_bundle, open_bundle
+
+    if is_meant_as_bundle(location, name):
+        return open_bundle(location, name, create=not dry_run)
+    return _open_other_store(location, name, create=not dry_run)
+
+
+def is_place(location: Location, name: str) -> bool:
+    """Return whether a text in the place of a remote is a path or an address, and not its name."""
+    is_file = os.path.isfile(location.directory / name)  # noqa: PTH113 - also of impossible names
+    if not (is_file or is_url(name) or "/" in name or "." in name):
+        return False
+    with suppress(NoWorkspaceError):
+        return name not in open_workspace(location).settings.remotes
+    return True
+
+
+@contextmanager
+def _open_other_store(location: Location, name: str, *, create: bool) -> Iterator[OpenDatabase]:
+    """Open another store to copy its rows; it is never changed. Raises `EvalstoreError`."""
+    from evalstore.store.trees.unchanged import open_unchanged
+
+    if not is_database(name) and (is_url(name) or (location.directory / name).is_dir()):
+        raise EvalstoreError(
+            f"'{name}' is neither a bundle nor a store",
+            hint=f"'evalstore remote add NAME {quote(name)}' makes it a remote with a name",
+        )
+    place = read_address(name) if is_url(name) else normal_path(location.directory, name)
+    if isinstance(place, DatabaseAddress):
+        warn_before_opening(open_workspace(location).root, location.warn, is_database=True)
+    with open_store(location, create=create) as store:
+        if _is_same(place, store.path):
+            raise EvalstoreError(
+                f"'{place}' is the store of this workspace", hint="name the other store"
+            )
+        with open_unchanged(place) as source:
+            with source.snapshot_ids() as theirs:
+                for table in COPIED_TABLES:  # one that is missing is an error of this store
+                    theirs.count(table, 1)
+            yield OpenDatabase(STORE, place, source, store)
+
+
+def _is_same(place: StoreLocation, opened: str) -> bool:
+    """Return whether a place is that of an open store, which `opened` names."""
+    if isinstance(place, Path):
+        return not is_url(opened) and place.exists() and place.samefile(opened)
+    return str(place) == opened
+
+
+@contextmanager
+def open_files_or_database(
+    location: Location,
+    name: str | None,
+    *,
+    create: bool = False,
+    to_push: bool = False,
+    may_lack: bool = False,
+) -> Iterator[OpenRemote | OpenDatabase]:
+    """Open a remote as `open_remote` does, or a database.
+
+    With `may_lack`, the tables of the database may be missing. Raises `EvalstoreError`.
+    """
+    workspace = open_workspace(location)
+    name, remote = find_remote(workspace, name)
+    if not is_database(remote.address):
+        with open_remote(location, name, create=create, to_push=to_push) as opened:
+            yield opened
+        return
+    warn_of_ignored_variables(location, remote)
+    address = locate_database(workspace, name, remote.address)
+    _refuse_rules(name, remote)
+    with open_store(location, create=create) as store:
+        if store.path == str(address):
+            raise EvalstoreError(
+                f"the remote '{name}' is the store of this workspace",
+                hint="there is nothing to copy: all who use the store have its rows",
+            )
+        with open_typed_database(
+            name, address, store, location, exclude_tags=remote.exclude_tags, may_lack=may_lack
+        ) as database:
+            yield database
+
+
+@contextmanager
+def open_typed_database(
+    name: str,
+    address: DatabaseAddress,
+    store: Store,
+    location: Location,
+    *,
+    exclude_tags: Sequence[str] = (),
+    may_lack: bool = False,
+) -> Iterator[OpenDatabase]:
+    """Open a database that may be used, to copy rows between it and a store.
+
+    Raises `EvalstoreError`.
+    """
+    database = None
+    try:
+        database = Store.open(address, may_migrate=False)
+    except StoreMissingError as error:
+        if not may_lack:
+            push = "'evalstore push' makes them"
+            raise RemoteError(
+                f"'{address}' is not a remote of evalstore: there are no tables",
+                hint=f"{push}; {error.others}" if error.others else push,
+            ) from error
+    with closing(database) if database else nullcontext():
+        for extra in database.foreign if database else ():
+            location.warn(
+                f"{extra.words} in the remote '{address}'; "
+                f"'evalstore fsck --store {quote(str(address))}' lists what is wrong"
+            )
+        yield OpenDatabase(name, address, database, store, exclude_tags)
+
+
+def _refuse_rules(name: str, remote: RemoteSettings) -> None:
+    """Raise `EvalstoreError` where only some pushes would count: rows of a database have none."""
+    rules = {
+        "sign": remote.sign,
+        "allowedSigners": remote.allowed_signers,
+        "trust": remote.trust,
+    }
+    if given := [f"'{key}'" for key, value in rules.items() if value]:
+        raise EvalstoreError(
+            f"the remote '{name}' is a database, where no push is signed and nobody is named, "
+            f"so it cannot have {' and '.join(given)}",
+            hint="share through a folder or a bucket where signatures are needed",
+        )

@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING
 from evalstore.core.clock import now
 from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
-from evalstore.exchange.sync.open_database import OpenDatabase, is_place, open_files_or_database
-from evalstore.exchange.sync.open_remote import OpenRemote
+from evalstore.exchange.sync.open_remote import (
+    OpenDatabase,
+    OpenRemote,
+    is_place,
+    open_files_or_database,
+)
 from evalstore.exchange.sync.pushed_rows import (
     ChosenRows,
     choose_rows,
+    choose_since,
     count_excluded_runs,
     find_missing_rows,
 )
-from evalstore.exchange.sync.since import choose_since
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.remotes.differences import count_by_table
 from evalstore.remotes.indexes.index_cache import IndexCache
@@ -170,8 +174,7 @@ def create_bundle(
     `exclude_tags`, nothing that has to do with cases with these tags. A file at the path is
     replaced. Raises `EvalstoreError`, and then no bundle is written.
     """
-    from evalstore.remotes.bundle_files import BundleDescription, is_bundle
-    from evalstore.remotes.bundle_writer import BundleWriter
+    from evalstore.remotes.bundle_files import BundleDescription, BundleWriter, is_bundle
 
     path = location.directory / file
     require_writable(path, file)

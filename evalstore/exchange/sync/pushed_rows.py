@@ -6,19 +6,48 @@ What only excluded tags need is imported when there are some, to keep other push
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.exchange.sync.since import choose_since
 from evalstore.remotes.differences import count_ids, find_missing
+from evalstore.remotes.reachable import ReachedIds, find_reached
 from evalstore.store.records import COPIED_TABLES
+from evalstore.store.revisions import resolve_run
 from evalstore.store.schema.table_columns import FAILURES
 
 if TYPE_CHECKING:
-    from evalstore.exchange.sync.open_database import OpenDatabase
-    from evalstore.exchange.sync.open_remote import OpenRemote
+    from evalstore.exchange.sync.open_remote import OpenDatabase, OpenRemote
     from evalstore.planning.options import Location
     from evalstore.remotes.differences import MissingIds
-    from evalstore.remotes.reachable import ReachedIds
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRuns:
+    """The runs after a revision, and what else is copied with them."""
+
+    store: Store
+    earlier: frozenset[bytes]
+    """The ids of the run that the revision names and of those before it."""
+    later: frozenset[bytes]
+    failures: frozenset[bytes]
+    """The ids of the calls that have failed since."""
+
+    def reach(self) -> ReachedIds:
+        """Return what the later runs reach."""
+        return find_reached(self.store, self.later, others=self.failures)
+
+    def reach_beyond(self) -> ReachedIds:
+        """Return what the later runs reach and the earlier ones do not."""
+        return find_reached(self.store, self.later, presumed=self.earlier, others=self.failures)
+
+
+def choose_since(store: Store, revision: str, *, with_failures: bool) -> ChosenRuns:
+    """Return the runs after the one that a revision names; raises `RevisionError`."""
+    run = resolve_run(store, revision)
+    earlier, later = map(frozenset, store.find_run_ids(run.started, run.id))
+    failures = store.find_failure_ids(run.ended) if with_failures else ()
+    return ChosenRuns(store, earlier, later, frozenset(failures))
 
 
 class ChosenRows(NamedTuple):

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.clock import iso
 from evalstore.core.errors import USAGE, EvalstoreError, WorkspaceError, hide_passwords
-from evalstore.exchange.sync.open_database import OpenDatabase, open_files_or_database
-from evalstore.exchange.sync.open_remote import OpenRemote, open_remote
+from evalstore.exchange.sync.open_remote import (
+    OpenDatabase,
+    OpenRemote,
+    open_files_or_database,
+    open_remote,
+)
 from evalstore.exchange.sync.push import count_kinds
 from evalstore.exchange.sync.pushed_rows import (
     ChosenRows,
@@ -21,8 +25,10 @@ from evalstore.exchange.sync.pushed_rows import (
     find_missing_rows,
 )
 from evalstore.planning.open_project import open_workspace
+from evalstore.remotes.collect_garbage import Collected, GarbageCollection
 from evalstore.remotes.differences import count_by_table, find_missing
 from evalstore.remotes.places.layout import INDEXES, require_remote
+from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.store.database import NO_LIMIT
 from evalstore.store.records import COPIED_TABLES
@@ -35,6 +41,7 @@ from evalstore.workspace.settings.remote_names import (
 )
 from evalstore.workspace.settings.remote_urls import read_database, read_url
 from evalstore.workspace.settings.remotes import find_remote, folder_of, write_remote
+from evalstore.workspace.settings.settings import AGE_HINT, read_age
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -233,3 +240,52 @@ def read_remote(location: Location, name: str) -> None:
     with open_remote(location, name, create=True) as opened:
         require_remote(opened.files)
         opened.cache.refresh(opened.files)
+
+
+# --- the command `remote gc`
+
+
+GRACE = "14d"
+"""How long files stay that are no longer needed: longer than any push or pull takes."""
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageReport:
+    """What a clean-up has done, or would do."""
+
+    remote: str
+    address: str
+    grace: str
+    """How long files stay that are no longer needed."""
+    dry_run: bool = field(metadata={"json_name": "dryRun"})
+    collected: Collected = field(metadata={"json_inline": True})
+
+
+def collect_remote_garbage(
+    location: Location,
+    remote: str | None = None,
+    *,
+    grace: str | None = None,
+    dry_run: bool = False,
+    listener: CopyListener | None = None,
+) -> GarbageReport:
+    """Compact the small pushes of a remote, and delete what has been unneeded for so long.
+
+    `grace` is a text such as `30d`; None: `GRACE`. All rows stay. Raises `EvalstoreError`; the next
+    clean-up completes what this one has begun.
+    """
+    grace = GRACE if grace is None else grace
+    seconds = read_age(grace)
+    if seconds is None:
+        raise EvalstoreError(f"'--grace {grace}' cannot be read", hint=AGE_HINT)
+    with open_remote(location, remote, to_push=True) as opened:
+        collection = GarbageCollection(
+            opened.files,
+            opened.cache,
+            grace=int(seconds * _SECOND),
+            sign=opened.sign,
+            listener=listener or CopyListener(),
+            dry_run=dry_run,
+        )
+        return GarbageReport(opened.name, opened.address, grace.strip(), dry_run, collection.run())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evalstore.exchange.sync.fsck import FsckReport
     from evalstore.exchange.sync.pull import PullReport
     from evalstore.exchange.sync.push import BundleReport, PushReport
-    from evalstore.exchange.sync.remote_gc import GarbageReport
+    from evalstore.exchange.sync.remotes import GarbageReport
     from evalstore.interfaces.html.report import WrittenReport
     from evalstore.planning.status.status_report import Status
     from evalstore.results.labels.label import LabelReport
@@ -143,7 +143,7 @@ class ResultSharing(ResultWriter):
 
         Files stay as long as `grace` says (default: `14d`) after they were marked. All rows stay.
         """
-        from evalstore.exchange.sync.remote_gc import collect_remote_garbage
+        from evalstore.exchange.sync.remotes import collect_remote_garbage
 
         with self._use() as location:
             return collect_remote_garbage(location, remote, grace=grace, dry_run=dry_run)

@@ -16,8 +16,7 @@ from evalstore.interfaces.cli.render.copied_rows import counts_text, print_sente
 from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
-    from evalstore.exchange.sync.remote_gc import GarbageReport
-    from evalstore.exchange.sync.remotes import Remote, RemoteReport
+    from evalstore.exchange.sync.remotes import GarbageReport, Remote, RemoteReport
 
 _PUSHES = 10
 """The newest pushes that `remote show` lists."""
@@ -187,7 +186,7 @@ def _print_report(report: RemoteReport) -> None:
 
 
 def _collect_garbage(name: str | None, *, dry_run: bool, grace: str | None) -> GarbageReport:
-    from evalstore.exchange.sync.remote_gc import collect_remote_garbage
+    from evalstore.exchange.sync.remotes import collect_remote_garbage
 
     with progress("compacting") as listener:
         return collect_remote_garbage(

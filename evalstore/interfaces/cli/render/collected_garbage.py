@@ -9,7 +9,7 @@ from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.copied_rows import print_sentence
 
 if TYPE_CHECKING:
-    from evalstore.exchange.sync.remote_gc import GarbageReport
+    from evalstore.exchange.sync.remotes import GarbageReport
     from evalstore.remotes.collect_garbage import FileCounts
 
 
