@@ -86,7 +86,9 @@ class Arrivals:
         references = {
             checked.record.id: {bytes.fromhex(id) for id in checked.references} for checked in batch
         }
-        absent = find_absent(self._store, set().union(*references.values()))
+        table = batch[0].record.table
+        below = None if table == NODES.name else table
+        absent = find_absent(self._store, set().union(*references.values()), below)
         complete = list[CheckedRecord]()
         for checked in batch:
             lacking = references[checked.record.id] & absent

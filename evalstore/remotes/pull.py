@@ -29,7 +29,8 @@ _SCHEMA = """
 CREATE TABLE wanted (
     pack INTEGER NOT NULL, kind INTEGER NOT NULL, id BLOB NOT NULL, start INTEGER NOT NULL,
     length INTEGER NOT NULL, lookup BLOB NOT NULL
-)"""
+);
+"""
 
 
 class Pulled(NamedTuple):
