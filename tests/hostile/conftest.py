@@ -63,11 +63,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if _CARRY_OUT.isdisjoint(metafunc.fixturenames):
         return
     databases = ["sqlite", "postgresql"]
-    if marker := metafunc.definition.get_closest_marker("one_database"):
+    if metafunc.definition.get_closest_marker("opens_no_store"):
+        databases = ["none"]
+    elif marker := metafunc.definition.get_closest_marker("one_database"):
         assert " " in marker.args[0], f"{metafunc.definition.name}: no reason"
         databases = ["sqlite"]
-    elif metafunc.definition.get_closest_marker("opens_no_store"):
-        databases = ["none"]
     metafunc.parametrize("database", databases, indirect=True)
 
 

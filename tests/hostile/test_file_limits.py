@@ -22,6 +22,8 @@ from evalstore.files.access import MIB, open_file, read_file
 from tests.builders import tree
 from tests.hostile.commands import HELLO, Run
 
+pytestmark = pytest.mark.one_database("the files of a workspace matter here, not its store")
+
 SPARSE = 20 * 1024 * MIB
 DEEP = "[" * 100_000
 KINDS = {

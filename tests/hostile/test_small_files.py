@@ -14,6 +14,8 @@ from evalstore.files.processes import limited_calls
 from tests.builders import test_file, tree
 from tests.interfaces.cli.conftest import ONE, SETTINGS, Evalstore
 
+pytestmark = pytest.mark.one_database("the files of a workspace matter here, not its store")
+
 HUGE = "1" + "0" * 400
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 DOUBLING = "replacements:\n" + "".join(
