@@ -77,22 +77,34 @@ def test_a_new_question_is_estimated_from_the_answers_of_the_model(
     assert documents("run", "--fail-on", "none", *new)["cost"] == pytest.approx(likely, abs=0.01)
 
 
-def test_a_judge_is_estimated_by_the_longest_question_that_it_judges_together(
-    workspace: Path, documents: Any
-) -> None:
+@pytest.fixture
+def priced_judge(workspace: Path) -> Path:
+    """A workspace whose candidate is free and whose judge has a price for what it reads."""
     judge = (workspace / "models/judge.yaml").read_text()
     price = "costs: [{costPerPromptToken: 1, costPerCompletionToken: 0}]\n"
     (workspace / "models/judge.yaml").write_text(judge + price)
     model = (workspace / "models/one.yaml").read_text()
-    free = model.replace("0.001", "0").replace("0.01", "0")
-    (workspace / "models/one.yaml").write_text(free)
+    (workspace / "models/one.yaml").write_text(model.replace("0.001", "0").replace("0.01", "0"))
+    return workspace
 
+
+def test_a_judge_is_estimated_by_the_longest_question_that_it_judges_together(
+    priced_judge: Path, documents: Any
+) -> None:
     def likely(*questions: str) -> float:
         runs = (f"# ▶ run{n}\n\n# 👤\n\n{text}\n\n" for n, text in enumerate(questions))
-        (workspace / "tests/weather.md").write_text(f"{''.join(runs)}---\n\nIt must be warm.\n")
+        text = f"{''.join(runs)}---\n\nIt must be warm.\n"
+        (priced_judge / "tests/weather.md").write_text(text)
         cost: float = documents("status")["cost"]
         return cost
 
     short, long = "How is Oslo?", "How is Oslo? " * 60
     assert likely(long, short) == likely(short, long) == likely(long, long)
     assert likely(long, long) > likely(short, short) + 100
+
+
+def test_the_instructions_of_a_judge_count(priced_judge: Path, documents: Any) -> None:
+    before = documents("status")["cost"]
+    test = priced_judge / "tests/weather.md"
+    test.write_text(test.read_text() + "It must be warm.\n" * 100)
+    assert documents("status")["cost"] > before + 2 * 400
