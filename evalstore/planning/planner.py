@@ -19,7 +19,6 @@ from evalstore.planning.cells.cell_batches import (
     summarise_cells,
     take_first_alike,
 )
-from evalstore.planning.cells.cell_layout import CellLayout
 from evalstore.planning.cells.cells import (
     AlikeCases,
     Candidate,
@@ -362,14 +361,13 @@ def _make_cells(
     if not (streams or (are_stored and not is_short)):
         return build_cells(*made_of, attempts=selection.attempts, most=most)
 
-    def place(only: Collection[str] | None = None) -> Iterator[PlacedCase]:
+    def place() -> Iterator[PlacedCase]:
         placed = place_cases(
             *made_of,
             by_row=by_row,
             settled=settled.by_file,
             rows_in=criteria.rows_in,
             read_ahead=criteria.read_ahead,
-            only=only,
         )
         return placed if most is None else take_first(placed, most)
 
@@ -377,12 +375,5 @@ def _make_cells(
         groups = place_alike(*made_of, settled=settled.by_file)
         return groups if most is None else take_first_alike(groups, most)
 
-    # Of the first cases, those of one file cannot be read alone.
-    has_layout = streams and most is None
-    cells = StreamedCells(
-        place,
-        selection.attempts,
-        None if by_row else place_together,
-        layout=CellLayout(is_named=selection.last_failed) if has_layout else None,
-    )
+    cells = StreamedCells(place, selection.attempts, None if by_row else place_together)
     return cells, cells.skipped

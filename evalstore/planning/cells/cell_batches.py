@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain, compress
 from typing import NamedTuple
 
 from evalstore.core.values import Case
-from evalstore.planning.cells.cell_layout import CellLayout
 from evalstore.planning.cells.cells import (
     AlikeCases,
     Cell,
@@ -83,19 +83,11 @@ class PlacedCell(NamedTuple):
     """All system prompts of its case."""
 
 
-class CaseName(NamedTuple):
-    """What names a case, and its tests."""
-
-    row: str
-    key: str
-    tests: Sequence[str]
-
-
 class CaseCells(NamedTuple):
     """A case with how many cells and skipped pairs it has among those of a command."""
 
     file: str
-    case: Case | CaseName
+    case: Case
     cells: int
     skipped: int
 
@@ -105,25 +97,20 @@ class StreamedCells(Collection[Cell]):
 
     def __init__(
         self,
-        place_cases: Callable[..., Iterator[PlacedCase]],
+        place_cases: Callable[[], Iterator[PlacedCase]],
         attempts: int | None = None,
         place_alike: Callable[[], Iterator[AlikeCases]] | None = None,
         *,
-        layout: CellLayout | None = None,
         kept: bytes | None = None,
     ) -> None:
         """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
 
-        Given the argument `only`, paths of test files, it returns one over the cases of these.
-
         `place_alike` returns one over the same cases, which is quicker where it is enough.
-        `attempts` overrides those of files and settings. `layout` is kept if it can be filled with
-        these. `kept` has a number for each cell that the cases have: 0 where it is left out. No
-        pairs are skipped then, and `layout` has all cells.
+        `attempts` overrides those of files and settings. `kept` has a number for each cell that
+        the cases have: 0 where it is left out. No pairs are skipped then.
         """
         self._place_cases, self._attempts = place_cases, attempts
-        self._place_alike, self._kept = place_alike, kept
-        self._layout: CellLayout | None = None
+        self._kept = kept
         self._few: list[Cell] = []
         """All cells, when they are few."""
         self._count = 0
@@ -131,35 +118,18 @@ class StreamedCells(Collection[Cell]):
         self.summary = Summary()
         self.shared = IdSet()
         """Ids of questions: all that the cells of several cases ask are among them."""
-        if kept is not None:
-            self._layout = layout
-            is_summarised = layout is not None and self._summarise_kept(layout, kept)
-        else:
-            is_summarised = place_alike is not None and self._summarise_alike(place_alike(), layout)
-        if not is_summarised:
+        if kept is not None or not place_alike or not self._summarise_alike(place_alike()):
             self._summarise()
-
-    @property
-    def layout(self) -> CellLayout | None:
-        """Return the places of all cells, if they are known and none is left out."""
-        return self._layout if self._kept is None else None
 
     def keep(self, kept: Iterable[int]) -> StreamedCells:
         """Return only the cells for which a number is not 0; there is one for each, in order."""
         if self._kept is not None:
             numbers = iter(kept)
             kept = (next(numbers) if was else 0 for was in self._kept)
-        return StreamedCells(
-            *(self._place_cases, self._attempts, self._place_alike),
-            layout=self._layout,
-            kept=bytes(kept),
-        )
+        return StreamedCells(self._place_cases, self._attempts, kept=bytes(kept))
 
     def cases(self) -> Iterator[CaseCells]:
         """Yield the cases that have cells or skipped pairs."""
-        if self._layout and self._place_alike:
-            yield from self._alike_cases(self._place_alike())
-            return
         for placed, flags in self._placed():
             lacking = 0
             if self._kept is None:
@@ -168,30 +138,10 @@ class StreamedCells(Collection[Cell]):
             if count or lacking:
                 yield CaseCells(placed.file, placed.case, count, lacking)
 
-    def _alike_cases(self, groups: Iterable[AlikeCases]) -> Iterator[CaseCells]:
-        """Yield the cases that have cells, without restoring them."""
-        start, kept = 0, self._kept
-        for placed, tests, keys, rows in groups:
-            of_case, file = len(placed.candidates) * len(placed.case.prompts), placed.file
-            if not of_case:
-                continue
-            cases = map(CaseName, rows, keys, tests)
-            if kept is None:
-                yield from (CaseCells(file, case, of_case, 0) for case in cases)
-                continue
-            for case in cases:
-                count = of_case - kept.count(0, start, start + of_case)
-                start += of_case
-                if count:
-                    yield CaseCells(file, case, count, 0)
-
-    def places(self, files: Collection[str]) -> Iterator[tuple[int, PlacedCell]]:
+    def places(self, files: Container[str]) -> Iterator[tuple[int, PlacedCell]]:
         """Yield the place of each cell of some test files, with the number of the cell."""
-        number, file, layout = 0, "", self.layout
-        for placed, flags in self._placed(files if layout else None):
-            if layout and placed.file != file:
-                file = placed.file
-                number = layout.start_of(file)
+        number = 0
+        for placed, flags in self._placed():
             if placed.file in files:
                 case = placed.case
                 places = (
@@ -206,16 +156,11 @@ class StreamedCells(Collection[Cell]):
                 yield from enumerate(compress(places, flags), number)
             number += len(flags) - flags.count(0)
 
-    def _placed(
-        self, only: Collection[str] | None = None
-    ) -> Iterator[tuple[PlacedCase, Sequence[int]]]:
-        """Yield each case, with a number for each of its cells: 0 where it is left out.
-
-        `only` are the paths of the only files to read, if no cells are left out.
-        """
+    def _placed(self) -> Iterator[tuple[PlacedCase, Sequence[int]]]:
+        """Yield each case, with a number for each of its cells: 0 where it is left out."""
         start = 0
         every: dict[int, bytes] = {}
-        for placed in self._place_cases() if only is None else self._place_cases(only=only):
+        for placed in self._place_cases():
             able = sum(1 for _, lacks in placed.candidates if not lacks)
             count = able * len(placed.case.prompts)
             if self._kept is None:
@@ -224,36 +169,22 @@ class StreamedCells(Collection[Cell]):
                 yield placed, self._kept[start : start + count]
                 start += count
 
-    def _summarise_alike(self, groups: Iterable[AlikeCases], layout: CellLayout | None) -> bool:
+    def _summarise_alike(self, groups: Iterable[AlikeCases]) -> bool:
         """Summarise the cells; False if that takes the cases one by one.
 
         It does when cells are skipped, when cases share tests, and when there are few cells.
         """
-        summary, filled = Summary(), layout or CellLayout()
-        for alike in groups:
-            placed = alike.first
+        summary, asked, count = Summary(), array("Q"), 0
+        for placed, tests, _, _ in groups:
             if any(lacks for _, lacks in placed.candidates):
                 return False
-            filled.add(alike)
-            if placed.candidates and placed.case.prompts:
+            if cells := len(placed.candidates) * len(placed.case.prompts):
+                asked.extend(digest_of(test) for of_case in tests for test in {*of_case})
                 summary.add(placed.file, placed.case, placed.judges)
-        self._layout = layout if filled.is_regular else None
-        if filled.count <= FEW or find_repeated(filled.tests):
+                count += cells * len(tests)
+        if count <= FEW or find_repeated(asked):
             return False
-        self._count, self.summary = filled.count, summary
-        return True
-
-    def _summarise_kept(self, layout: CellLayout, kept: bytes) -> bool:
-        """Summarise the cells that are kept; False if that takes the cases one by one."""
-        count = len(kept) - kept.count(0)
-        if count <= FEW:
-            return False
-        tests, kinds = layout.only(kept)
-        if find_repeated(tests):
-            return False
-        for kind in kinds:
-            self.summary.add(kind.placed.file, kind.placed.case, kind.placed.judges)
-        self._count = count
+        self._count, self.summary = count, summary
         return True
 
     def _summarise(self) -> None:

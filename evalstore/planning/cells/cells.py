@@ -236,20 +236,16 @@ def place_cases(
     settled: Mapping[str, Collection[int]] = MappingProxyType({}),
     rows_in: Callable[[str], Collection[str] | None] = lambda _: None,
     read_ahead: Callable[[str, Numbered], Numbered] = lambda _, cases: cases,
-    only: Collection[str] | None = None,
 ) -> Iterator[PlacedCase]:
     """Iterate over every selected case with what its cells are made of.
 
     The parts of long files that begin at the cases with the numbers in `settled` are left out.
     Without `by_row`, cases of a file with the same tags that are all recorded, or all not, are
     selected together. `rows_in` returns the labels of the only rows of a file that may be selected.
-    `read_ahead` returns those of the cases of a file that may be. With `only`, only those of files
-    with these paths.
+    `read_ahead` returns those of the cases of a file that may be.
     """
     shared: _SharedJudges = {}
     for path, file in files.items():
-        if only is not None and path not in only:
-            continue
         finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
         attempts, made_of = file.attempts, None
         last: tuple[object, ...] = ()

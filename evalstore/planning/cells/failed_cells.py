@@ -6,7 +6,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import NothingSelectedError
-from evalstore.planning.cells.numbered_results import NumberedResults
 from evalstore.planning.cells.same_cells import find_cells
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.store.rows.row_results import RowResults
@@ -33,8 +32,6 @@ def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearr
     reading = project.reading
     leaves = {leaf: reading.files[path] for path, leaf in reading.nodes.items()}
     history = PathHistory(project.store, project.settings.paths["tests"], reading.nodes, leaves)
-    layout = cells.layout
-    numbered = NumberedResults(project, layout) if layout else None
     rows = RowResults(project.store)
     for run in project.store.find_recent_runs():
         is_first = False
@@ -46,12 +43,6 @@ def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearr
             for name, leaf in read_tree(run.results, project.store.load_nodes).items()
             if (path := history.newest_path(name)) is not None
         }
-        if layout and numbered:
-            entries = {
-                path: leaf
-                for path, leaf in entries.items()
-                if layout.has(path) and not numbered.look_up(path, leaf, waiting, failed)
-            }
         if entries:
             _look_up(rows, entries, cells, waiting, failed)
     if cells and not any(failed):
