@@ -201,14 +201,7 @@ def idle(setting: Setting) -> Iterator[Figure]:
         title = f"{name}, {large:,} files"
         yield figure("idle", title, costs[3].cpu, "s", most=1.5)
         yield figure("idle", f"{title}: memory", costs[3].memory / KIB**2, "MiB", most=150)
-        yield figure(
-            "idle",
-            f"{name}: each further file",
-            slope,
-            "us",
-            floor=least,
-            most=3 if name == "status" else None,
-        )
+        yield figure("idle", f"{name}: each further file", slope, "us", floor=least)
 
 
 def first(setting: Setting) -> Iterator[Figure]:

@@ -55,7 +55,7 @@ results.compare.filled_side: _AT_ONCE
 results.search.grep: _AT_ONCE _KEPT_PLACES
 results.stats.group_sums: AT_ONCE
 exchange.imports.records: _AT_ONCE
-runs.status.plan_status: _FIRST
+runs.status.status: _FIRST
 results.flips.regressions: _AT_ONCE
 results.flips.rerolls: _AT_ONCE _TREES_AT_ONCE
 runs.run_control: _NONCES_AT_ONCE

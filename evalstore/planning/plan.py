@@ -98,8 +98,6 @@ class Plan:
     """Ids of the stored votes that do not count in this command."""
     costs: dict[str, float] = field(default_factory=dict)
     """The costs of the stored sessions and votes in USD, by id, if the plan was to have them."""
-    oldest: int | None = None
-    """When the oldest of the sessions that count started."""
     left_asks: int = 0
     """Missing answers of models that may not be called in this command."""
     left_judgements: int = 0
@@ -174,7 +172,6 @@ def counts(sample: Sample, limit: int | None) -> bool:
 def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLimit = EVER) -> None:
     """Add to the plan the stored sessions that count and the questions that have too few."""
     most_required: dict[str, tuple[Cell, int, int]] = {}
-    oldest = plan.oldest
     for cell in plan.cells:
         for question, number, count in cell.distinct_questions():
             known = most_required.get(question)
@@ -186,15 +183,12 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
             ((started, id, _),) = stored
             if started >= bound.since:
                 plan.sessions[question], plan.newest[question] = [id], started
-                oldest = started if oldest is None or started < oldest else oldest
                 continue
         limit = limit_of(cell)
         whole = [sample for sample in stored if counts(sample, limit)]
         counted = [sample for sample in whole if sample.started >= bound.since][:most]
         if counted:
             plan.sessions[question] = [sample.id for sample in counted]
-            first = min(sample.started for sample in counted)
-            oldest = first if oldest is None or first < oldest else oldest
         if stored:
             plan.newest[question] = max(sample.started for sample in stored)
         missing = most - len(counted)
@@ -211,7 +205,6 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
                     cell, missing, max(cut, default=None), bound.why if is_old else "", number
                 )
             )
-    plan.oldest = oldest
 
 
 def plan_judgements(

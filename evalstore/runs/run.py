@@ -36,8 +36,8 @@ from evalstore.runs.runners.abandoned_runs import record_abandoned
 from evalstore.runs.runners.runner_launch import make_launcher, require_launchable
 from evalstore.runs.runners.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
-from evalstore.runs.status.plan_status import describe_scope
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
+from evalstore.runs.status.status import describe_scope
 from evalstore.runs.status.work_reasons import WorkReasons
 from evalstore.store.results import find_decisive, read_lines
 from evalstore.store.run_sources import ensure_sources
@@ -74,7 +74,7 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
             survey.add(plan)
             calls.add(plan)
 
-        status, _ = describe_scope(project, scope, selection, FiledItems, note)
+        status = describe_scope(project, scope, selection, FiledItems, note)
         status.short_limit = find_short_limit(project, options, status, survey.models, calls.least)
         return status
 
@@ -100,7 +100,7 @@ def offer_run(
     with _open_scope(location, selection, options, only) as (project, scope):
         if only is not None:
             scope, selection = narrow(scope, selection, only)
-        status, _ = describe_scope(
+        status = describe_scope(
             project, scope, selection, count_reasons, lambda plan: todo.update(plan.todo())
         )
         agreed = ApprovedPlan(status.ask, status.judge, status.cost, todo)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -13,11 +12,8 @@ import pytest
 
 from evalstore.core.errors import FileProblem
 from evalstore.files.access import Boundary, OutsideProblem
-from evalstore.planning.options import Location
 from evalstore.results.search import grep
-from evalstore.runs.status import status_cache
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
-from evalstore.workspace.index import SUFFIXES, scan_files
 from tests.builders import Files, tree
 from tests.exchange.importers.langbite.library import prompt, table
 from tests.exchange.importers.lve.repository import instance
@@ -202,42 +198,15 @@ def test_the_database_for_searching_is_not_made_outside(root: Path, run: Run) ->
     assert not outside.exists()
 
 
-@pytest.mark.parametrize("name", ["index", "quiet"])
-def test_temporary_files_are_not_written_through_links(root: Path, run: Run, name: str) -> None:
+def test_temporary_files_are_not_written_through_links(root: Path, run: Run) -> None:
     outside = tree(root.parent / "home", {"kept.txt": "kept"}) / "kept.txt"
     for path in (root / "tests", root / "models", root):
         for item in path.iterdir():
             os.utime(item, (1, 1))
-    link(f".evalstore/{name}.{os.getpid()}.tmp", outside)
+    link(f".evalstore/index.{os.getpid()}.tmp", outside)
     run("run")
     run("status")
     assert outside.read_text() == "kept"
-
-
-def test_a_remembered_status_leads_to_no_folder_outside(
-    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crafted = {
-        "format": status_cache._FORMAT,
-        "asked": status_cache._inputs(root, Location(root)),
-        "whole": True,
-        "config": "evalstore.yaml",
-        "folders": {kind: str(root.parent) for kind in SUFFIXES},
-        "store": "x",
-        "mentioned": [],
-        "digest": "",
-        "status": {},
-    }
-    tree(root, {".evalstore/quiet.json": json.dumps(crafted)})
-    looked: list[str] = []
-
-    def noted(folder: str, *rest: Any) -> Any:
-        looked.append(folder)
-        return scan_files(folder, *rest)
-
-    monkeypatch.setattr(status_cache, "scan_files", noted)
-    assert status_cache.recall(Location(root), whole=True) is None
-    assert str(root.parent) not in looked
 
 
 # --- what is allowed

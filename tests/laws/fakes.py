@@ -19,7 +19,7 @@ from evalstore.planning.status.status_report import Status
 from evalstore.providers.base import ProviderError
 from evalstore.runs import run_plans
 from evalstore.runs.run import run
-from evalstore.runs.status.plan_status import compute_status as status
+from evalstore.runs.status.status import status as status
 from evalstore.store import Store
 from tests import stored_rows
 from tests.laws.desk_model import (

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.runs.status import status_cache
 from evalstore.workspace import index
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
@@ -202,8 +201,7 @@ SHAPES: dict[Make, tuple[Command, ...]] = {
 @pytest.fixture(autouse=True)
 def _files_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a file is read again must not depend on how long ago it was written."""
-    for module in (index, status_cache):
-        monkeypatch.setattr(module, "GRAIN", -_LONG)
+    monkeypatch.setattr(index, "GRAIN", -_LONG)
 
 
 @pytest.mark.parametrize("make", SHAPES, ids=lambda make: make.__name__)

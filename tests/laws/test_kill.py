@@ -22,7 +22,7 @@ import pytest
 from evalstore.exchange.sync.fsck import fsck
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.runs.status.plan_status import compute_status as status
+from evalstore.runs.status.status import status as status
 from evalstore.store.location import StoreLocation
 from evalstore.store.work import leases
 from tests import endpoint

@@ -210,14 +210,6 @@ def test_answers_that_files_bring_are_not_asked() -> None:
     assert (plan.ask_count, plan.recorded_count) == (2, 1)
 
 
-def test_the_oldest_answer_of_all_that_count_is_reported() -> None:
-    cells = cells_of(case("t1"), case("t2"), case("t3"))
-    times = dict(zip((cell.questions[0] for cell in cells), (5, 3, 4), strict=True))
-    plan = plan_of(cells, {id: [Sample(time, id, None)] for id, time in times.items()})
-    assert plan.oldest == 3
-    assert plan_of(cells).oldest is None
-
-
 def test_candidates_of_the_same_version_share_their_answers() -> None:
     cells = cells_of(case(), candidates=(FIRST, replace(FIRST, id="twin")))
     assert plan_of(cells).ask_count == 1
@@ -493,7 +485,6 @@ def test_answers_before_the_bound_do_not_count() -> None:
         assert plan.ask_count == missing
         assert [ask.why for ask in plan.asks] == why
         assert plan.newest == {cell.questions[0]: 3}
-        assert plan.oldest == (int(counted[0][1]) if counted else None)
 
 
 def test_an_answer_that_is_missing_for_another_reason_is_not_called_old() -> None:

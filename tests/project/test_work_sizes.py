@@ -33,7 +33,7 @@ def test_numbers_are_drawn_alone_and_together() -> None:
 
 
 def test_a_change_is_undone_in_all_modules() -> None:
-    module = import_module("evalstore.runs.status.plan_status")
+    module = import_module("evalstore.runs.status.status")
     before = module.BATCH
     with work_sizes.changed({"runs.run_plans.BATCH": 1}):
         assert module.BATCH == 1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CACHE = "settled"
 """The name of its file."""
-_FORMAT = [1, __version__]
+_FORMAT = [2, __version__]
 """Raise the number when the fields of a part, or what plans and verdicts follow from, change."""
 
 
@@ -47,8 +47,6 @@ class SettledPart:
     """How many answers count, each once."""
     saved: float = 0.0
     """The cost of these answers and their judgements, in USD."""
-    has_code: bool = False
-    """Whether its checks run Python files."""
     words: list[tuple[str, Verdict | None, int]] = field(default_factory=list)
     """Candidate, verdict, how many cells; the candidates in the order of their first cells."""
     clusters: list[tuple[int, int, int, int]] = field(default_factory=list)

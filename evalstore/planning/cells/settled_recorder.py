@@ -156,7 +156,6 @@ def _sum_up(part: _Part, context: str, results: str) -> SettledPart:
         cases=sum(verdicts.values()),
         answers=len(sessions),
         saved=sum(part.usd.values()),
-        has_code=any(cell.case.code for cell in cells),
         words=[(model, verdict, count) for (model, verdict), count in words.items()],
         clusters=[(*counts, times) for counts, times in verdicts.items()],
         prompts=[*dict.fromkeys((cell.prompt, cell.prompt_number) for cell in cells)],

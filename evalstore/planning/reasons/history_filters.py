@@ -26,7 +26,6 @@ from evalstore.workspace.settings.settings import AGE_HINT, Settings, read_age
 if TYPE_CHECKING:
     from evalstore.planning.cells.cell_batches import StreamedCells
     from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
 
 ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
@@ -109,12 +108,6 @@ def _bound(age: str, subject: str) -> AgeLimit:
     if seconds is None:
         raise EvalstoreError(f"'--max-age {age}' cannot be read", hint=AGE_HINT)
     return AgeLimit(now() - seconds * _SECOND, f"{subject} is older than {age.strip()}")
-
-
-def stands_until(plan: Plan, settings: Settings) -> float:
-    """Return the time at which the oldest answer becomes too old, so that the plan changes."""
-    age = read_age(settings.max_age) if settings.max_age else None
-    return math.inf if age is None or plan.oldest is None else plan.oldest + age * _SECOND
 
 
 # --- changed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -251,8 +250,6 @@ class Status:
     )
     """Why stored judgements by models are used again, where a run would do nothing else about the
     result: nothing is called for them, and the verdict may change."""
-    stands_until: float = math.inf
-    """When the first answer becomes too old, in microseconds since 1970."""
 
     @property
     def is_any(self) -> bool:

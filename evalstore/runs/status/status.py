@@ -2,25 +2,278 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.planning.options import SelectionOptions
+from evalstore.core.values import RECORDED
+from evalstore.planning.cells.cell_batches import FEW, StreamedCells, batches
+from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
+from evalstore.planning.cells.row_index import RowIndex
+from evalstore.planning.open_project import open_project
+from evalstore.planning.options import GO_ON, is_partial
+from evalstore.planning.plan_items import FiledItems, ListedItems, NoItems
+from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
-from evalstore.runs.status.status_cache import recall
+from evalstore.planning.status.status_report import Status
+from evalstore.planning.status.stored_outcomes import StoredOutcomes, find_stored_outcomes
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.results.edits.file_changes import with_outcomes
+from evalstore.results.equal_parts import find_unchanged_parts
+from evalstore.runs.run_plans import BATCH, LONGEST
+from evalstore.runs.scripted_answers import warn_of_edited_scripts
+from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
+from evalstore.runs.status.status_sums import StatusSums, list_items
+from evalstore.runs.workspace_checks.model_problems import describe_retirement
+from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.wanted import is_told, note_reached
+from evalstore.store.work.runs_in_progress import find_runs_in_progress
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-    from evalstore.planning.status.status_report import Status
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from evalstore.core.results import Evaluation
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case
+    from evalstore.planning.options import Location, SelectionOptions
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.plan_items import ItemList
+    from evalstore.planning.planner import Scope
+    from evalstore.planning.project import Project
+    from evalstore.planning.status.status_report import FileChange
+
+
+_FIRST = 200
+"""Of many cells, so many are planned first for who waits."""
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
     """Return what a run would do and what changed, without calling a model.
 
-    Without `whole`, the list of items may be missing. Warns of what has no effect in `.env`.
+    Without `whole`, the list of items is missing. That of many cells is in a temporary file.
+    Warns of what has no effect in `.env`.
     """
     warn_of_ignored_variables(location)
-    if selection == SelectionOptions() and (remembered := recall(location, whole=whole)):
-        return remembered
-    from evalstore.runs.status.plan_status import compute_status
+    with open_project(location) as project:
+        require_sound(project, selection, hint=GO_ON)
+        settled = find_unchanged_parts(project, selection)
+        scope = resolve_scope(project, selection, settled=settled)
+        items = FiledItems if whole else NoItems
+        report = describe_scope(project, scope, selection, items)
+        report.in_progress, unreadable = find_runs_in_progress(project.store)
+        report.warnings += unreadable
+        if not project.reading.errors and not (report.ask or report.record):
+            _remember(project)
+        return report
 
-    return compute_status(location, selection, whole=whole)
+
+def _remember(project: Project) -> None:
+    """Save the index if all versions in it are stored."""
+    leaves = [id for id, (kind, _) in project.reading.contents.items() if kind == "cases"]
+    if len(project.store.load_lengths("cases", leaves)) == len(leaves):
+        project.reading.save_index(project.workspace)
+
+
+def describe_scope(
+    project: Project,
+    scope: Scope,
+    selection: SelectionOptions,
+    items: Callable[[], ItemList],
+    note: Callable[[Plan], None] = lambda _plan: None,
+) -> Status:
+    """Return the status of a scope.
+
+    `items` makes what keeps the items of the plan. Many cells are planned batch by batch,
+    unless the plan of a batch depends on later ones; else a list of items is in memory. `note` is
+    called with each plan; those of batches come before that of all cells if all are planned then.
+    """
+    cells = scope.cells
+    if isinstance(cells, StreamedCells) and len(cells) > FEW:
+        shared, kept = cells.shared, items()
+
+        def plan_batches() -> Iterator[Plan]:
+            earlier = EarlierBatches(shared)
+            done = 0
+            for batch in batches(cells, BATCH, LONGEST):
+                yield plan_cells(project, scope, batch, earlier=earlier)
+                done += len(batch)
+                note_reached("cases", done, len(cells), kept)
+
+        if items is FiledItems and is_told():
+            _tell_first(project, scope, cells)
+        try:
+            return _add_up(project, scope, selection, plan_batches, kept, note)
+        except WholePlanError:
+            pass
+    plan = plan_scope(project, scope)
+    kept = ListedItems() if items is FiledItems else items()
+    return _add_up(project, scope, selection, lambda: [plan], kept, note)
+
+
+def _tell_first(project: Project, scope: Scope, cells: StreamedCells) -> None:
+    """Tell what is planned for the first of many cells, before all are compared."""
+    items = FiledItems()
+    list_items(project, plan_cells(project, scope, [*islice(cells, _FIRST)]), items)
+    note_reached("cases", 0, len(cells), items)
+
+
+def _add_up(
+    project: Project,
+    scope: Scope,
+    selection: SelectionOptions,
+    make_plans: Callable[[], Iterable[Plan]],
+    items: ItemList,
+    note: Callable[[Plan], None],
+) -> Status:
+    """Return the status of the plans of a scope."""
+    warn_of_edited_scripts(project, selection)
+    candidates = selection.models or [each.id for each in project.settings.candidates]
+    judges = selection.evaluators or [each.id for each in project.settings.evaluators]
+    if retirement := describe_retirement(project.reading, (*candidates, *judges)):
+        project.warn(retirement)
+    sums = StatusSums(project, selection, scope.settled, items)
+    for plan in make_plans():
+        note(plan)
+        sums.add(plan)
+    plans, last, remotes = sums.plans, sums.last, sums.remotes
+    changes, labels = sums.changes(), sums.count_labels()
+    outcomes = StoredOutcomes()
+    if last and not asks_again(project, selection):
+        is_of_all = bool(sums.edits or labels or _may_count_otherwise(project, last))
+        settled = {change.file for change in changes if change.settled}
+        if is_of_all or settled:
+            files = None if is_of_all else settled
+            outcomes = find_stored_outcomes(project, make_plans(), files)
+            changes = [with_outcomes(change, outcomes) for change in changes]
+    price = plans.price
+    return Status(
+        items=items.finish(),
+        ask=plans.ask,
+        record=plans.record,
+        judge=plans.judge,
+        reuse=plans.reuse,
+        skipped=[
+            (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped
+        ],
+        cost=price.usd,
+        guess=price.guess,
+        known_cost=price.known,
+        is_simulated=price.is_simulated,
+        unpriced=list(price.unpriced),
+        models=len(plans.models),
+        cells=plans.cells,
+        has_recorded=plans.has_recorded,
+        pending_models=len(plans.pending - {RECORDED}),
+        is_recorded_pending=RECORDED in plans.pending,
+        by_checks=plans.by_checks,
+        may_judge_less=plans.may_judge_less,
+        changes=changes,
+        edits=sums.edits,
+        broke=outcomes.broke.total(),
+        fixed=outcomes.fixed.total(),
+        undecided=outcomes.undecided,
+        other_reasons=sums.reasons(),
+        last_run=last.id if last else None,
+        last_started=last.started if last else None,
+        warnings=[
+            *project.warnings,
+            *(problem.sentence for problem in project.reading.problems),
+        ],
+        prompts=plans.prompts(),
+        left_asks=plans.left_asks,
+        left_judgements=plans.left_judgements,
+        untrusted=project.code.named,
+        left_out=project.left_out,
+        refused=_find_refusals(project, plans.called),
+        waiting=plans.waiting,
+        waiting_asks=plans.waiting_asks,
+        labels=labels,
+        lost_labels=find_lost_labels(project, last, changes) if last else [],
+        remotes=remotes.answers() if remotes else (),
+        remote_judgements=remotes.judgements() if remotes else (),
+        unread_remotes=find_unread_remotes(project, selection)
+        if plans.ask or plans.waiting_asks or plans.waiting or plans.judge > plans.by_checks
+        else (),
+        used_again=sums.used_again(),
+    )
+
+
+def _may_count_otherwise(project: Project, last: Run) -> bool:
+    """Return whether other answers, or votes, may count now than in the last run."""
+    settings = project.settings
+    now = {
+        "attempts": settings.attempts,
+        "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
+        "verdict": settings.verdict,
+    }
+    if any(last.settings.get(name, value) != value for name, value in now.items()):
+        return True
+    for run in project.store.find_recent_runs():
+        if _OF_OTHER_ANSWERS & run.selection.keys():
+            return True
+        if not is_partial(run):
+            break
+    return False
+
+
+_OF_OTHER_ANSWERS = {"refresh", "max_age", "maxAge", "attempts"}
+"""Stored options of a run for which other answers count than without them."""
+
+
+def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
+    """Return a warning about keys that a run would not send to models, with how to allow them."""
+    models = [project.find_model(id, "models") for id in sorted(ids)]
+    models = [model for model in models if model.provider.type != SCRIPTED]
+    if not models:
+        return []
+    from evalstore.runs.execution.refused_keys import combine_refusals, find_refused_keys
+
+    refused = find_refused_keys(project.workspace.root, project.reading, models)
+    if not refused:
+        return []
+    error = combine_refusals(refused)
+    return [f"{error}; {error.hint}"]
+
+
+# --- finds the labels that no longer count because their case was edited since the last run
+
+
+def find_lost_labels(
+    project: Project, last: Run, changes: Iterable[FileChange]
+) -> list[tuple[str, str]]:
+    """Return the file and row of each label that counted in the last run, but not after an edit."""
+    edited = [change for change in changes if "M" in change.code]
+    labels = _current_labels(project) if edited else []
+    if not labels:
+        return []
+    store = project.store
+    nodes = read_tree(last.snapshot, store.load_nodes)
+    names = {change.file: change.old_file or change.file for change in edited}
+    files = store.load_case_files(list({nodes[name] for name in names.values()}))
+    tests = {
+        id: session.question.test
+        for id, session in store.find_sessions(label.sessions[0] for label in labels).items()
+    }
+    evaluations = {label.evaluation for label in labels}
+    lost: list[tuple[str, str]] = []
+    for path, name in names.items():
+        rows = RowIndex(project.reading.files[path])
+        cases: dict[str, list[Case]] = {}
+        for case in files[nodes[name]].cases:
+            if case.evaluation and case.evaluation in evaluations:
+                cases.setdefault(case.evaluation, []).append(case)
+        for label in labels:
+            test = tests.get(label.sessions[0])
+            was = next((c for c in cases.get(label.evaluation, ()) if test in c.tests), None)
+            now = rows.find(was) if was else None
+            if now and not (now.evaluation == label.evaluation and test in now.tests):
+                lost.append((path, now.row))
+    return lost
+
+
+def _current_labels(project: Project) -> list[Evaluation]:
+    """Return the last label of each person on each answer, without those that were removed."""
+    labels = {
+        (label.person, label.evaluation.evaluation, label.evaluation.sessions): label.evaluation
+        for label in project.store.find_labels()
+    }
+    return [label for label in labels.values() if label.verdict != "none"]

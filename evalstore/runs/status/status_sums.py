@@ -42,15 +42,12 @@ class PlanSums:
         self.reuse = settled.answers
         self.left_asks = self.left_judgements = self.waiting = self.waiting_asks = 0
         self.may_judge_less = False
-        self.has_code = any(part.has_code for part in settled)
-        """Whether a check runs a Python file."""
         self.models = set(settled.models)
         self.called = set[str]()
         """The ids of the models that the plans call."""
         self.pending = set[str]()
         """The candidates with something to do."""
         self.cells = sum(part.cells for part in settled)
-        self.oldest: int | None = None
         self._files = set[str]()
         """Those with something to do."""
         self._prompts: dict[PromptPlace, None] = {}
@@ -74,13 +71,10 @@ class PlanSums:
         self.pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
         self.models |= {cell.candidate.id for cell in plan.cells}
         self.cells += len(plan.cells)
-        self.has_code = self.has_code or any(cell.case.code for cell in plan.cells)
         self._files |= {ask.cell.file for ask in plan.asks}
         self._files |= {judgement.cell.file for judgement in plan.judgements}
         places = (PromptPlace(cell.file, cell.prompt, cell.prompt_number) for cell in plan.cells)
         self._prompts.update(dict.fromkeys(places))
-        if plan.oldest is not None:
-            self.oldest = min(plan.oldest, plan.oldest if self.oldest is None else self.oldest)
 
     @property
     def price(self) -> Estimate:

@@ -18,7 +18,7 @@ from evalstore.results.compare import (
     same_answers,
 )
 from evalstore.runs import run_plans
-from evalstore.runs.status import plan_status
+from evalstore.runs.status import status as plan_status
 from evalstore.store.trees import case_chunks, case_files, cases_of_parts
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept

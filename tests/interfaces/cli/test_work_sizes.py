@@ -57,7 +57,6 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
 
     def run(*words: str) -> Printed:
         output._warned.clear()
-        Path(".evalstore/quiet.json").unlink(missing_ok=True)
         capsys.readouterr()
         code = main(words)
         printed = capsys.readouterr()

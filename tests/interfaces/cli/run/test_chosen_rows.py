@@ -16,7 +16,7 @@ from evalstore.planning.cells import cell_batches, failed_cells, failed_work
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
-from evalstore.runs.status import plan_status
+from evalstore.runs.status import status as plan_status
 from evalstore.store.rows import row_results
 from evalstore.store.trees import case_files
 from tests.builders import tree

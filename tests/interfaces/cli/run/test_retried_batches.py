@@ -21,7 +21,7 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import Plan
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import plan_cells, resolve_scope
-from evalstore.runs.status import plan_status
+from evalstore.runs.status import status as plan_status
 from evalstore.workspace.digest_set import IdSet
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
@@ -139,11 +139,11 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
         count = _compare_selected(root)
         compared += count
         if count:
-            several = plan_status.compute_status(Location(root), _RETRIED)
+            several = plan_status.status(Location(root), _RETRIED)
             with monkeypatch.context() as patch:
                 for module in (plan_status, planner, cell_batches):
                     patch.setattr(module, "FEW", 10**9)
-                one = plan_status.compute_status(Location(root), _RETRIED)
+                one = plan_status.status(Location(root), _RETRIED)
             assert [*several.items] == [*one.items]
             assert (several.ask, several.judge, several.changes) == (
                 one.ask,

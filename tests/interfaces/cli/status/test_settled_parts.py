@@ -93,8 +93,7 @@ def write_rows(root: Path, rows: list[Json]) -> None:
 
 
 def forget(root: Path) -> None:
-    for name in ("settled", "quiet.json"):
-        (root / ".evalstore" / name).unlink(missing_ok=True)
+    (root / ".evalstore/settled").unlink(missing_ok=True)
 
 
 def results_of(root: Path) -> list[str]:
@@ -133,10 +132,8 @@ def compare(evalstore: Evalstore, root: Path) -> None:
         known.with_suffix(".hidden").rename(known)
         assert shown == whole
     for command in COMMANDS:
-        (root / ".evalstore/quiet.json").unlink(missing_ok=True)
         first = evalstore(*command)
         again = evalstore(*command)
-        (root / ".evalstore/quiet.json").unlink(missing_ok=True)
         hidden = [root / ".evalstore/settled"]
         for path in hidden:
             if path.exists():

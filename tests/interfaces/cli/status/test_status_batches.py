@@ -19,7 +19,7 @@ from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.project import Project
 from evalstore.planning.status.status_report import Status
 from evalstore.runs import run as run_operation
-from evalstore.runs.status import plan_status
+from evalstore.runs.status import status as plan_status
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import JUDGE, ONE, PRICE, TWO, treat_as_long
@@ -187,10 +187,10 @@ class Place:
                 *(Project, "price_of"),
                 lambda project, id: None if id in self.unpriced else price_of(project, id),
             )
-            several = plan_status.compute_status(location, selection)
-            bare = plan_status.compute_status(location, selection, whole=False)
+            several = plan_status.status(location, selection)
+            bare = plan_status.status(location, selection, whole=False)
             patch.setattr(plan_status, "FEW", 10**9)
-            one = plan_status.compute_status(location, selection)
+            one = plan_status.status(location, selection)
         self.batches += isinstance(several.items, FiledItems)
         assert [*several.items] == one.items
         assert len(several.items) == len(one.items)
@@ -199,10 +199,7 @@ class Place:
 
     def compare_output(self, *command: str) -> None:
         """Compare what a command prints in both ways."""
-        cache = self.root / ".evalstore/quiet.json"
-        cache.unlink(missing_ok=True)
         several = self.evalstore(*command)
-        cache.unlink(missing_ok=True)
         with self._patch.context() as patch:
             patch.setattr(plan_status, "FEW", 10**9)
             assert self.evalstore(*command) == several
@@ -220,9 +217,7 @@ def test_an_approved_plan_has_nothing_of_one_that_was_given_up(
 ) -> None:
     describe = plan_status.describe_scope
 
-    def describe_twice(
-        project: Any, scope: Any, selection: Any, items: Any, note: Any
-    ) -> tuple[Any, bool]:
+    def describe_twice(project: Any, scope: Any, selection: Any, items: Any, note: Any) -> Any:
         """Begin batch by batch, and give it up."""
         items()
         note(mock.Mock(todo=lambda: ["given up"]))

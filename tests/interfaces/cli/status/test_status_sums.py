@@ -12,7 +12,7 @@ import pytest
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.status.status_report import Status
-from evalstore.runs.status import plan_status
+from evalstore.runs.status import status as plan_status
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import (
@@ -75,16 +75,16 @@ def statuses(
     root: Path, monkeypatch: pytest.MonkeyPatch, selection: SelectionOptions
 ) -> tuple[Status, Status]:
     """The status that is added up batch by batch, and that of the whole plan."""
-    quick = plan_status.compute_status(Location(root), selection, whole=False)
+    quick = plan_status.status(Location(root), selection, whole=False)
     with monkeypatch.context() as patch:
         patch.setattr(plan_status, "FEW", 10**9)
-        whole = plan_status.compute_status(Location(root), selection)
+        whole = plan_status.status(Location(root), selection)
     return quick, whole
 
 
 def is_in_batches(root: Path) -> bool:
     """Whether the plan is made batch by batch."""
-    status = plan_status.compute_status(Location(root), SelectionOptions())
+    status = plan_status.status(Location(root), SelectionOptions())
     return isinstance(status.items, FiledItems)
 
 
@@ -125,7 +125,6 @@ def test_what_is_printed_is_that_of_the_whole_plan(
     again = evalstore("status")
     listed = evalstore("status", "--json")
     assert listed.stdout.count('"kind": "ask"') == 150
-    (place / ".evalstore/quiet.json").unlink(missing_ok=True)
     monkeypatch.setattr(plan_status, "FEW", 10**9)
     assert evalstore("status") == quick == again
     assert evalstore("status", "--json") == listed

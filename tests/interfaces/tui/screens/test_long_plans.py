@@ -29,7 +29,7 @@ from evalstore.planning.plan_items import FiledItems, ListedItems
 from evalstore.planning.status.status_report import Status
 from evalstore.planning.status.summed_items import SummedItems
 from evalstore.runs import interactive_run
-from evalstore.runs.status import plan_status
+from evalstore.runs.status import status as plan_status
 from evalstore.store.wanted import UnwantedError
 from tests.builders import tree
 from tests.interfaces.cli.long_files import CHECK, CHECKED, ONE, ROWS, TWO, treat_as_long
