@@ -32,8 +32,7 @@ _OF_SCREENS = "interfaces.tui"
 DRAWN = """
 interfaces.api.result_reader: _ROWS_AT_ONCE
 runs.execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
-runs.execution.item_source: _AT_THE_END
-runs.execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE
+runs.execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE _AT_THE_END
 files.datasets.json_rows: _LINES_AT_ONCE
 files.filed_mapping: _FEW
 files.filed_sequence: _AT_ONCE _FEW
@@ -100,7 +99,7 @@ store.run_sources: _KEPT
 store.runs: _AT_FIRST
 store.search.file: _LARGEST_BATCH _MANY
 store.search.tables: _BATCH _COMPARED
-store.rows.check: _AT_ONCE
+store.fsck: _AT_ONCE
 store.rows.writer: _AT_ONCE
 store.sqlite.connection: _KEPT
 store.trees.tree_nodes: _AT_ONCE

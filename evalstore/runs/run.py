@@ -9,8 +9,11 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core import hashing
 from evalstore.core.clock import Clock
-from evalstore.core.errors import OK, NothingSelectedError, StoreError
+from evalstore.core.display import plural, short
+from evalstore.core.errors import OK, EvalstoreError, NothingSelectedError, StoreError
+from evalstore.core.runs import describe_run
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
@@ -26,13 +29,21 @@ from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.stats.threshold_gates import find_gates
 from evalstore.runs.call_limit import CallLimit
+from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.gate import decide, reaches_threshold
 from evalstore.runs.run_plans import Plans
 from evalstore.runs.run_preview import PlanTotals, get_leave, keep_to, most_cost, reuse_text
-from evalstore.runs.run_record import FinishedRun, carry_out, git_state, record, save_settled
+from evalstore.runs.run_record import (
+    FinishedRun,
+    carry_out,
+    git_state,
+    make_run,
+    nonce_of,
+    record,
+    save_settled,
+)
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_totals import MOST_SHOWN, RunTotals
-from evalstore.runs.runners.abandoned_runs import record_abandoned
 from evalstore.runs.runners.runner_launch import make_launcher, require_launchable
 from evalstore.runs.runners.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
@@ -42,6 +53,7 @@ from evalstore.runs.status.work_reasons import WorkReasons
 from evalstore.store.results import find_decisive, read_lines
 from evalstore.store.run_sources import ensure_sources
 from evalstore.store.simulated_costs import is_all_scripted
+from evalstore.store.work.runs_in_progress import describe_unreadable
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.git import read_user_name
 from evalstore.workspace.source_digests import read_sources
@@ -59,6 +71,8 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.planning.status.status_report import Status
     from evalstore.runs.status.work_reasons import KindReasons
+    from evalstore.store import Store
+    from evalstore.store.work.shared_runs import SharedRun
 
 
 def plan_run(location: Location, selection: SelectionOptions, options: RunOptions) -> Status:
@@ -411,3 +425,61 @@ def find_short_limit(
     by_models = status.judge - status.by_checks
     answers, judgements = (int(count * part + _ROUNDING) for count in (status.ask, by_models))
     return CostLimit(usd, name, answers, judgements)
+
+
+# --- records runs in progress as interrupted when all of their programs have ended or fallen sile
+
+
+def record_abandoned(store: Store, location: Location, note: Callable[[str], None]) -> None:
+    """Record the abandoned runs of a store as interrupted, and note it.
+
+    One that no other machine could join has no description, so it is only removed. One that cannot
+    be read stays, and is noted.
+    """
+    for run in store.find_shared_runs():
+        if run.error:
+            note(describe_unreadable(run.error))
+            continue
+        if not run.is_abandoned:
+            continue
+        outcome = _sum_up(store, run)
+        done = f"{plural(outcome.asked, 'answer')} and {plural(outcome.judged, 'judgement')}"
+        if run.description.get("problem"):
+            if store.record_abandoned_run(run, None):
+                note(f"a run that its program has left is not recorded; its {done} are stored")
+            continue
+        try:
+            record = _restore(store, location, run, outcome)
+        except EvalstoreError as error:
+            note(f"run {run.id[:8]}, which its programs have left, cannot be recorded: {error}")
+            continue
+        if store.record_abandoned_run(run, record):
+            id, _ = hashing.identify(describe_run(record))
+            note(
+                "a run that its programs have left is recorded as interrupted, with "
+                f"{done}: {short(id)}"
+            )
+
+
+def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:
+    """Return what all runners of a run have done."""
+    # Takes as long to import as all others together.
+    from evalstore.runs.execution.sharing.run_share import add_shares
+
+    outcome = ExecutionCounts()
+    add_shares(outcome, store.find_shares(run.id))
+    outcome.interrupted = True
+    return outcome
+
+
+def _restore(store: Store, location: Location, run: SharedRun, outcome: ExecutionCounts) -> Run:
+    """Return the record of a run: its results are those that are stored now."""
+    from evalstore.runs.runners.restored_run import restored
+
+    with restored(store, location, run) as known:
+        plans, totals = known.plan()
+        for plan in plans.take():
+            totals.add(plan)
+        ended = known.origin.started + int(1e6 * (run.elapsed - run.silence))
+        finished = FinishedRun(known.selection, known.options, totals, outcome, known.origin, ended)
+        return make_run(known.project, finished, nonce_of(run.id))

@@ -33,7 +33,7 @@ def connection(postgresql_server: PostgreSQLServer) -> Iterator[Any]:
     ],
 )
 def test_values_come_back_as_they_were(connection: Any, kind: str, values: list[Any]) -> None:
-    from evalstore.store.postgresql.arrays import ARRAYS
+    from evalstore.store.postgresql.connection import ARRAYS
 
     for sent in (values, [*values, None], [None], []):
         query = f"SELECT * FROM unnest(%s::{kind}[])"
@@ -42,7 +42,7 @@ def test_values_come_back_as_they_were(connection: Any, kind: str, values: list[
 
 
 def test_a_type_is_chosen_by_the_values(connection: Any) -> None:
-    from evalstore.store.postgresql.arrays import array_of
+    from evalstore.store.postgresql.connection import array_of
 
     for values, kind in (([b"a", b""], "bytea[]"), (["a"], "text[]"), ([1, 2], "smallint[]")):
         rows = connection.execute("SELECT pg_typeof(%s)::text", (array_of(values),)).fetchall()
@@ -54,7 +54,7 @@ def test_a_type_is_chosen_by_the_values(connection: Any) -> None:
 def test_a_text_that_no_database_stores_is_an_error(connection: Any) -> None:
     import psycopg
 
-    from evalstore.store.postgresql.arrays import ARRAYS
+    from evalstore.store.postgresql.connection import ARRAYS
 
     with pytest.raises(psycopg.DataError):
         connection.execute("SELECT %s", (ARRAYS["text"](["a\0b"]),))

@@ -6,20 +6,32 @@ reason is a difference between two stored descriptions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from evalstore.planning.cells.earlier_cases import EarlierCases
+from evalstore.comparison.case_edits import differ_cases, versions_compared
+from evalstore.comparison.version_diff import differ_evaluations, evaluation_parts, shorten_line
+from evalstore.core.display import short
+from evalstore.core.values import RECORDED
+from evalstore.planning.age_limit import with_verb
+from evalstore.planning.carried_votes import digest_told
+from evalstore.planning.cells.earlier_batches import FirstCase, WholePlanError
+from evalstore.planning.cells.earlier_cases import EarlierCases, takes_part
 from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
-from evalstore.planning.reasons.judgement_reasons import JudgementReasons
+from evalstore.planning.plan import CHECKS
 from evalstore.planning.reasons.question_reasons import QuestionReasons
+from evalstore.planning.reasons.reason import Reason, describe_evaluator_change, reason_of
 from evalstore.planning.reasons.version_reader import in_batches
 
 if TYPE_CHECKING:
+    from evalstore.core.results import Failure, Vote
+    from evalstore.planning.cells.cells import Cell, Judge
+    from evalstore.planning.cells.known_cases import KnownCase
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
-    from evalstore.planning.reasons.reason import Reason
+    from evalstore.store.failures import Place
+
 
 T = TypeVar("T")
 
@@ -67,3 +79,300 @@ class Explainer:
             )
             reasons += [(item, explain(item)) for item in batch]
         return reasons
+
+
+# --- explains why a judgement is in the plan
+
+
+class JudgementReasons:
+    """The reasons of the judgements of one plan."""
+
+    def __init__(
+        self,
+        earlier: EarlierCases,
+        questions: QuestionReasons,
+        plan: Plan,
+        failed: Mapping[Place, Failure],
+    ) -> None:
+        """`failed` are the judgements whose newest call failed."""
+        self._earlier = earlier
+        self._find = earlier.find_version
+        self._questions = questions
+        self._votes = plan.votes
+        self._failed = failed
+        self._shared = QuestionSharing(plan)
+
+    def versions_needed(self, judgement: PlannedJudgement) -> Iterator[tuple[str, str | None]]:
+        """Yield the versions that the reason of a judgement probably needs, by kind and id."""
+        votes = self._stored_votes(judgement.subject) if judgement.subject else []
+        now = judgement.cell.case.evaluation
+        if judgement.subject and not votes:
+            relatives = (known.case for known in self._relatives(judgement))
+            old = next((old for old in relatives if old != judgement.cell.case), None)
+            yield from versions_compared(old, judgement.cell.case) if old else ()
+        elif votes and now and all(vote.evaluation != now for vote in votes):
+            before = self._before(judgement)
+            yield from (("evaluation", now), ("evaluation", votes[-1].evaluation))
+            yield "evaluation", before.case.evaluation if before else None
+
+    def explain(self, judgement: PlannedJudgement) -> Reason:
+        """Return why an answer is judged."""
+        subject = judgement.subject
+        if subject is None:
+            other = self._shared.asked_by(judgement.cell)
+            reason = self._questions.explain_edit(judgement.cell) if other else None
+            if other is None or reason is None:
+                return Reason("new answer")
+            return reason.followed_by(f"asked in {place_of(other, judgement.cell)}")
+        if judgement.why:
+            return Reason(with_verb("judged", judgement.why))
+        evaluation = judgement.cell.case.evaluation
+        assert evaluation is not None
+        votes = self._votes.get(subject, [])
+        here = [vote for vote in votes if vote.evaluation == evaluation]
+        same = [vote for vote in here if vote.evaluator == judgement.evaluator]
+        if same and judgement.judge:
+            was, now = str(len(same)), str(judgement.judge.times)
+            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+        votes = self._stored_votes(subject)
+        if votes and all(vote.evaluation != evaluation for vote in votes):
+            if judgement.judge and (told := self._told_the_same(evaluation, votes)):
+                return self._other_evaluator(judgement, judgement.judge, told[-1], told=True)
+            return _with_carried(self._evaluated_otherwise(judgement, votes), judgement, here)
+        place = (subject, evaluation, judgement.evaluator)
+        if place in self._failed:
+            message = self._failed[place].message
+            return Reason(f"retry of a failure: {shorten_line(message)}")
+        by_others = [vote for vote in here if vote.evaluator != CHECKS]
+        if by_others and judgement.judge:
+            return self._other_evaluator(judgement, judgement.judge, by_others[-1])
+        return self._judged_otherwise(judgement) or Reason("not judged yet")
+
+    def explain_carried(self, judgement: PlannedJudgement) -> Reason:
+        """Return why a judgement was missing for which a stored one is used again."""
+        if judgement.why:
+            return Reason(judgement.why)
+        votes = self._stored_votes(judgement.subject or "")
+        same = [vote for vote in votes if vote.evaluator == judgement.evaluator]
+        here = [vote for vote in same if vote.evaluation == judgement.cell.case.evaluation]
+        if here and judgement.judge:
+            was, now = str(len(here)), str(judgement.judge.times)
+            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+        return self._evaluated_otherwise(judgement, same or votes)
+
+    def _stored_votes(self, subject: str) -> list[Vote]:
+        """Return the votes on a subject without those that are carried over."""
+        return [vote for vote in self._votes.get(subject, ()) if not vote.is_carried]
+
+    def _told_the_same(self, evaluation: str, votes: Sequence[Vote]) -> list[Vote]:
+        """Return the votes of models that were told what they are told of this version."""
+        now = digest_told(self._find("evaluation", evaluation) or {})
+        others = [vote for vote in votes if vote.evaluator != CHECKS and not vote.human]
+        versions = {vote.evaluation for vote in others}
+        told = {id: digest_told(self._find("evaluation", id) or {}) for id in versions}
+        return [vote for vote in others if told[vote.evaluation] == now]
+
+    def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
+        """Return the difference from the nearest answered relative; None if they are equal."""
+        cell = judgement.cell
+        for known in self._relatives(judgement):
+            name = self._earlier.project.name_of_version
+            found = differ_cases(known.case, cell.case, self._find, name)
+            differences = self._earlier.with_true_names(found, known, cell.file)
+            if differences:
+                return reason_of(differences, "case changed")
+        return None
+
+    def _relatives(self, judgement: PlannedJudgement) -> Iterator[KnownCase]:
+        """Yield the case of a judgement in runs with an answer of the candidate, newest first."""
+        cell = judgement.cell
+        for known in self._earlier.find(cell):
+            ids = [candidate.id for candidate in known.run.candidates]
+            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._earlier.prompts_of(
+                known.case
+            ):
+                yield known._replace(case=known.case._replace(prompts=cell.case.prompts))
+
+    def _before(self, judgement: PlannedJudgement, judge: Judge | None = None) -> KnownCase | None:
+        """Return the case in the newest run with the candidate in which something was different.
+
+        With `judge`, an evaluator that was different counts as well.
+        """
+        cell = judgement.cell
+        new = self._find("evaluator", judge.evaluator) if judge else None
+        for known in self._earlier.find(cell):
+            if takes_part(known, cell) and (
+                known.case.evaluation != cell.case.evaluation
+                or self._earlier.asked_otherwise(known, cell)
+                or (judge and all(new != old for _, old in self._earlier.evaluators_of(known)))
+            ):
+                return known
+        return None
+
+    def _evaluated_otherwise(self, judgement: PlannedJudgement, votes: Sequence[Vote]) -> Reason:
+        """Return why an answer is judged that has only votes on other evaluation versions."""
+        before = self._before(judgement)
+        now = judgement.cell.case.evaluation
+        if shared := self._became_equal(judgement.cell, before):
+            return shared
+        asked = self._earlier.asked_otherwise(before, judgement.cell) if before else ()
+        was = before.case.evaluation if before and before.case.evaluation != now else None
+        old, new = (self._find("evaluation", id) or {} for id in (was or votes[-1].evaluation, now))
+        parts = evaluation_parts(old, new)
+        if before and was is None:
+            voted = {each.evaluation for each in votes}
+            return self._undone(judgement, asked, parts or ("criteria",), voted)
+        if "instructions" in parts:  # the checks are named with what else changed
+            old, new = ({**each, "checks": []} for each in (old, new))
+        name = self._earlier.project.name_of_version
+        reason = reason_of(differ_evaluations(old, new, self._find, name), "evaluation changed")
+        return reason._replace(also=(*parts[1:], *asked))
+
+    def _other_evaluator(
+        self, judgement: PlannedJudgement, judge: Judge, vote: Vote, *, told: bool = False
+    ) -> Reason:
+        """Return why an answer is judged that has only votes by other evaluators.
+
+        `told`: they are votes under other versions of which models are told the same.
+        """
+        cell, before = judgement.cell, self._before(judgement, judge)
+        new = self._find("evaluator", judge.evaluator) or {}
+        if shared := self._became_equal(cell, before):
+            return shared
+        judges = self._earlier.evaluators_of(before) if before else []
+        if told and any(old == new for _, old in judges):
+            return self._evaluated_otherwise(judgement, self._stored_votes(judgement.subject or ""))
+        if before and any(old == new for _, old in judges):
+            parts = self._earlier.asked_otherwise(before, cell)
+            if before.case.evaluation != cell.case.evaluation:
+                contents = (before.case.evaluation, cell.case.evaluation)
+                old, now = (self._find("evaluation", id) or {} for id in contents)
+                parts = (*parts, *evaluation_parts(old, now))
+            return self._undone(judgement, parts, ("evaluator",), {vote.evaluation})
+        nearest = [old for name, old in judges if name == judge.id]
+        was = next(iter(nearest), None) or self._find("evaluator", vote.evaluator) or {}
+        return describe_evaluator_change(self._find, was, new, judge.id)
+
+    def _became_equal(self, cell: Cell, before: KnownCase | None) -> Reason | None:
+        """Return why a case asks a question of other cases; None if it asked it before."""
+        if before and not self._earlier.asked_otherwise(before, cell):
+            return None
+        if any(self._earlier.has_asked(known, cell) for known in self._earlier.find(cell)):
+            return None
+        reason = self._questions.explain_edit(cell)
+        if reason is None:
+            return None
+        for other in self._shared.others(cell):
+            if any(self._earlier.has_asked(known, other) for known in self._earlier.find(other)):
+                return reason.followed_by(f"answered in {place_of(other, cell)}")
+        return reason.followed_by("the answer is stored")
+
+    def _undone(
+        self,
+        judgement: PlannedJudgement,
+        parts: Sequence[str],
+        judged_by: Sequence[str],
+        voted: Collection[str],
+    ) -> Reason:
+        """Return that an undone edit brings back an answer, which is judged by what is new.
+
+        `voted` are the evaluation versions under which the answer has votes.
+        """
+        cell = judgement.cell
+        for known in self._earlier.find(cell):
+            if known.case.evaluation in voted and self._earlier.has_asked(known, cell):
+                return Reason(_is_again(parts, judged_by, known.run.id))
+        return Reason(_is_again(parts, judged_by))
+
+
+def _with_carried(reason: Reason, judgement: PlannedJudgement, votes: Sequence[Vote]) -> Reason:
+    """Return the reason of checks, with the judges whose judgements are used again.
+
+    `votes` are those that are carried over to the evaluation version.
+    """
+    evaluators = {vote.evaluator for vote in votes}
+    judges = judgement.cell.judges
+    names = dict.fromkeys(judge.id for judge in judges if judge.evaluator in evaluators)
+    if judgement.judge or not names:
+        return reason
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    used = "judgements by {} are" if first or len(votes) > 1 else "judgement by {} is"
+    return reason.followed_by(f"if the checks pass, the {used.format(listed)} used again")
+
+
+def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = None) -> str:
+    """Return that these parts are those of a run again, and how its answers are judged now.
+
+    Without `run`, the run is not known.
+    """
+    verb, that = ("is", "that") if len(parts) == 1 else ("are", "those")
+    ways = f"judged by the present {' and '.join(judged_by)}"
+    if run is None:
+        return f"{' and '.join(parts)} changed back: stored answers are {ways}"
+    return (
+        f"{' and '.join(parts)} {verb} again {that} of run {short(run)}, whose answers are {ways}"
+    )
+
+
+# --- finds the other cases of a plan that ask the same question, and so share its answers
+
+
+_MOST = 5
+"""The most cases that are remembered for a question."""
+
+
+class QuestionSharing:
+    """The questions of a plan with the cases that ask them; read when the first one is needed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    @cached_property
+    def _cells(self) -> dict[str, list[Cell]]:
+        cells: dict[str, list[Cell]] = {}
+        for cell in self._plan.cells:
+            for question in dict.fromkeys(cell.questions):
+                known = cells.setdefault(question, [])
+                if len(known) < _MOST:
+                    known.append(cell)
+        return cells
+
+    @cached_property
+    def _asks(self) -> dict[str, PlannedAsk]:
+        return {ask.question_id: ask for ask in self._plan.asks}
+
+    def others(self, cell: Cell) -> Iterator[Cell]:
+        """Yield other cases that ask a question of a cell.
+
+        Raises `WholePlanError` if some may be in other batches.
+        """
+        earlier = self._plan.shared.earlier
+        if earlier and not earlier.shared.isdisjoint(cell.questions):
+            raise WholePlanError
+        for question in cell.questions:
+            for other in self._cells.get(question, ()):
+                if not _is_same_case(cell, other):
+                    yield other
+
+    def asked_by(self, cell: Cell) -> Cell | FirstCase | None:
+        """Return the other case with which a run asks the questions of a cell; None if its own."""
+        before = self._plan.shared.asked
+        found: list[Cell | FirstCase] = []
+        for question in cell.questions:
+            if question in before:
+                found.append(before[question])
+            elif question in self._asks:
+                found.append(self._asks[question].cell)
+        if any(_is_same_case(cell, other) for other in found):
+            return None
+        return found[0] if found else None
+
+
+def place_of(other: Cell | FirstCase, cell: Cell) -> str:
+    """Return where another case is: its file, or that it is a row of the same file."""
+    return other.file if other.file != cell.file else "another row"
+
+
+def _is_same_case(cell: Cell, other: Cell | FirstCase) -> bool:
+    return (cell.file, cell.number) == (other.file, other.number)

@@ -7,26 +7,41 @@ before it ends. The plan is therefore done when all queues are idle.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from evalstore.core import hashing
-from evalstore.planning.plan import CHECKS, PlannedAsk, PlannedJudgement
-from evalstore.runs.execution.item_source import OwnOrder, WorkSource
-from evalstore.runs.execution.judgement_queue import JudgementQueue
-from evalstore.runs.execution.limits.account_queue import AccountQueue
+from evalstore.core.errors import NotRunError
+from evalstore.core.hashing import subject_of
+from evalstore.planning.plan import CHECKS, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account
-from evalstore.runs.execution.sharing.work_sharing import Item, lease_key_of
+from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
+from evalstore.runs.execution.short_transaction import run_in_thread
+from evalstore.store.work.work_rows import OfferedItem
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Session
-    from evalstore.planning.cells.cells import Cell, Subject
+    from evalstore.core.results import Failure, Session
+    from evalstore.planning.cells.cells import Cell, Judge, Subject
     from evalstore.planning.plan import Plan
+    from evalstore.runs.execution.content_cache import JudgementInput
     from evalstore.runs.execution.event_loop_fairness import BurstLimit
-    from evalstore.runs.execution.judgement_queue import DueSubjects
+    from evalstore.runs.execution.limits.rate_limiter import RateLimiter
+    from evalstore.runs.execution.plan_progress import NewAnswer
     from evalstore.runs.execution.run_resources import Job, RunResources
+    from evalstore.store.work.work_rows import WorkRows
 
 
 _SESSIONS_IN_MEMORY = 64
@@ -361,3 +376,538 @@ class StoredChecks:
 
 def _key_of(subject: Subject) -> str:
     return hashing.hash_content(f"{hashing.subject_of(subject)} {CHECKS}")
+
+
+# --- hands out the items of a plan to the queues of accounts, in an order that several runners sh
+
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
+"""Seconds until the store is checked again for items that others have taken."""
+_AT_THE_END = 500
+"""Items of other runners that are looked up together when they are done."""
+
+
+class OwnOrder:
+    """The items of a plan in its order, or from a place in the middle on."""
+
+    def __init__(
+        self, sharing: WorkSharing, progress: PlanProgress, planned: Mapping[str, Sequence[Item]]
+    ) -> None:
+        """`planned` are the items by account."""
+        part = sharing.starting_place()
+        self._items: dict[str, Iterator[Item]] = {
+            account: progress.take_open(_rotate(items, part)) for account, items in planned.items()
+        }
+
+    async def take(self, account: str, count: int) -> list[Item]:
+        """Return up to `count` items of an account; none when none are left."""
+        return list(islice(self._items.get(account, iter(())), count))
+
+
+def _rotate(items: Sequence[Item], part: float) -> Sequence[Item]:
+    """Return items from a place on; `part` is the share of them before it."""
+    start = int(len(items) * part)
+    return [*items[start:], *items[:start]] if start else items
+
+
+class WorkSource:
+    """The items of a plan that are rows in the store."""
+
+    def __init__(
+        self,
+        sharing: WorkSharing,
+        progress: PlanProgress,
+        planned: Mapping[str, Sequence[Item]],
+        place_of: Callable[[str], str],
+        is_halted: Callable[[], bool],
+    ) -> None:
+        """`planned` are the items by account; `place_of` names an account for all machines."""
+        self._sharing = sharing
+        self._progress = progress
+        self._place_of = place_of
+        self._is_halted = is_halted
+        self._left = {
+            account: {lease_key_of(item): item for item in items}
+            for account, items in planned.items()
+        }
+        self._rows: WorkRows = sharing.work_rows(_batch_of(progress.plan))
+        self._offering = asyncio.Lock()
+        self._failed: Mapping[str, Failure] | None = None
+        """The newest failures of the questions before the items were offered; None until then."""
+
+    async def take(self, account: str, count: int) -> list[Item]:
+        """Return up to `count` items of an account; none when none are left.
+
+        While others work on the last ones, it waits: an item of a runner that dies is free again.
+        """
+        left = self._left.get(account, {})
+        delay = _FIRST_LOOK
+        while left and not self._is_halted():
+            await self._offer()
+            place = self._place_of(account)
+            keys = await run_in_thread(partial(self._rows.take, place, count))
+            taken = [left.pop(key) for key in keys if key in left]
+            items = list(self._progress.take_open(taken))
+            if unneeded := set(keys).difference(map(lease_key_of, items)):
+                # A runner that planned earlier has offered what was done since; others would wait.
+                await run_in_thread(partial(self._rows.delete, sorted(unneeded)))
+            if items:
+                return items
+            if keys:
+                continue
+            if not await run_in_thread(partial(self._rows.is_left, place)):
+                return await self._take_rest(left)
+            await asyncio.sleep(delay)
+            delay = min(1.5 * delay, _LONGEST_LOOK)
+        return []
+
+    async def _offer(self) -> None:
+        async with self._offering:
+            if self._failed is not None:
+                return
+            questions = [
+                key
+                for items in self._left.values()
+                for key, item in items.items()
+                if isinstance(item, PlannedAsk)
+            ]
+            self._failed = await asyncio.to_thread(self._sharing.find_failed, questions)
+            offered = [
+                OfferedItem(key, self._place_of(account))
+                for account, items in self._left.items()
+                for key in items
+            ]
+            await run_in_thread(partial(self._rows.offer, offered))
+
+    async def _take_rest(self, left: dict[str, Item]) -> list[Item]:
+        """Return items that others have done, whose results then count here.
+
+        Those that have failed for other runners of a shared run are not tried again in it.
+        """
+        while left:
+            keys = list(islice(left, _AT_THE_END))
+            items = [left.pop(key) for key in keys]
+            failed: Mapping[str, Failure] = {}
+            if not self._sharing.repeats_failures:
+                failed = await asyncio.to_thread(self._sharing.find_failed, keys)
+            earlier = self._failed or {}
+            for item in items:
+                key = lease_key_of(item)
+                if key in failed and failed[key] != earlier.get(key):
+                    self._progress.fail_all(key, item.count)
+            if found := list(self._progress.take_open(items)):
+                return found
+        return []
+
+
+def _batch_of(plan: Plan) -> str:
+    """Return an id of the cells of a plan, which is the same in all runners."""
+    names = (
+        f"{cell.file} {cell.number} {cell.prompt} {' '.join(cell.questions)}" for cell in plan.cells
+    )
+    return hashing.hash_content("\n".join(names))
+
+
+# --- queues the judgements of stored answers, of new answers, and of several answers together
+
+
+DueSubjects = Mapping["Subject", list["Cell"]]
+"""Subject -> the cells that may lack a judgement of it."""
+
+
+class JudgementQueue:
+    """Makes the checks of a plan, and the queued judgements of models."""
+
+    def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
+        self._resources = resources
+        self._contents = resources.contents
+        self._accounting = resources.accounting
+        self._progress = progress
+        self._checks = CheckRunner(resources, progress)
+        self._queued: dict[str, dict[JudgementInput, None]] = {}
+        """The inputs of queued judgements by account, in order."""
+
+    # --- checks
+
+    def stored_due(
+        self, at_once: int, find_start: Callable[[], float] = lambda: 0.0
+    ) -> Iterator[DueSubjects]:
+        """Yield the stored sessions without checks, this many at a time.
+
+        `find_start` returns the part of them after which to begin, if there are any.
+        """
+        plan = self._progress.plan
+        due: dict[Subject, list[Cell]] = {
+            judgement.sessions: []
+            for judgement in plan.judgements
+            if judgement.sessions and judgement.judge is None
+        }
+        if not due:
+            return
+        for cell in plan.cells:
+            for subject in cell.subjects(plan.sessions):
+                if subject in due:
+                    due[subject].append(cell)
+        start = int(len(due) * find_start())
+        subjects = iter([*islice(due, start, None), *islice(due, start)])
+        while batch := list(islice(subjects, at_once)):
+            yield {subject: due[subject] for subject in batch}
+
+    async def judge_stored(self, due: DueSubjects) -> list[PlannedJudgement]:
+        """Make the checks of stored sessions; returns the judgements left to models."""
+        evaluations = {cell.case.evaluation for cells in due.values() for cell in cells}
+        loaded, contents = await asyncio.to_thread(self._contents.load_uncached, due, evaluations)
+        self._contents.add(contents)
+        judgements = await self._judge_loaded(due, loaded)
+        await self._accounting.writer.flush()
+        return judgements
+
+    async def judge_others(
+        self, sessions: Mapping[str, Mapping[str, Session]]
+    ) -> list[PlannedJudgement]:
+        """Make the checks of answers that other runs have stored since the plan was made.
+
+        `sessions` are by question and id. Returns the judgements left to models.
+        """
+        judgements: list[PlannedJudgement] = []
+        for question, loaded in sessions.items():
+            if not self._resources.sharing.is_expected:  # then the shares of the others tell
+                self._resources.environment.progress("asked", len(loaded))
+            counted = self._progress.plan.sessions[question]
+            cells = self._progress.single_cells(question)
+            due: dict[Subject, list[Cell]] = {
+                (id,): [cell for cell in cells if counted.index(id) < cell.required_answers]
+                for id in loaded
+            }
+            judgements += await self._judge_loaded(due, loaded)
+            if not self._progress.has_outstanding(question):
+                self._progress.add_answered(question)
+        return judgements
+
+    async def judge_groups(self) -> list[PlannedJudgement]:
+        """Make the checks of answers that are judged together and are all there by now.
+
+        Returns the judgements left to models.
+        """
+        due = self._progress.take_answered()
+        if not due:
+            return []
+        # Another run that works on the same answers may judge them, too.
+        subjects = [subject_of(ids) for ids in due]
+        self._resources.sharing.find_new_votes(
+            {subject: self._progress.votes(subject) for subject in subjects}
+        )
+        following: Iterator[JudgementInput] = ((ids, None) for ids in due)
+
+        async def read(ids: Subject) -> Sessions:
+            return await self._read((ids, None), following)
+
+        judgements = await self._checks.check_all(due, read)
+        if judgements:
+            await self._accounting.writer.flush()
+        return judgements
+
+    async def judge_new(self, question: str, id: str, session: Session) -> list[PlannedJudgement]:
+        """Make a new answer's checks; returns the judgements left to models.
+
+        Cells that need only some of the answers judge them later: see `judge_oldest`.
+        """
+        self._progress.add_answer(id, session)
+        await self._checks.prepare((id,), self._progress.single_cells(question), (session,))
+        return self._checks.check((id,), self._progress.cells_requiring_all(question), (session,))
+
+    def judge_oldest(self, answer: NewAnswer) -> list[PlannedJudgement]:
+        """Make the checks of one of the oldest answers; returns the judgements left to models."""
+        return self._checks.check((answer.id,), [answer.cell], (answer.session,))
+
+    async def _judge_loaded(
+        self, due: DueSubjects, loaded: Mapping[str, Session]
+    ) -> list[PlannedJudgement]:
+        async def read(ids: Subject) -> Sessions:
+            return tuple([loaded[id] for id in ids])
+
+        return await self._checks.check_all(due, read)
+
+    # --- judgements of models
+
+    def add(self, judgement: PlannedJudgement) -> None:
+        """Note that a judgement of a model is queued, so that its input is read with others."""
+        account = self._resources.endpoints.account_of(judgement)
+        self._queued.setdefault(account, {})[_input_of(judgement)] = None
+
+    async def judge(self, judgement: PlannedJudgement, session: Session | None) -> None:
+        """Make a judgement that was queued; a failure is logged.
+
+        `session` is its input if it is still in memory. Raises `LeaseLostError` when another run
+        has taken over the judgement.
+        """
+        subject, judge, cell = judgement.subject, judgement.judge, judgement.cell
+        assert subject
+        assert judge
+        assert cell.case.evaluation
+        try:
+            sessions = await self._take_sessions(judgement, session)
+            evaluation = await self._resources.evaluators.judge_by_model(
+                judge,
+                judgement.sessions,
+                sessions,
+                cell.case.evaluation,
+                self._progress.newest_vote(subject),
+            )
+        except CallFailed as failed:
+            self._progress.fail(lease_key_of(judgement))
+            self._accounting.add_failure(
+                failed,
+                subject=subject,
+                evaluation=cell.case.evaluation,
+                evaluator=judge.evaluator,
+                model=self._resources.endpoints.judges[judge.evaluator].model.id,
+            )
+        except NotRunError as error:
+            self._progress.fail(lease_key_of(judgement))
+            self._accounting.add_checks_not_run(
+                error, subject, cell.case.evaluation, judge.evaluator
+            )
+        else:
+            self._accounting.add_evaluation(evaluation)
+            self._checks.halt_at_failure(cell)
+
+    async def _take_sessions(
+        self, judgement: PlannedJudgement, session: Session | None
+    ) -> Sessions:
+        """Return the sessions of a judgement; the inputs of the next ones are read with them."""
+        queued = self._queued.get(self._resources.endpoints.account_of(judgement), {})
+        about = _input_of(judgement)
+        sessions = (session,) if session else await self._read(about, queued)
+        queued.pop(about, None)
+        return sessions
+
+    async def _read(self, about: JudgementInput, following: Iterable[JudgementInput]) -> Sessions:
+        """Return the sessions of an input, reading it with the following ones if necessary."""
+        if not self._contents.has_input(*about):
+            await self._accounting.writer.flush()
+            if not self._contents.has_input(*about):
+                self._contents.read_ahead(chain([about], following))
+        return self._contents.sessions(about[0])
+
+
+def _input_of(judgement: PlannedJudgement) -> JudgementInput:
+    return judgement.sessions, judgement.cell.case.evaluation
+
+
+# --- makes missing checks, before the judgements of models, because they determine who judges
+
+
+Sessions = tuple["Session", ...]
+"""The sessions of one subject, in its order."""
+
+
+class CheckRunner:
+    """Makes the checks of one plan, and finds the judgements for models."""
+
+    def __init__(self, resources: RunResources, progress: PlanProgress) -> None:
+        self._evaluators = resources.evaluators
+        self._accounting = resources.accounting
+        self._is_halted = resources.calls.is_halted
+        self._halt = resources.halt
+        self._stops_at = resources.stops_at
+        self._progress = progress
+
+    async def check_all(
+        self,
+        due: Mapping[Subject, Sequence[Cell]],
+        read: Callable[[Subject], Awaitable[Sessions]],
+    ) -> list[PlannedJudgement]:
+        """Make the missing checks of these subjects for their cells; `read` loads a subject.
+
+        Returns the judgements that are left to models, without those that were queued before.
+        """
+        judgements: list[PlannedJudgement] = []
+        for subject, cells in due.items():
+            sessions = await read(subject)
+            await self.prepare(subject, cells, sessions)
+            judgements += self.check(subject, cells, sessions)
+        return judgements
+
+    async def prepare(self, ids: Subject, cells: Iterable[Cell], sessions: Sessions) -> None:
+        """Make the missing slow checks of a subject; `check` uses their results.
+
+        The answers are paid, so they are stored first. Checks that could not be run are
+        logged.
+        """
+        evaluations = {
+            cell.case.evaluation
+            for cell in cells
+            if cell.case.evaluation is not None and self._may_take_time(cell, sessions)
+        }
+        if not evaluations:
+            return
+        await self._accounting.writer.flush()
+        votes = self._progress.votes(subject_of(ids))
+        judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
+        for evaluation in sorted(evaluations - judged - self._progress.plan.blocked):
+            if not self._is_halted() and not self._evaluators.has_prepared(ids, evaluation):
+                try:
+                    await self._evaluators.prepare_checks(ids, sessions, evaluation)
+                except NotRunError as error:
+                    if not self._is_halted():
+                        self._accounting.add_checks_not_run(error, subject_of(ids), evaluation)
+
+    def check(
+        self, ids: Subject, cells: Iterable[Cell], sessions: Sessions
+    ) -> list[PlannedJudgement]:
+        """Make the missing checks of a subject, except slow ones that are not prepared.
+
+        Returns the judgements that are left to models, without those that were queued before.
+        """
+        subject = subject_of(ids)
+        judgements: list[PlannedJudgement] = []
+        for cell in cells:
+            if cell.case.evaluation is None:
+                continue
+            missing = self._missing(cell, subject)
+            if missing and missing[0][0] is None:
+                if not self._may_check_now(cell, ids, sessions):
+                    continue  # the code is not trusted, or the run ends: the next run judges it
+                newest = self._progress.newest_vote(subject)
+                self._accounting.add_evaluation(
+                    self._evaluators.make_checks(ids, sessions, cell.case.evaluation, newest)
+                )
+                missing = self._missing(cell, subject)
+                self.halt_at_failure(cell)
+            for judge, count in missing:
+                judgement = PlannedJudgement(cell, ids, judge, count)
+                if self._progress.queue(lease_key_of(judgement)):
+                    judgements.append(judgement)
+        return judgements
+
+    def halt_at_failure(self, cell: Cell) -> None:
+        """Halt the run if the verdict on a cell is one at which it stops."""
+        progress = self._progress
+        if self._stops_at and self._stops_at(cell, progress.plan, progress.outcome):
+            progress.outcome.stopped_at_failure = True
+            self._halt()
+
+    def _missing(self, cell: Cell, subject: str) -> list[tuple[Judge | None, int]]:
+        return list(missing_judgements(cell, self._progress.votes(subject)))
+
+    def _may_check_now(self, cell: Cell, ids: Subject, sessions: Sessions) -> bool:
+        """Return whether the checks of a cell are prepared or quick."""
+        evaluation = cell.case.evaluation
+        assert evaluation is not None
+        must_be_prepared = cell.case.code or (
+            self._is_halted() and self._may_take_time(cell, sessions)
+        )
+        return not must_be_prepared or self._evaluators.has_prepared(ids, evaluation)
+
+    def _may_take_time(self, cell: Cell, sessions: Sessions) -> bool:
+        """Return whether the checks of a cell run Python or may be slow for another reason."""
+        evaluation = cell.case.evaluation
+        return bool(cell.case.code) or (
+            evaluation is not None and self._evaluators.checks_may_take_time(evaluation, sessions)
+        )
+
+
+# --- processes the jobs of one account as fast as its rate limiter allows, independent of others
+
+
+J = TypeVar("J")
+
+
+class AccountQueue(Generic[J]):
+    """The jobs of one account."""
+
+    def __init__(
+        self,
+        limiter: RateLimiter,
+        work: Callable[[J], Awaitable[None]],
+        fetch: Callable[[int], Awaitable[list[J] | None]],
+        on_change: Callable[[], None],
+    ) -> None:
+        """`fetch` returns up to this many jobs, or None when there are none left.
+
+        `on_change` is called when a job has ended, or jobs were fetched.
+        """
+        self.limiter = limiter
+        self._work = work
+        self._fetch = fetch
+        self._on_change = on_change
+        self._urgent: deque[J] = deque()
+        self._fetched: deque[J] = deque()
+        self._fetching = False
+        self._exhausted = False
+        self._halted = False
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.error: BaseException | None = None
+        """The exception of a job that failed because of a bug or an unusable store."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no job is in progress, and none is left to begin."""
+        remaining = not self._halted and (self._urgent or self._fetched or not self._exhausted)
+        return not self.tasks and not remaining
+
+    @property
+    def backlog(self) -> int:
+        """Return how many urgent jobs wait."""
+        return len(self._urgent)
+
+    def put(self, jobs: list[J]) -> None:
+        """Add urgent jobs, which are done before those that are fetched."""
+        self._urgent.extend(jobs)
+        self.start()
+
+    def start(self) -> None:
+        """Begin as many jobs as may run at once."""
+        if self._halted:
+            return
+        while self.limiter.has_room and (job := self._next()) is not None:
+            self.limiter.busy += 1
+            self._spawn(self._work_on(job))
+        if not self._exhausted and not self._fetching and len(self._fetched) < self.limiter.ahead:
+            self._fetching = True
+            self._spawn(self._fetch_more())
+
+    def halt(self) -> None:
+        """Begin no more jobs."""
+        self._halted = True
+
+    def _next(self) -> J | None:
+        jobs = self._urgent or self._fetched
+        return jobs.popleft() if jobs else None
+
+    async def _work_on(self, job: J | None) -> None:
+        """Do a job, and more jobs after it while this many may run at once."""
+        try:
+            while job is not None:
+                await self._work(job)
+                self.start()
+                goes_on = not self._halted and self.limiter.busy <= self.limiter.limit
+                job = self._next() if goes_on else None
+        finally:
+            self.limiter.busy -= 1
+
+    async def _fetch_more(self) -> None:
+        ahead = self.limiter.ahead
+        jobs = await self._fetch(2 * ahead if ahead < self.limiter.limit else max(16, 2 * ahead))
+        self._fetching = False
+        if jobs is None:
+            self._exhausted = True
+        else:
+            self._fetched.extend(jobs)
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Future[None]) -> None:
+        assert isinstance(task, asyncio.Task)
+        self.tasks.discard(task)
+        if task.cancelled():
+            self._halted = True
+        elif error := task.exception():
+            self._halted = True
+            self.error = self.error or error
+        self.start()
+        self._on_change()

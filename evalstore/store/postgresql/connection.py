@@ -4,31 +4,120 @@ from __future__ import annotations
 
 import json
 import re
+import select
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.adapt import Dumper
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.types.json import set_json_loads
 
 from evalstore.core.errors import StoreError
-from evalstore.store.driver import Dialect
-from evalstore.store.postgresql.arrays import ARRAYS, accept_arrays, array_of
+from evalstore.store.driver import Connection, Dialect, Extent
 from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
-from evalstore.store.postgresql.pooling import require_sessions
-from evalstore.store.postgresql.schema import value_type
-from evalstore.store.postgresql.snapshots import Snapshots
+from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION, value_type
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
-from evalstore.store.schema.table_columns import TABLES
+from evalstore.store.schema.table_columns import FAILURES, RESULTS, RUNS, TABLES
 from evalstore.store.wanted import refuse_unwanted
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
     from evalstore.store.schema.table_columns import TableColumns
+
+
+_KEPT_MICROSECONDS = 180 * 24 * 3600 * 10**6
+"""How long marks are kept. Each program that settles parts of files uses the newest of its own."""
+_TOKEN = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+_SNAPSHOT = re.compile("[0-9]+:[0-9]+:[0-9,]*").fullmatch
+_RIGHTS = " AND ".join(
+    f"has_table_privilege('{GROWTH_MARKS.name}', '{right}')"
+    for right in ("SELECT", "INSERT", "DELETE")
+)
+_BY_NUMBER = (FAILURES.name, RUNS.name)
+"""Tables of few rows without the numbers of their transactions; no row is ever deleted."""
+_MAY_READ = f"SELECT has_table_privilege('{GROWTH_MARKS.name}', 'SELECT')::int"
+
+
+class Snapshots:
+    """The extents of PostgreSQL databases: the token of a mark, and a snapshot."""
+
+    def measure(self, connection: Connection) -> Extent | None:
+        """Return a new mark and what could be seen before it; None without the rights to it."""
+        clock = connection.dialect.clock
+        (row,) = connection.execute(f"SELECT ({_RIGHTS})::int, {clock}").fetchall()
+        may_mark, now = row
+        if not may_mark:
+            return None
+        # The snapshot of a statement is taken before the first row is written, and so before this
+        # transaction has a number.
+        (mark,) = connection.execute(
+            f"INSERT INTO {GROWTH_MARKS.name} (made) VALUES (?) "
+            "RETURNING token::text, pg_current_snapshot()::text",
+            (now,),
+        ).fetchall()
+        too_old = now - _KEPT_MICROSECONDS
+        connection.execute(f"DELETE FROM {GROWTH_MARKS.name} WHERE made < ?", (too_old,))
+        return tuple(mark)
+
+    def newest(self, connection: Connection, before: Extent | None) -> Extent:
+        """Return a snapshot, when the server started, and the numbers of failures and runs.
+
+        Transactions are committed in any order, so no row is the last one: the snapshot stays the
+        earlier one until an answer or a judgement can be seen that could not be seen then.
+        """
+        counts = ", ".join(f"(SELECT count(*) FROM {table})" for table in _BY_NUMBER)
+        has_grown, parameters = self._has_grown(before) if before else ("true", ())
+        # What one statement sees is all of one moment.
+        ((has_grown, now, *others),) = connection.execute(
+            f"SELECT ({has_grown})::int, pg_current_snapshot()::text, "
+            f"pg_postmaster_start_time()::text, {counts}",
+            parameters,
+        ).fetchall()
+        if before and not has_grown and list(before[1:]) == others:
+            return before
+        return now, *others
+
+    def _has_grown(self, before: Extent) -> tuple[str, tuple[int | str, ...]]:
+        """Return that a row can be seen that the snapshot of `newest` could not see."""
+        condition, parameters = self.condition("", ("", before[0]))
+        rows = [f"EXISTS (SELECT 1 FROM {table} WHERE {condition})" for table in RESULTS]
+        return " OR ".join(rows), parameters * len(rows)
+
+    def has_had(self, connection: Connection, extent: Extent) -> bool:
+        """Return whether the mark of an extent is in the store."""
+        if not (len(extent) == 2 and _TOKEN(str(extent[0])) and _SNAPSHOT(str(extent[1]))):
+            return False
+        ((may_read,),) = connection.execute(_MAY_READ).fetchall()
+        query = f"SELECT 1 FROM {GROWTH_MARKS.name} WHERE token = ?::uuid"
+        return bool(may_read and connection.execute(query, extent[:1]).fetchall())
+
+    def count(self, connection: Connection, table: str, before: Extent, after: Extent) -> int:
+        """Return how many rows can be seen now that could not be seen before."""
+        del after  # what was committed since then counts, too
+        condition, parameters = self.condition(table, before)
+        query = f"SELECT count(*) FROM {table} WHERE {condition}"
+        return int(connection.execute(query, parameters).fetchall()[0][0])
+
+    def condition(self, table: str, since: Extent) -> tuple[str, tuple[int | str, ...]]:
+        """Return that the transaction of a row could not be seen.
+
+        The first part of the condition is implied by the second one, and finds the rows by index.
+        """
+        del table  # a snapshot is of all tables
+        seen = since[1]
+        return (
+            f"{TRANSACTION} >= pg_snapshot_xmin(?::pg_snapshot) "
+            f"AND NOT pg_visible_in_snapshot({TRANSACTION}, ?::pg_snapshot)",
+            (seen, seen),
+        )
 
 
 @contextmanager
@@ -334,3 +423,155 @@ def _batches(rows: Sequence[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         size += length
     if batch:
         yield batch
+
+
+# --- arrays in the binary format of PostgreSQL, in which nothing is escaped
+
+
+_HEAD = struct.Struct("!iiIii")
+"""Dimensions, whether there are NULLs, the type of the values, their number, the first index."""
+_EMPTY = struct.Struct("!iiI")
+_LENGTH = struct.Struct("!i")
+_NULL = _LENGTH.pack(-1)
+
+
+class Array:
+    """An array of values of one type; None is NULL."""
+
+    oid: ClassVar[int]
+    """The type of the array, as PostgreSQL numbers it."""
+    value_oid: ClassVar[int]
+    encode: ClassVar[Callable[[Any], bytes]]
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = values
+
+    def pack(self) -> bytes:
+        """Return the binary format."""
+        if not self._values:
+            return _EMPTY.pack(0, 0, self.value_oid)
+        parts = [b""]
+        encode, has_null = type(self).encode, False
+        for value in self._values:
+            if value is None:
+                has_null = True
+                parts.append(_NULL)
+            else:
+                encoded = encode(value)
+                parts += (_LENGTH.pack(len(encoded)), encoded)
+        parts[0] = _HEAD.pack(1, has_null, self.value_oid, len(self._values), 1)
+        return b"".join(parts)
+
+
+class _Bytes(Array):
+    oid, value_oid = 1001, 17
+    encode = bytes
+
+
+class _Texts(Array):
+    oid, value_oid = 1009, 25
+    encode = str.encode
+
+
+class _Wholes(Array):
+    oid, value_oid = 1016, 20
+    encode = struct.Struct("!q").pack
+
+
+class _Reals(Array):
+    oid, value_oid = 1022, 701
+    encode = struct.Struct("!d").pack
+
+
+ARRAYS: dict[str, type[Array]] = {
+    "bytea": _Bytes,
+    "text": _Texts,
+    "bigint": _Wholes,
+    "double precision": _Reals,
+}
+"""The arrays by the type of their values."""
+
+
+class _ArrayDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Array) -> bytes:
+        return obj.pack()
+
+
+def accept_arrays(connection: psycopg.Connection[Any]) -> None:
+    """Let a connection take arrays as parameters."""
+    for kind in ARRAYS.values():
+        dumper = type("Dumper", (_ArrayDumper,), {"oid": kind.oid})
+        connection.adapters.register_dumper(kind, dumper)
+
+
+def array_of(values: Iterable[Any]) -> Array | list[Any]:
+    """Return an array of bytes or of texts; values of other types are left to psycopg."""
+    listed = list(values)
+    kinds = {type(value) for value in listed}
+    if kinds == {bytes}:
+        return _Bytes(listed)
+    return _Texts(listed) if kinds == {str} else listed
+
+
+# --- tells poolers that keep a server process for a client from those that change it
+
+
+_ROUNDS = 3
+"""How often both processes are asked for: other clients may take one in between."""
+_PATIENCE_SECONDS = 3.0
+"""How long a second process is waited for; a pool may have one only."""
+_PROCESS = "SELECT pg_backend_pid()"
+_Raw = psycopg.Connection[tuple[Any, ...]]
+
+
+def require_sessions(
+    raw: _Raw, address: DatabaseAddress, process: int, connect: Callable[[], _Raw]
+) -> None:
+    """Raise `StoreError` if a pooler lets other clients use the server process of a connection.
+
+    `process` is that which the connection had last; `connect` makes another connection.
+    """
+    try:
+        other = connect()
+    except psycopg.OperationalError:  # the pooler has no room for a second client
+        other = None
+    try:
+        for _ in range(_ROUNDS):
+            # The first connection is in no transaction: it has given its process back, or keeps it.
+            begun = _begin(other) if other else None
+            # Where there is one process only, the first connection would wait for it.
+            if begun == process or raw.execute(_PROCESS.encode()).fetchone() != (process,):
+                raise StoreError(
+                    f"the store '{address}' is behind a connection pooler that gives a session to "
+                    "others between two transactions",
+                    hint="let it pool sessions (pgbouncer: 'pool_mode = session'), or name the "
+                    "port of the server itself",
+                )
+            if other is None or begun is None:
+                return  # no second process is to be had, and this connection keeps its own
+            other.execute(b"ROLLBACK")
+    finally:
+        if other:
+            other.close()
+
+
+def _begin(raw: _Raw) -> int | None:
+    """Begin a transaction; returns its server process, or None if none is free in time."""
+    raw.pgconn.send_query(f"BEGIN; {_PROCESS}".encode())
+    process: int | None = None
+    end = monotonic() + _PATIENCE_SECONDS
+    while True:
+        while raw.pgconn.is_busy():
+            left = end - monotonic()
+            if left <= 0 or not select.select([raw.pgconn.socket], [], [], left)[0]:
+                return None
+            raw.pgconn.consume_input()
+        result = raw.pgconn.get_result()
+        if result is None:
+            return process
+        if result.status == ExecStatus.TUPLES_OK:
+            process = int(result.get_value(0, 0) or b"0")
+        elif result.status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)

@@ -13,11 +13,12 @@ share them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import takewhile
 
-from evalstore.core.errors import StoreError
+from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.core.values import Json
 from evalstore.store.contents import decode_row
 from evalstore.store.database import again_when_lost, select_each
@@ -25,25 +26,17 @@ from evalstore.store.driver import Connection, Extent
 from evalstore.store.found_ids import FoundIds
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.postgresql.schema import (
+    GROWTH_MARKS,
     SEARCH_COLUMNS,
     SEARCH_LINKS,
     SEARCH_LOCK,
     SEARCH_MARKS,
     SEARCH_TEXTS,
+    WORDS,
     search_statements,
 )
 from evalstore.store.schema.table_columns import TableColumns
 from evalstore.store.search.index import NEWEST_ORDER, Documents, GoOn, Report, add_batches
-from evalstore.store.search.marks import look, note
-from evalstore.store.search.phrases import (
-    cut_word,
-    join_words,
-    names_of,
-    parameters_of,
-    phrases_of,
-    with_all,
-    with_texts,
-)
 from evalstore.store.search.texts import (
     KINDS,
     TABLES,
@@ -54,7 +47,7 @@ from evalstore.store.search.texts import (
     searchable_text,
     stored_texts,
 )
-from evalstore.store.search.words import list_words
+from evalstore.store.search.words import Phrase, list_phrases, list_words
 from evalstore.store.store import Store
 from evalstore.store.wanted import UnwantedError, while_wanted
 
@@ -345,3 +338,170 @@ def _make_tables(connection: Connection) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in search_statements():
         connection.execute(statement)
+
+
+# --- marks of a search index in PostgreSQL: up to which snapshot of the store it has all texts
+
+
+_FAR = 100
+"""Transactions that may lie between the oldest and the newest one in progress of a snapshot."""
+_LOOK = f"""
+SELECT pg_current_snapshot()::text,
+    concat_ws(' ', pg_relation_filenode('{SEARCH_TEXTS}'), pg_relation_filenode('{SEARCH_LINKS}')),
+    EXISTS (SELECT FROM {SEARCH_TEXTS}),
+    has_table_privilege('{SEARCH_MARKS}', 'SELECT')
+"""
+_MAY_MARK = "SELECT current_setting('transaction_read_only') = 'off' AND " + " AND ".join(
+    f"has_table_privilege('{table}', '{right}')"
+    for table in (SEARCH_MARKS, GROWTH_MARKS.name)
+    for right in ("SELECT", "INSERT", "DELETE")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """What an index is known to have at the moment of a snapshot."""
+
+    snapshot: str
+    """What can be seen now."""
+    tables: str
+    """The files of its tables on the server: others after they were emptied or made anew."""
+    has_texts: bool
+    mark: Extent | None
+    """The index has all texts that could be seen at this extent; None when nothing is known."""
+
+    @property
+    def is_far(self) -> bool:
+        """Return whether a new mark, now, saves later searches much.
+
+        Rows that were stored while the oldest transaction of a mark was in progress are looked at
+        again and again.
+        """
+        if self.mark is None:
+            return True
+        oldest, newest = _ends(str(self.mark[1]))
+        return newest - oldest > _FAR and _ends(self.snapshot)[0] >= newest
+
+
+def look(connection: Connection) -> IndexState:
+    """Return the state of an index, in a transaction with one snapshot."""
+    ((snapshot, tables, has_texts, may_read),) = connection.execute(_LOOK).fetchall()
+    marks = _find_marks(connection, tables) if may_read and has_texts else iter(())
+    return IndexState(snapshot, tables, has_texts, next(marks, None))
+
+
+def _find_marks(connection: Connection, tables: str) -> Iterator[Extent]:
+    """Yield the marks of this very index in this very database."""
+    query = f"SELECT token::text, snapshot FROM {SEARCH_MARKS} WHERE tables = ?"
+    for token, snapshot in connection.execute(query, (tables,)).fetchall():
+        if connection.dialect.growth.has_had(connection, (token, snapshot)):
+            yield token, snapshot
+
+
+def note(store: Store, state: IndexState) -> None:
+    """Note that the index has all texts that could be seen in a state.
+
+    Without the rights to it, or while another program adds texts, the next search looks at more.
+    """
+    with store._reading() as connection:
+        if not connection.execute(_MAY_MARK).fetchall()[0][0]:
+            return
+    with suppress(StoreError):
+        store.write(lambda connection: _replace(connection, state), wait=False)
+
+
+def _replace(connection: Connection, state: IndexState) -> None:
+    connection.execute(SEARCH_LOCK)
+    connection.execute(
+        f"DELETE FROM {GROWTH_MARKS.name} WHERE token IN (SELECT token FROM {SEARCH_MARKS})"
+    )
+    connection.execute(f"DELETE FROM {SEARCH_MARKS}")
+    # The transaction of the growth mark is younger than all that the snapshot can see.
+    connection.execute(
+        f"WITH made AS (INSERT INTO {GROWTH_MARKS.name} (made) "
+        f"VALUES ({connection.dialect.clock}) RETURNING token) "
+        f"INSERT INTO {SEARCH_MARKS} (token, snapshot, tables) SELECT token, ?, ? FROM made",
+        (state.snapshot, state.tables),
+    )
+
+
+def _ends(snapshot: str) -> tuple[int, int]:
+    """Return the number of the oldest transaction in progress, and that of the next one."""
+    oldest, newest, _ = snapshot.split(":")
+    return int(oldest), int(newest)
+
+
+# --- the queries for phrases in the search index of a store in PostgreSQL
+
+
+_LONGEST_WORD = 500
+"""Characters by which words are told apart; PostgreSQL takes 2,046 bytes."""
+_LOOKED_UP = 32
+"""Words of a phrase that are looked up in the index; all of them are compared."""
+_MOST_PHRASES = 100
+
+
+def phrases_of(words: Sequence[str]) -> list[Phrase]:
+    """Return the phrases of words; raises `EvalstoreError` when they are too many."""
+    phrases = list_phrases(words)
+    if len(phrases) > _MOST_PHRASES:
+        raise EvalstoreError(
+            f"{len(phrases)} words are too many to search for: at most {_MOST_PHRASES}",
+            hint="leave some out, or put those that stand side by side in quotation marks",
+        )
+    return phrases
+
+
+def names_of(phrases: Sequence[Phrase]) -> list[str]:
+    """Return the names of the rows with each phrase."""
+    return [f"texts_{number}" for number in range(len(phrases))]
+
+
+def with_all(phrases: Sequence[Phrase]) -> str:
+    """Return a query for the texts with all phrases; a text may have several rows."""
+    first, *others = names_of(phrases)
+    also = "".join(f" AND id IN (SELECT id FROM {name})" for name in others)
+    return f"SELECT kind, id, min(number) AS number FROM {first} WHERE true{also} GROUP BY kind, id"
+
+
+def with_texts(phrases: Sequence[Phrase], query: str) -> str:
+    """Return a query in which each name is the rows of texts with a phrase.
+
+    They are MATERIALIZED: joined with the rest, each row's words would be split again.
+    """
+    texts = ", ".join(
+        f"{name} AS MATERIALIZED "
+        f"(SELECT id, kind, number FROM {SEARCH_TEXTS} WHERE {WORDS} @@ ?::tsquery"
+        + " AND strpos(' ' || words || ' ', ?) > 0" * (len(phrase.words) > 1)
+        + ")"
+        for name, phrase in zip(names_of(phrases), phrases, strict=True)
+    )
+    return f"WITH {texts} {query}"
+
+
+def parameters_of(phrases: Sequence[Phrase]) -> list[str]:
+    """Return the parameters of `with_texts`."""
+    parameters: list[str] = []
+    for phrase in phrases:
+        parameters.append(_lexemes(phrase))
+        if len(phrase.words) > 1:
+            parameters.append(f" {join_words(phrase.words)}" + " " * (not phrase.is_prefix))
+    return parameters
+
+
+def _lexemes(phrase: Phrase) -> str:
+    """Return a query for the words of a phrase, in which no character is special."""
+    lexemes = [f"'{cut_word(word)}'" for word in phrase.words]
+    if phrase.is_prefix and lexemes:
+        lexemes[-1] += ":*"
+    return " & ".join(list(dict.fromkeys(lexemes))[:_LOOKED_UP])
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Return words as a row has them."""
+    return " ".join(map(cut_word, words))
+
+
+def cut_word(word: str) -> str:
+    """Return as much of a word as is told apart."""
+    return word[:_LONGEST_WORD]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks import implied_checks
-from evalstore.checks.types.judge import judge_of, without_judge
-from evalstore.checks.types.python import code_of
+from evalstore.checks.answer_binding import defer
+from evalstore.checks.base import BLOCK
+from evalstore.checks.expressions.check import expression_names, keys_of
+from evalstore.checks.parser import COMMON, WrittenCheck, is_place_of_settings, read_check, split
+from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
+from evalstore.checks.registry import find_kind
+from evalstore.checks.types import python
+from evalstore.checks.types.judge import JUDGE, judge_of, without_judge
+from evalstore.checks.types.python import code_of, require_defined
+from evalstore.checks.types.regex import matches_all
 from evalstore.core import hashing
 from evalstore.core.display import as_text
-from evalstore.core.errors import FileProblem
+from evalstore.core.errors import FileProblem, LimitProblem, Problem, raise_all
 from evalstore.core.values import (
     RECORDED,
     Case,
@@ -22,21 +30,23 @@ from evalstore.core.values import (
     TestVersion,
     is_text,
 )
-from evalstore.files.templates import NoValueError
-from evalstore.workspace.testfiles.check_binding import BoundChecks, CheckTemplates
+from evalstore.files.markdown import Section
+from evalstore.files.templates import ITEM, FileMention, NoValueError
 from evalstore.workspace.testfiles.messages import (
     ANSWERS,
     SAMPLE,
     AnswerNames,
     ConversationTemplate,
     fill_instructions,
+    find_answers,
 )
-from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
+from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet, clean_path
 from evalstore.workspace.testfiles.replacements import labels, shorten_value
 
 if TYPE_CHECKING:
     from evalstore.files.datasets import Dataset
     from evalstore.files.templates import Template
+    from evalstore.workspace.testfiles.check_block import CheckEntry, CheckList
     from evalstore.workspace.testfiles.context import FillContext
     from evalstore.workspace.testfiles.parser import TestFile
 
@@ -371,3 +381,319 @@ def _need_of_type(media_type: str) -> str:
         return "pdf"
     kind = media_type.partition("/")[0]
     return kind if kind in ("image", "audio") else "file"
+
+
+# --- fills the checks of a file with the values of a row
+
+
+JUDGED_NAMES = frozenset({"sample", "answer", "answers"})
+"""The names in the texts of checks that have a value only when there is an answer."""
+OF_EXPRESSIONS = JUDGED_NAMES | {"json", "tool_calls"}
+"""The same for expressions."""
+
+
+class BoundChecks(NamedTuple):
+    """The checks of one row in canonical form."""
+
+    own: tuple[Json, ...] = ()
+    """Those that look at the answers of the row."""
+    group: tuple[Json, ...] = ()
+    """Those that look at the answers of all rows of its group."""
+
+
+class CheckTemplates:
+    """The checks of a file with their texts compiled."""
+
+    def __init__(self, checks: CheckList, filler: TemplateSet, named: Collection[str]) -> None:
+        """`named` are the names of the answers and of the runs of the file."""
+        self._rule = checks.rule
+        later = (JUDGED_NAMES | set(named)) - filler.known.keys()
+        self._templates: list[_CheckTemplate] = []
+        for entry in checks.entries:
+            try:
+                self._templates.append(_CheckTemplate(entry, filler, later))
+            except FileProblem as problem:
+                filler.problems.append(problem.at(filler.path))
+        self.has_group = any(template.scope == "group" for template in self._templates)
+        """Whether a check looks at all rows of a group."""
+        self.runs_code = any(template.type == python.NAME for template in self._templates)
+        """Whether a check runs a Python file."""
+        self.are_fixed = all(template.is_fixed for template in self._templates)
+        """Whether they are the same for every row."""
+
+    def fill(
+        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
+    ) -> BoundChecks:
+        """Fill the checks for a row and its conversations; raises `FileProblem` with all."""
+        own: list[Json] = []
+        group: list[Json] = []
+        problems: list[FileProblem] = []
+        for template in self._templates:
+            checks = group if template.scope == "group" else own
+            try:
+                checks.append(template.bound or template.bind_row(row, project, shapes))
+            except LimitProblem:
+                raise
+            except FileProblem as problem:
+                problems.append(problem)
+        raise_all(problems)
+        return BoundChecks(self._together(own), self._together(group))
+
+    def _together(self, checks: list[Json]) -> tuple[Json, ...]:
+        if self._rule == "all" or not checks:
+            return tuple(checks)
+        return ({"type": BLOCK, "revision": 1, "pass": self._rule, "checks": checks},)
+
+
+class _CheckTemplate:
+    """One check of a file with its texts compiled."""
+
+    def __init__(self, entry: CheckEntry, filler: TemplateSet, later: frozenset[str]) -> None:
+        """`later` are the names without a value before there is an answer; raises `FileProblem`."""
+        self._definition, self._line = entry.definition, entry.line
+        self._later = later
+        texts = [
+            (place, filler.compile(Section(text, (entry.line,), entry.line), later))
+            for place, text in templates_in(entry.definition)
+        ]
+        self.type, settings = split(entry.definition, entry.line)
+        scope = settings.get("scope", "answer")
+        self.scope = scope if isinstance(scope, str) else ""
+        if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
+            raise FileProblem("'scope' cannot be filled in", entry.line)
+        self._texts = [text for text in texts if later.isdisjoint(text[1].names)]
+        """The texts that the row fills, with their places in the check as it is written."""
+        self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]
+        """The texts that are filled when there is an answer."""
+        self._own_texts = _in_own_settings(entry.definition, self._texts, settings)
+        self._written: WrittenCheck | None = None
+        """The check into which `_own_texts` are filled."""
+        self._columns = filler.used_columns
+        """The columns of the data that the test file uses; complete when all texts are compiled."""
+        names = () if texts or self.type != "expr" else self._need_names(filler)
+        self.is_fixed = not (texts or names or self.type == python.NAME)
+        """Whether it is the same for every row."""
+        self.bound: dict[str, Json] | None = None
+        """The check for every row, if it is fixed and has been read."""
+
+    def _need_names(self, filler: TemplateSet) -> tuple[str, ...]:
+        """Return the expression's names but those of the answer; problems go to `filler`."""
+        expression = read_check(self._definition, self._line)["expression"]
+        names = tuple(name for name in expression_names(expression) if name not in OF_EXPRESSIONS)
+        for name in names:
+            if name == ITEM and ITEM in filler.data:
+                for used in _used_of_item(expression):
+                    filler.need(used, self._line)
+            else:
+                filler.need(name, self._line, self._later)
+        return names
+
+    def bind_row(
+        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
+    ) -> dict[str, Json]:
+        """Bind the check to one row and its conversations; raises `FileProblem`."""
+        is_code = self.type == python.NAME
+        check = self._read(row, project) if is_code or not self._deferred else {}
+        code = bind_code(check, self.scope, row, self._columns, shapes) if is_code else {}
+        if self._deferred:
+            check = self._defer(row)
+        elif matches_all(check):
+            project.result.add_once([_matching_all(project.path, self._line)])
+        if self._deferred or code or "expression" in check:
+            check = {**check, **code, **self._references(check, row, shapes)}
+        if self.is_fixed:
+            self.bound = check
+        return check
+
+    def _references(
+        self, check: Mapping[str, Json], row: RowValues, shapes: Sequence[AnswerNames]
+    ) -> dict[str, Json]:
+        """Return the row's values and the places of named answers that the check needs later."""
+        used, later_names = self._mentioned(check, row)
+        try:
+            values = _values(used, row)
+        except NoValueError as problem:
+            raise FileProblem(problem.message, self._line, hint=problem.hint) from problem
+        turns = self._turns(later_names - JUDGED_NAMES, shapes)
+        return {**({"values": values} if values else {}), **({"turns": turns} if turns else {})}
+
+    def _read(self, row: RowValues, project: FillContext) -> dict[str, Json]:
+        """Read the check with the values of a row, in canonical form."""
+        if self._own_texts is None:
+            check = read_check(fill_in(self._definition, _values_of(self._texts, row)), self._line)
+        else:
+            values = _values_of(self._own_texts, row)
+            written = self._written = self._written or WrittenCheck(self._definition, self._line)
+            check = written.read(fill_in(written.settings, values))
+        return self._name_versions(check, project)
+
+    def _name_versions(self, check: dict[str, Json], project: FillContext) -> dict[str, Json]:
+        """Replace the ids of schemas, files and prompts in a check with their versions."""
+        if isinstance(check.get("schema"), str):
+            check["schema"] = project.find_schema(check["schema"], self._line)
+        if self.type == python.NAME:
+            check["file"] = find_check_file(project, check, self._line)
+        if self.type == JUDGE and "prompt" in check:
+            check["prompts"] = list(project.find_prompts(check.pop("prompt"), self._line))
+        return check
+
+    def _defer(self, row: RowValues) -> dict[str, Json]:
+        """Return the stored form of a check that mentions the answer, with the values of a row."""
+        kind = find_kind(self.type)
+        assert kind is not None
+        values = _values_of(self._texts, row)
+        if kind.by_models:
+            name = min(
+                name for _, text in self._deferred for name in text.names.keys() & self._later
+            )
+            raise FileProblem(
+                f"the check '{self.type}' mentions the answer ('{name}')",
+                self._line,
+                hint="models are shown it by their prompt",
+            )
+        return defer(
+            self._definition,
+            fill_in(self._definition, values),
+            [place for place, _ in self._deferred],
+            [p for p, value in values if isinstance(value, dict) and is_place_of_settings(p)],
+            type=self.type,
+            revision=kind.revision,
+            scope=self.scope,
+        )
+
+    def _mentioned(
+        self, check: Mapping[str, Json], row: RowValues
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Split the names that the check needs later: those with a value of the row, and others."""
+        if self._deferred:
+            mentioned = frozenset(name for _, text in self._deferred for name in text.names)
+            return mentioned - self._later, mentioned & self._later
+        names = frozenset(expression_names(check["expression"]) if "expression" in check else ())
+        used = names - self._later - OF_EXPRESSIONS - {ITEM}
+        if ITEM in names:
+            used |= _used_of_item(check["expression"]) if row.item is not None else {ITEM}
+        return used, names & self._later
+
+    def _turns(self, names: Collection[str], shapes: Sequence[AnswerNames]) -> dict[str, Json]:
+        """Return the places of these answers: the number of a turn, or pairs with a session."""
+        turns_by_name: dict[str, Json] = {}
+        several = len(shapes) > 1
+        for name in sorted(names):
+            places = [list(place) for place in find_answers(name, shapes)]
+            if self.scope == "answer" and several:
+                turns = {shape.turns for shape in shapes}
+                if len(turns) > 1 or not places or any(shape.run == name for shape in shapes):
+                    raise FileProblem(
+                        f"'{name}' is one of several conversations, and this check sees one at a "
+                        "time",
+                        self._line,
+                        hint="write 'scope: case' to check all of them together",
+                    )
+            if not places or self.scope == "group":
+                raise FileProblem(f"'{name}' means nothing in the scope '{self.scope}'", self._line)
+            turns_by_name[name] = places if several and self.scope == "case" else places[0][1]
+        return turns_by_name
+
+
+def _values_of(texts: Sequence[tuple[Place, Template]], row: RowValues) -> list[tuple[Place, Json]]:
+    return [(place, template.value(row.lookup, row.typed)) for place, template in texts]
+
+
+def _in_own_settings(
+    definition: Json, texts: Sequence[tuple[Place, Template]], settings: Mapping[str, Json]
+) -> list[tuple[Place, Template]] | None:
+    """Return the texts by their places in the check's own settings.
+
+    None when one is in a setting that all checks have; the check is then read for each row.
+    """
+    templates = {value_at(definition, place): template for place, template in texts}
+    own_texts = [
+        (place, templates[text]) for place, text in templates_in(settings) if text in templates
+    ]
+    is_common = any(place[0] in (*COMMON, "allowEmpty") for place, _ in own_texts)
+    return None if is_common else own_texts
+
+
+def _matching_all(path: str, line: int) -> Problem:
+    return Problem(
+        path,
+        "a pattern of this check matches the empty text, so it is found in every answer",
+        line,
+        severity="warning",
+        hint="say what must be there, as in '[0-9]+' instead of '[0-9]*'",
+    )
+
+
+def _used_of_item(expression: str) -> frozenset[str]:
+    keys, whole = keys_of(expression, ITEM)
+    return frozenset({ITEM} if whole else (f"{ITEM}.{key}" for key in keys))
+
+
+def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
+    """Return the values of a row by name; of a row of data, those that are used."""
+    values: dict[str, Json] = {}
+    for name in sorted(names):
+        if row.item is None or name in row.values or not name.startswith(ITEM):
+            values[name] = row.typed(name)
+        elif name == ITEM:
+            values[ITEM] = {**row.item, **values.get(ITEM, {})}
+        elif (key := name.removeprefix(f"{ITEM}.")) in row.item:
+            values.setdefault(ITEM, {})[key] = row.item[key]
+        elif name in row.item:  # a column such as `items`
+            values[name] = row.item[name]
+        else:
+            values.setdefault(ITEM, {})
+    return values
+
+
+# --- adds the file and the values of the row to a check that runs a Python file
+
+
+def find_check_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
+    """Find the file of a check; returns its id and its stored path, raises `FileProblem`.
+
+    The file must define the name in the check; it is not run.
+    """
+    written = clean_path(FileMention(check["file"], line))
+    try:
+        version, id = project.read_file(written)
+    except FileProblem as problem:
+        raise FileProblem(problem.message, line, hint=problem.hint) from problem
+    require_defined(check, version.data, line)
+    return {"id": id, "path": written}
+
+
+def bind_code(
+    check: Mapping[str, Json],
+    scope: str,
+    row: RowValues,
+    columns: Collection[str],
+    shapes: Sequence[AnswerNames],
+) -> dict[str, Json]:
+    """Bind the file to the values of the row and the names of the answers.
+
+    Only the columns of the data that the test file uses are included.
+    """
+    bound: dict[str, Json] = {"file": check["file"]}
+    if check.get("network"):
+        bound["network"] = True
+    if scope == "group":
+        return bound
+    data = row.item if row.item is not None else {}
+    item = {name: data[name] for name in columns if name in data}
+    for name in row.values:
+        if not any(isinstance(piece, FileMention) for piece in row.lookup(name)):
+            item[name] = row.typed(name)
+    if item:
+        bound["item"] = item
+    named: list[Json] = [{"run": shape.run, "turns": list(shape.turns)} for shape in shapes]
+    if scope == "answer":
+        turns = {shape.turns for shape in shapes}
+        named = [{"turns": list(*turns)}] if len(turns) == 1 else []
+    named = [
+        {name: value for name, value in conversation.items() if value not in (None, [])}
+        for conversation in named
+    ]
+    if named and named != [{"turns": ["response"]}]:
+        bound["conversations"] = named
+    return bound

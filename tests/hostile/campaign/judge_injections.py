@@ -13,7 +13,7 @@ from importlib import import_module
 from random import Random
 from typing import Any
 
-from evalstore.runs.execution.thoughts import without_thoughts
+from evalstore.runs.execution.candidates import without_thoughts
 from tests.builders import tree
 from tests.endpoint import Answer, completion
 from tests.hostile.campaign.judge_model import code_of, verdict

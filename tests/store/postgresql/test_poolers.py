@@ -1,4 +1,4 @@
-"""Stores behind pgbouncer, by the mode in which it pools."""
+"""Stores behind pgbouncer, by the mode in which it connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
-from evalstore.store.postgresql import pooling as pools
 from tests.pgbouncer import pooling, why_not
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import fill
@@ -64,7 +63,7 @@ def test_stores_behind_a_pooler_of_sessions_stay_apart(postgresql_server: Postgr
 def test_a_pool_with_one_session_is_used(
     postgresql_server: PostgreSQLServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "_PATIENCE_SECONDS", 0.2)
     with pooling(postgresql_server, "session", 1) as url:
         address = read_address(url)
         with closing(connections.connect(address)) as raw:

@@ -21,8 +21,7 @@ from evalstore.store.postgresql.schema import SEARCH_LOCK
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_columns import EVALUATIONS, SESSIONS, VERSIONS
 from evalstore.store.search import tables as search_tables
-from evalstore.store.search.marks import IndexState, look
-from evalstore.store.search.tables import SearchTables
+from evalstore.store.search.tables import IndexState, SearchTables, look
 from evalstore.store.search.texts import KINDS
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import READS, USES, Admin, As

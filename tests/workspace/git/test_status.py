@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.workspace.git import State, read_state
 from evalstore.workspace.git.files import GitError
-from evalstore.workspace.git.index import parse_index
+from evalstore.workspace.git.status import parse_index
 from tests.builders import tree
 
 _ENVIRONMENT = {

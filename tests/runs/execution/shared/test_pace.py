@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import RunEnvironment
-from evalstore.runs.execution.sharing.runner_presence import RunnerPresence
+from evalstore.runs.execution.sharing.work_sharing import RunnerPresence
 from evalstore.store import Store
 from evalstore.store.work.leases import BEAT_SECONDS, Leases
 

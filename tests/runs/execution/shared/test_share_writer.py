@@ -16,7 +16,7 @@ from evalstore.core.values import Reply, Request
 from evalstore.runs.execution import executor as executor_module
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.model_calls import Limits
-from evalstore.runs.execution.sharing import runner_presence
+from evalstore.runs.execution.sharing import work_sharing
 from evalstore.runs.execution.sharing.run_share import ShareWriter
 from evalstore.runs.execution.sharing.shared_work import SharedWork
 from evalstore.runs.execution.sharing.work_sharing import Claim, Item, WorkSharing
@@ -322,7 +322,7 @@ def test_a_beat_that_is_on_its_way_when_a_run_ends_does_not_register_its_runner_
 
     monkeypatch.setattr(Leases, "_beat", beat_late)
     monkeypatch.setattr(WorkSharing, "release_all", release)
-    monkeypatch.setattr(runner_presence, "BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(work_sharing, "BEAT_SECONDS", 0.0)
     lab.act = lambda _request, _count: answer()
     assert lab.run().asked == 1
     assert count_rows(store, "runners") == 0
