@@ -50,7 +50,7 @@ exchange.exports.inspect_logs: _IN_MEMORY
 exchange.exports.junit: _AT_ONCE _IN_MEMORY
 exchange.exports.parquet: _AT_ONCE
 exchange.exports.rows: _AT_ONCE
-results.compare.filled_side: _AT_ONCE
+results.compare.compared_side: _AT_ONCE
 results.search.grep: _AT_ONCE _KEPT_PLACES
 results.stats.group_sums: AT_ONCE
 exchange.imports.records: _AT_ONCE

@@ -7,9 +7,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from evalstore.comparison.cell_places import is_of_cell, places_of
+from evalstore.comparison.pair_groups import OTHER_JUDGEMENT as OTHER_JUDGEMENT
+from evalstore.comparison.pair_groups import Change as Change
 from evalstore.comparison.pair_groups import (
     GrowingGroup,
     Numbers,
@@ -19,17 +20,14 @@ from evalstore.comparison.pair_groups import (
     join_groups,
     pair_by_places,
 )
+from evalstore.comparison.pair_groups import Pair as Pair
+from evalstore.comparison.pair_groups import sort_pair as sort_pair
 from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of, sum_of
-from evalstore.comparison.pairs import OTHER_JUDGEMENT as OTHER_JUDGEMENT
-from evalstore.comparison.pairs import Change as Change
-from evalstore.comparison.pairs import Pair as Pair
-from evalstore.comparison.pairs import sort_pair as sort_pair
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files, sum_counts
 from evalstore.core.results import Result
 
 if TYPE_CHECKING:
-    from evalstore.comparison.cell_places import NamedCell
     from evalstore.core.values import Case
 
 
@@ -314,3 +312,54 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
         return ["order of the conversations changed"]
     attempts = [result.required_answers // len(result.tests) for result in (was, now)]
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
+
+
+Place = tuple[str, str, str, Any]
+PlaceKey = tuple[str, Place]
+
+
+class NamedCell(Protocol):
+    """What names a cell, such as its result."""
+
+    @property
+    def file(self) -> str:
+        """Return the path of its test file."""
+
+    @property
+    def row(self) -> str:
+        """Return the label of its row."""
+
+    @property
+    def key(self) -> str:
+        """Return the digest of the values of its row."""
+
+    @property
+    def model(self) -> str:
+        """Return the name of its candidate."""
+
+    @property
+    def prompt(self) -> str | None:
+        """Return its system prompt."""
+
+    @property
+    def prompt_number(self) -> int:
+        """Return the number of the system prompt among those of the case."""
+
+
+def places_of(cell: NamedCell) -> Iterator[PlaceKey]:
+    """Yield the places at which a cell is looked for, in this order."""
+    file, model, key, row = cell.file, cell.model, cell.key, cell.row
+    yield "prompt", (file, model, key, cell.prompt)
+    yield "prompt", (file, model, row, cell.prompt)
+    yield "prompt_number", (file, model, key, cell.prompt_number)
+    yield "prompt_number", (file, model, row, cell.prompt_number)
+
+
+def is_of_cell(
+    found: object, prompt: object, prompts: Iterable[object] | Container[object]
+) -> bool:
+    """Return whether a result with a system prompt that was found at the place of a cell is its.
+
+    One with another system prompt of the case belongs to that prompt's cell.
+    """
+    return found == prompt or found not in prompts

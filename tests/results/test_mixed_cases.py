@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.core.values import Case, CaseFile
 from evalstore.files import filed_sequence, temporary_list
-from evalstore.results.compare.mixed_cases import CaseVersions
+from evalstore.results.compare.compared_side import CaseVersions
 
 
 def _case(random: Random, number: int) -> Case:

@@ -242,6 +242,17 @@ def test_nodes_without_a_verdict_and_those_with_a_name_of_another_are_not_equal(
     assert len(equal) == len(kept) - 1
 
 
+def test_equal_nodes_are_those_of_a_file_with_what_its_cases_say(other: Store) -> None:
+    short = CaseFile(_long_file().cases[:3])
+    same, failed = (_store_results(other, short, {1: each}) for each in ("pass", "fail"))
+    files = {"a.md": (same, same), "b.md": (same, failed), "c.md": (failed, failed)}
+    equal = other.find_equal_leaves(files)
+    assert equal == {"a.md": {same: 1}, "c.md": {failed: 1}}
+    counts = sorted(other.count_verdicts([failed]))
+    assert counts == [(failed, (1, 0, 0, 1, 1)), (failed, (1, 1, 0, 2, 2))]
+    assert [*other.find_prompts([same])] == [(same, None, 0)]
+
+
 def _long_file(changed: tuple[int, ...] = (), row: str = "") -> CaseFile:
     """300 cases; those with the changed numbers have other keys, and the label if one is given."""
     return CaseFile(
@@ -268,7 +279,7 @@ def _store_results(
     store.ensure_versions(contents, {})
     cells = [
         describe_cell(n, 0, "m", 1, (verdicts or {}).get(n, "pass"), None, [f"{n:032x}"], [])
-        for n in range(300)
+        for n in range(len(file.cases))
     ]
     found = build_results(
         {"t": cells}, {"t": file}, {"t": cases}, store.load_cases, collect(contents)

@@ -9,7 +9,7 @@ from evalstore.comparison.comparison import CellIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
-    from evalstore.comparison.cell_places import NamedCell
+    from evalstore.comparison.comparison import NamedCell
     from evalstore.core.results import Result
     from evalstore.core.values import Case
     from evalstore.store.rows.row_results import RowResults

@@ -1,22 +1,42 @@
-"""One of the two sides that a comparison has."""
+"""One of the two sides of a comparison, filled with the verdicts that it lacks.
+
+A run lacks those of cases that its selection left out, and of pending ones. They are those of the
+runs before it. Of many such results only columns of numbers are in memory.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import chain, compress, islice
+from typing import TYPE_CHECKING, Any
 
-from evalstore.comparison.placed_results import PlacedResults
+from evalstore.comparison.placed_results import PlacedResults, digests_of
+from evalstore.core.results import Result
+from evalstore.core.values import Case
+from evalstore.files.filed_sequence import keep_values
+from evalstore.files.temporary_list import TemporaryList
+from evalstore.planning.cells.same_cells import find_cells
 from evalstore.planning.reasons.source_changes import compare_sources
+from evalstore.results.growing_results import GrowingResults
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.run_sources import SourcesReader
+from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Set
+    from collections.abc import Callable, Collection, Sequence, Set
 
     from evalstore.comparison.comparison import EqualPart
-    from evalstore.core.results import Result
-    from evalstore.core.runs import RunSources
+    from evalstore.core.runs import Run, RunSources
     from evalstore.core.values import CaseFile
+    from evalstore.planning.cells.earlier_results import EarlierEntries
     from evalstore.planning.reasons.source_changes import SourceChanges
     from evalstore.results.prompt_names import PromptPlace
+    from evalstore.store import Store
+
 
 OTHER = "\0"
 """Suffix for a file that is gone while another file has its path; no real path contains it.
@@ -89,3 +109,239 @@ class Side:
         sources = self.earlier_sources[path]
         is_known = sources is not None and path in sources.tests
         return compare_sources(sources if is_known else None, now.sources, path)
+
+
+_AT_ONCE = 2_000
+"""The results that are looked for together."""
+
+
+class EarlierResults(Mapping[Result, str]):
+    """The ids of the runs that have results of earlier runs, by the results."""
+
+    def __init__(self, results: PlacedResults, first: int, runs: DigestMap, ids: list[str]) -> None:
+        """They are the `results` from number `first` on.
+
+        `runs` has the number of a run among the `ids` by the digests of its results.
+        """
+        self._results, self._first, self._runs, self._ids = results, first, runs, ids
+
+    def __len__(self) -> int:
+        return len(self._results) - self._first
+
+    def __iter__(self) -> Iterator[Result]:
+        return islice(self._results, self._first, None)
+
+    def __getitem__(self, result: Result) -> str:
+        number = self._runs.get(digest_of_value(result))
+        if number is None:
+            raise KeyError(result)
+        return self._ids[number]
+
+    def __reduce__(self) -> tuple[type[dict[Result, str]], tuple[dict[Result, str]]]:
+        return dict, ({**self},)
+
+
+def fill_older_side(
+    store: Store,
+    was: Side,
+    now: Side,
+    covers: Callable[[str], bool],
+    before: Callable[[set[str]], Iterator[EarlierEntries]],
+) -> Side:
+    """Return the older side, a run, with the verdicts that it lacks, from the runs before it.
+
+    Only judged results of cases that the newer side has are filled in. `covers` tells whether a
+    test file is selected, and `before` returns the results of test files in earlier runs.
+    """
+    missing = _find_missing(was, now, covers)
+    filler = _Filler(store, was, now)
+    paths = {now.results.file_name(number) for number in missing}
+    for past, entries in before(paths) if missing else ():
+        missing = filler.fill(missing, past, entries) if entries else missing
+        paths &= {now.results.file_name(number) for number in missing}
+        if not missing:
+            break
+    return filler.finish()
+
+
+def _find_missing(was: Side, now: Side, covers: Callable[[str], bool]) -> array[int]:
+    """Return the numbers of the results of the newer side that the older one lacks."""
+    pending, judged = (was.results.places_where(missing=missing) for missing in (True, False))
+    results, is_covered = now.results, cache(covers)
+    return array(
+        "l",
+        (
+            number
+            for number in range(len(results))
+            if is_covered(results.file_name(number))
+            and not results.has_place(number, judged)
+            and (was.selection or results.has_place(number, pending))
+        ),
+    )
+
+
+class _Filler:
+    """Collects results of earlier runs, and the cases that they are about."""
+
+    def __init__(self, store: Store, was: Side, now: Side) -> None:
+        self._store, self._was, self._now = store, was, now
+        self._rows, self._finder = RowResults(store), CaseFinder(store)
+        self._filled = GrowingResults()
+        self._runs, self._ids = DigestMap(), list[str]()
+        """The number of the run of each of these, by its digest; the ids of the runs."""
+        self._whole: dict[str, str] = {}
+        """Files of which the older side has no results -> the node of their results elsewhere."""
+        self._sources: dict[str, RunSources | None] = {}
+        self._find_sources = SourcesReader(store).find
+        self._older: dict[str, CaseVersions] = {}
+        """The cases of the results that are filled into files with results of their own."""
+
+    def fill(self, missing: Sequence[int], past: Run, entries: Mapping[str, str]) -> array[int]:
+        """Add those of these results that a run has; returns the numbers of the others."""
+        own, nodes = self._store.load_leaves(entries.values()), self._was.nodes
+        same = {path for path, leaf in entries.items() if own[leaf]["cases"] == nodes.get(path)}
+        """Files whose cases are those that the older side has."""
+        left = array("l")
+        for start in range(0, len(missing), _AT_ONCE):
+            numbers = missing[start : start + _AT_ONCE]
+            results = self._now.results.read(numbers)
+            prompts = _Prompts(self._now, self._finder, results)
+            cells = [(each, _OfCase(prompts, each)) for each in results]
+            found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
+            for number, earlier in zip(numbers, found, strict=True):
+                if earlier:
+                    self._add(*earlier, past, entries, same)
+                else:
+                    left.append(number)
+        self._ids.append(past.id)
+        return left
+
+    def _add(
+        self, result: Result, case: Case, past: Run, entries: Mapping[str, str], same: set[str]
+    ) -> None:
+        """Add a result of an earlier run, with its case unless its file is among the `same`."""
+        digest, path = digest_of_value(result), result.file
+        if not self._runs.replace(digest, len(self._ids)):
+            self._runs.add(digest, len(self._ids))
+            self._filled.append(result)
+        if path not in self._was.with_results:
+            if path not in self._whole:  # it has the cases that the run has of the file
+                self._whole[path] = entries[path]
+                self._sources[path] = self._find_sources(past)
+        elif path not in same:
+            self._older.setdefault(path, CaseVersions()).append(case)
+
+    def finish(self) -> Side:
+        """Return the older side with all that was added."""
+        was = self._was
+        if not self._filled:
+            return was
+        roots = self._store.load_leaves(self._whole.values())
+        nodes = {path: roots[leaf]["cases"] for path, leaf in self._whole.items()}
+        files = self._store.load_case_files(nodes.values())
+        for path in self._older.keys() & was.nodes.keys():
+            mixed = self._older[path].mix_into(was.files[was.nodes[path]])
+            if mixed:
+                nodes[path] = f"{was.nodes[path]}{OTHER}{path}"
+                files[nodes[path]] = mixed
+                self._sources[path] = None
+        pending = was.results.places_where(missing=True)
+        known = pending.intersection(
+            place for result in (self._filled if pending else ()) for place in digests_of(result)
+        )
+        kept = [
+            not (is_missing and was.results.has_place(number, known))
+            for number, is_missing in enumerate(was.results.missing)
+        ]
+        results = PlacedResults(chain(compress(was.results, kept), self._filled))
+        return replace(
+            was,
+            results=results,
+            nodes=was.nodes | nodes,
+            files=was.files | files,
+            earlier=EarlierResults(results, sum(kept), self._runs, self._ids),
+            earlier_sources={
+                path: of_run
+                for path, of_run in self._sources.items()
+                if nodes[path] != was.nodes.get(path)
+            },
+        )
+
+
+@dataclass
+class _Prompts:
+    """The system prompts of the cases of some results of a side, which few of them need."""
+
+    side: Side
+    finder: CaseFinder
+    results: list[Result]
+
+    @cached_property
+    def by_case(self) -> dict[tuple[str, str], tuple[str | None, ...]]:
+        """Return all system prompts of each case, by its test file and its key."""
+        keys: dict[str, set[str]] = {}
+        for result in self.results:
+            keys.setdefault(result.file, set()).add(result.key)
+        return {
+            (file, case.key): case.prompts
+            for file, names in keys.items()
+            for case in self.finder.find(self.side.files[self.side.nodes[file]], names)
+        }
+
+
+@dataclass(slots=True)
+class _OfCase:
+    """Those of the case of one of the results."""
+
+    prompts: _Prompts
+    result: Result
+
+    def __contains__(self, prompt: object) -> bool:
+        found = self.prompts.by_case.get((self.result.file, self.result.key))
+        return prompt in (found or (self.result.prompt,))
+
+
+_OWN = -1
+"""Stands for a case that has no older version, or the same one."""
+
+
+class CaseVersions:
+    """Versions of cases, which are found by their keys, else by the labels of their rows."""
+
+    def __init__(self) -> None:
+        self._keys, self._rows = array("Q"), array("Q")
+        self._digests = array("Q")
+        """Those of the whole cases."""
+        self._cases = TemporaryList()
+
+    def append(self, case: Case) -> None:
+        """Add a version; of several with one key the first counts."""
+        self._keys.append(digest_of_value(case.key))
+        self._rows.append(digest_of_value(case.row))
+        self._digests.append(digest_of_value(case))
+        self._cases.append(tuple(case))
+
+    def mix_into(self, file: CaseFile) -> CaseFile | None:
+        """Return a file with these versions of its cases; None if it has no others itself."""
+        by_key: dict[int, int] = {}
+        by_row: dict[int, int] = {}
+        for place, (key, row) in enumerate(zip(self._keys, self._rows, strict=True)):
+            if by_key.setdefault(key, place) == place:
+                by_row[row] = place
+
+        def find(case: Case) -> int:
+            place = by_key.get(digest_of_value(case.key), by_row.get(digest_of_value(case.row)))
+            if place is None or self._digests[place] == digest_of_value(case):
+                return _OWN
+            return place
+
+        places = array("l", map(find, file.cases))
+        if all(place == _OWN for place in places):
+            return None
+        cases = zip(file.cases, places, strict=True)
+        mixed = (own if place == _OWN else _restore(self._cases[place]) for own, place in cases)
+        return replace(file, cases=keep_values(mixed, tuple, _restore))
+
+
+def _restore(values: Sequence[Any]) -> Case:
+    return Case._make(tuple(each) if isinstance(each, list) else each for each in values)

@@ -15,18 +15,18 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.status.row_ids import has_edited_rows
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_causes import find_causes
-from evalstore.results.compare.diff_notes import attempts_notes, selection_notes
 from evalstore.results.compare.diff_pairs import PairDetails, PairSorter, read_answers
-from evalstore.results.compare.diff_reasons import PairReasons
+from evalstore.results.compare.diff_reasons import PairReasons, attempts_notes, selection_notes
 from evalstore.results.compare.diff_result import Diff
-from evalstore.results.compare.diff_selection import only_rows, select_cases
 from evalstore.results.compare.diff_sides import (
     compare_sides,
     only_models,
+    only_rows,
     open_sides,
     read_sides,
     real_path,
     require_candidate,
+    select_cases,
 )
 from evalstore.results.edits.edit_kinds import keep_differences
 from evalstore.results.edits.edited_sources import EditedSources, Versions

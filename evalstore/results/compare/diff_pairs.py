@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.files.filed_mapping import FiledMapping
-from evalstore.results.compare.diff_notes import QuestionChanges
+from evalstore.results.compare.diff_reasons import QuestionChanges
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.rendering import answer_text

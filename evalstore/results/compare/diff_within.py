@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from evalstore.comparison.comparison_within import compare_models, compare_prompts
+from evalstore.comparison.comparison import Comparison, sort_pairs
+from evalstore.comparison.pair_groups import Pairing, pair_by_cells
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
@@ -13,15 +15,15 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.results.compare.diff import add_answers
 from evalstore.results.compare.diff_attempts import SideAttempts
-from evalstore.results.compare.diff_notes import alone_notes, selection_notes
 from evalstore.results.compare.diff_pairs import PairDetails
-from evalstore.results.compare.diff_reasons import PairReasons
+from evalstore.results.compare.diff_reasons import PairReasons, alone_notes, selection_notes
 from evalstore.results.compare.diff_result import Diff
-from evalstore.results.compare.diff_selection import only_rows, select_cases
 from evalstore.results.compare.diff_sides import (
     only_models,
+    only_rows,
     open_sides,
     require_candidate,
+    select_cases,
     side_of_candidates,
 )
 from evalstore.results.prompt_names import (
@@ -175,3 +177,40 @@ def _run_both(project: Project, side: Side, models: tuple[str, str]) -> str:
             return f"'evalstore diff {options}' compares them in a run with both"
     options = " ".join(f"-m {shlex.quote(model)}" for model in models)
     return f"'evalstore run {options}' makes a run with both"
+
+
+def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+    """Pair the results of two candidates in the same cases, with the same system prompts.
+
+    Their answers differ in any case: only verdicts count as changed.
+    """
+    return _compare_within(was, now, lambda result: result.prompt_number, str)
+
+
+def compare_prompts(
+    was: Iterable[Result], now: Iterable[Result], candidates: Callable[[str], Any]
+) -> Comparison:
+    """Pair the results with two system prompts, of the same candidates in the same cases.
+
+    `candidates` is the sort key of candidates. Only verdicts count as changed.
+    """
+    return _compare_within(was, now, lambda result: result.model, candidates)
+
+
+def _compare_within(
+    was: Iterable[Result],
+    now: Iterable[Result],
+    rest: Callable[[Result], object],
+    candidates: Callable[[str], Any],
+) -> Comparison:
+    """Pair the results of one run by their cases and the rest of what both sides have."""
+    old, new = PlacedResults(was), PlacedResults(now)
+    pairs = pair_by_cells(_cells(old, rest), _cells(new, rest))
+    numbers = range(len(old)), range(len(new))
+    return sort_pairs(Pairing(old, new, numbers, pairs, candidates), answers=False)
+
+
+def _cells(results: PlacedResults, rest: Callable[[Result], object]) -> Iterator[tuple[int, int]]:
+    """Yield the number of each result with a digest of its case and the rest."""
+    for number, result in enumerate(results):
+        yield number, hash((result.file, result.row, rest(result)))

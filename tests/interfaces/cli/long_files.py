@@ -11,10 +11,10 @@ from evalstore.files import filed_mapping, filed_sequence, temporary_list
 from evalstore.planning import planner
 from evalstore.planning.cells import cell_batches
 from evalstore.results.compare import (
+    compared_side,
     diff_causes,
     diff_pairs,
     diff_sides,
-    filled_side,
     same_answers,
 )
 from evalstore.runs import run_plans
@@ -71,7 +71,7 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (diff_pairs, "_AT_ONCE", 7),
         (same_answers, "_AT_ONCE", 3),
         (diff_sides, "_AT_ONCE", 5),
-        (filled_side, "_AT_ONCE", 7),
+        (compared_side, "_AT_ONCE", 7),
         (diff_causes, "_AT_ONCE", 7),
         (cases_of_parts, "_FEW", 9),
         (cases_of_parts, "_AT_ONCE", 3),
