@@ -59,7 +59,6 @@ results.flips.regressions: _AT_ONCE
 results.flips.rerolls: _AT_ONCE _TREES_AT_ONCE
 runs.run_control: _NONCES_AT_ONCE
 runs.run_plans: BATCH LONGEST
-results.compare.same_answers: _AT_ONCE
 results.show.shown_results: _AT_ONCE
 planning.status.summed_items: _TOLD_EVERY
 results.search.text_places: _AT_ONCE _NODES_AT_ONCE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from evalstore.core.results import ComparedSession
     from evalstore.store import Store
 
-_AT_ONCE = 1_000
-"""Pairs whose answers are read together."""
 Sessions = tuple[str, ...]
 """The sessions of one side of a pair."""
 
@@ -26,20 +24,18 @@ def find_same_answers(
     Pairs that have the same sessions are left out. In both directions. Sessions that are `known`
     are not read again.
     """
-    known = known or {}
-    others = _with_other_sessions(pairs)
-    same: set[tuple[Sessions, Sessions]] = set()
-    while batch := list(islice(others, _AT_ONCE)):
-        ids = dict.fromkeys(id for was, now in batch for id in (*was, *now))
-        texts = store.find_shown_turns(id for id in ids if id not in known)
-        texts |= {id: [*known[id].turns] for id in ids if id in known}
-        for was, now in batch:
-            if all(
-                old in texts and texts[old] == texts.get(new)
-                for old, new in zip(was, now, strict=True)
-            ):
-                same |= {(was, now), (now, was)}
-    return frozenset(same)
+    known, others = known or {}, list(_with_other_sessions(pairs))
+    ids = dict.fromkeys(id for was, now in others for id in (*was, *now))
+    texts = store.find_shown_turns(id for id in ids if id not in known)
+    texts |= {id: [*known[id].turns] for id in ids if id in known}
+    same = [
+        (was, now)
+        for was, now in others
+        if all(
+            old in texts and texts[old] == texts.get(new) for old, new in zip(was, now, strict=True)
+        )
+    ]
+    return frozenset(chain(same, ((now, was) for was, now in same)))
 
 
 def sessions_of(pair: Pair) -> tuple[Sessions, Sessions]:

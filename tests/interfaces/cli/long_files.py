@@ -15,7 +15,6 @@ from evalstore.results.compare import (
     diff_causes,
     diff_pairs,
     diff_sides,
-    same_answers,
 )
 from evalstore.runs import run_plans
 from evalstore.runs.status import status as plan_status
@@ -69,7 +68,6 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (pair_groups, "_AT_ONCE", 7),
         (pair_groups, "_KEPT", 2),
         (diff_pairs, "_AT_ONCE", 7),
-        (same_answers, "_AT_ONCE", 3),
         (diff_sides, "_AT_ONCE", 5),
         (compared_side, "_AT_ONCE", 7),
         (diff_causes, "_AT_ONCE", 7),
