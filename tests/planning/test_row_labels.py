@@ -41,3 +41,9 @@ def test_a_name_fits_the_labels_whose_values_it_has_in_full(
 def test_each_cut_stands_for_at_least_one_character(parts: list[str], name: str) -> None:
     pattern = re.compile(".+".join(parts))
     assert label_matcher(name)(CUT.join(parts)) is bool(pattern.fullmatch(name))
+
+
+def test_a_cut_in_the_middle_stands_for_at_least_one_character_too() -> None:
+    assert label_matcher("a1b2c")(f"a{CUT}b{CUT}c")
+    assert not label_matcher("ab2c")(f"a{CUT}b{CUT}c")
+    assert not label_matcher("a1bc")(f"a{CUT}b{CUT}c")
