@@ -65,7 +65,7 @@ def digest_of_index(name: str) -> str | None:
 def index_beside(name: str) -> str | None:
     """Return the index file to which a file belongs; None for a file that belongs to none.
 
-    It is a signature, or a `.parts` file of an older program, which nobody reads.
+    It is a signature, or a `.parts` file of an older program, which is not read.
     """
     match = _BESIDE.match(name)
     return match[1] if match else None
