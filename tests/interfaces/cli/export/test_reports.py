@@ -80,11 +80,11 @@ def test_failing_cases_have_one_order_however_many_are_read_together(
     cities = json.dumps([f"Oslo {number}" for number in range(9, 0, -1)])
     (workspace / "tests/weather.md").write_text(WEATHER.replace("[Oslo, Rome]", cities))
     with work_sizes.changed(
-        {"store.case_chunks.MAX_PART": 2, "store.case_chunks.MAX_UNDIVIDED": 2}
-        | {"store.case_chunks._MIN_PART": 2}
+        {"store.trees.case_chunks.MAX_PART": 2, "store.trees.case_chunks.MAX_UNDIVIDED": 2}
+        | {"store.trees.case_chunks._MIN_PART": 2}
     ):
         assert evalstore("run").exit_code == 1
         usual = evalstore("report", "--markdown").stdout
-        with work_sizes.changed({"store.case_files._AT_ONCE": 1}):
+        with work_sizes.changed({"store.trees.case_files._AT_ONCE": 1}):
             assert evalstore("report", "--markdown").stdout == usual
     assert usual.index("Oslo 1") < usual.index("Oslo 9")
