@@ -19,7 +19,6 @@ from evalstore.remotes.packs.signatures import (
     find_public_half,
 )
 from evalstore.remotes.places.layout import sha256
-from evalstore.workspace.settings.remotes import folder_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,6 +156,8 @@ def _read(
     workspace: WorkspaceFolder, name: str, key: str, setting: PathSetting, largest: int
 ) -> tuple[Path, bytes]:
     """Return the absolute path and the bytes of a file that the workspace may use."""
+    from evalstore.workspace.settings.remotes import folder_of  # loads a reader of YAML
+
     place = _place(workspace, name, key, setting)
     path = folder_of(workspace.root, setting.path)
     try:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.core.clock import iso
 from evalstore.core.display import plural, short
 from evalstore.core.errors import NoWorkspaceError, RemoteError
-from evalstore.exchange.sync.open_remote import OpenRemote
+from evalstore.exchange.sync.open_remote import (
+    OpenDatabase,
+    OpenRemote,
+    is_place,
+    open_files_or_database,
+    open_other_store,
+)
 from evalstore.files.normal_path import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.remotes.bundle_files import BundleFiles, begins_like_bundle
@@ -104,3 +110,14 @@ def _require_runs(store: Store, file: str, ids: Sequence[str]) -> None:
             f"have: {names}{more}",
             hint="get these first, or have the bundle made without --since",
         )
+
+
+def open_source(
+    location: Location, name: str | None, *, dry_run: bool
+) -> AbstractContextManager[OpenRemote | OpenDatabase]:
+    """Open what a pull reads: a remote, a bundle or another store; raises `EvalstoreError`."""
+    if name is None or not is_place(location, name):
+        return open_files_or_database(location, name, create=True)
+    if is_meant_as_bundle(location, name):
+        return open_bundle(location, name, create=not dry_run)
+    return open_other_store(location, name, create=not dry_run)

@@ -158,19 +158,6 @@ class OpenDatabase:
         return self.database.snapshot_ids()
 
 
-def open_source(
-    location: Location, name: str | None, *, dry_run: bool
-) -> AbstractContextManager[OpenRemote | OpenDatabase]:
-    """Open what a pull reads: a remote, a bundle or another store; raises `EvalstoreError`."""
-    if name is None or not is_place(location, name):
-        return open_files_or_database(location, name, create=True)
-    from evalstore.exchange.sync.bundle import is_meant_as_bundle, open_bundle
-
-    if is_meant_as_bundle(location, name):
-        return open_bundle(location, name, create=not dry_run)
-    return _open_other_store(location, name, create=not dry_run)
-
-
 def is_place(location: Location, name: str) -> bool:
     """Return whether a text in the place of a remote is a path or an address, and not its name."""
     is_file = os.path.isfile(location.directory / name)  # noqa: PTH113 - also of impossible names
@@ -182,7 +169,7 @@ def is_place(location: Location, name: str) -> bool:
 
 
 @contextmanager
-def _open_other_store(location: Location, name: str, *, create: bool) -> Iterator[OpenDatabase]:
+def open_other_store(location: Location, name: str, *, create: bool) -> Iterator[OpenDatabase]:
     """Open another store to copy its rows; it is never changed. Raises `EvalstoreError`."""
     from evalstore.store.trees.unchanged import open_unchanged
 

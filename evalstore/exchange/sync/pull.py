@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.exchange.sync.open_remote import OpenDatabase, open_source
+from evalstore.exchange.sync.bundle import open_source
+from evalstore.exchange.sync.open_remote import OpenDatabase
 from evalstore.exchange.sync.push import count_kinds
 from evalstore.remotes.differences import count_by_table, find_missing
 from evalstore.remotes.places.layout import require_remote

@@ -19,7 +19,7 @@ from evalstore.core.errors import (
 from evalstore.interfaces.cli import output, streams
 from evalstore.interfaces.cli.app import Globals, here
 from evalstore.interfaces.cli.progress import TerminalProgress
-from evalstore.results.flips.run_differences import changes_line
+from evalstore.results.flips.flips_text import changes_line
 from evalstore.runs.status.status_text import judgements_text, price_text
 from evalstore.runs.watch import Watch
 

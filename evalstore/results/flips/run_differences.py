@@ -10,11 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
-from evalstore.core.display import plural, short
-from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.results.compare.diff_text import FLIPS
-from evalstore.results.compare.same_answers import same_answer_text
+from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.prompt_names import name_prompts
 from evalstore.store.results import iterate_cases
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
 
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
+    from evalstore.core.styled_text import StyledLine
     from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.results.flips.verdict_changes import VerdictChanges
@@ -110,45 +108,3 @@ def has_several_prompts(store: Store, run: Run, file: str) -> bool:
     """Return whether the cases of a file had several system prompts in a run."""
     first: list[tuple[Result, Case]] = next(iterate_cases(store, run, file), [])
     return any(len(case.prompts) > 1 for _, case in first)
-
-
-_COLOURS = {**FLIPS, "now pending": "pending", "now undecided": "undecided"}
-
-
-def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledLine:
-    """Return `since the last run: 2 broke, 1 fixed, 1 new failure (1 by older stored answers)`.
-
-    Where the run before covered other cases, it says since which run, or of each case. `last` are
-    the words for the run before.
-    """
-    counts = (
-        (len(changes.broke), "broke"),
-        (len(changes.fixed), "fixed"),
-        (len(changes.changed), "changed"),
-        (len(changes.undecided), "now undecided"),
-        (len(changes.pending), "now pending"),
-    )
-    since = last if changes.since == changes.last else f"run {short(changes.since)}"
-    if changes.is_of_several:
-        since = "the last verdict on each case"
-    spans = [StyledSpan(f"since {since}: ")]
-    for count, word in counts:
-        if count:
-            spans += [StyledSpan(", ")] if len(spans) > 1 else []
-            spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
-    if changes.same_answer:
-        spans += [StyledSpan(", ")] if len(spans) > 1 else []
-        spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))
-    if len(spans) == 1:
-        spans.append(StyledSpan("nothing broke or was fixed"))
-    if changes.new:
-        spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
-    if changes.older:
-        spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
-    if changes.judged_otherwise:
-        from evalstore.comparison.comparison import OTHER_JUDGEMENT
-
-        spans.append(StyledSpan(f" ({len(changes.judged_otherwise):,} by {OTHER_JUDGEMENT})"))
-    if changes.labelled:
-        spans.append(StyledSpan(f" ({len(changes.labelled):,} by a label)"))
-    return StyledLine(tuple(spans))

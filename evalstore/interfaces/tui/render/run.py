@@ -18,7 +18,7 @@ from evalstore.interfaces.tui.render.documents.reading import problem_text
 from evalstore.interfaces.tui.render.plot import bar
 from evalstore.interfaces.tui.render.verdicts import verdict_cell, when
 from evalstore.results.edits.change_text import reason_text, reason_value_lines
-from evalstore.results.flips.run_differences import changes_line
+from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.run_text import (
     failure_line,
