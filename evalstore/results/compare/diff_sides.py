@@ -177,8 +177,15 @@ def side_of_candidates(project: Project, revision: str | None) -> Side:
 
 
 def _find_equal(store: Store, was: Side, now: Side) -> EqualResults:
-    """Return the results that two runs have in the same places."""
-    both = {path: (leaf, was.entries.get(path, "")) for path, leaf in now.entries.items()}
+    """Return the results of long files that two runs have in the same places.
+
+    Those of short ones are read, so that they can be listed as unchanged.
+    """
+    both = {
+        path: (leaf, was.entries.get(path, ""))
+        for path, leaf in now.entries.items()
+        if isinstance(now.files[now.nodes[path]].cases, StoredCases)
+    }
     leaves = store.find_equal_leaves({path: each for path, each in both.items() if each[1]})
     counts: dict[str, list[VerdictsOfCases]] = {}
     for leaf, of_cases in store.count_verdicts({leaf for each in leaves.values() for leaf in each}):
