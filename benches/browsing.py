@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from evalstore.interfaces.tui.widgets.grid import Grid
-    from evalstore.results.table.case_window import CaseWindow
+    from evalstore.results.table.cases import CaseWindow
 
 _SIZE = (120, 40)
 _KEYS = 60

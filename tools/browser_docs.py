@@ -17,8 +17,8 @@ from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs.help import paragraphs
 from evalstore.interfaces.tui.screens.newer import DatedPage
 from evalstore.interfaces.tui.state.case_query import EXAMPLES
+from evalstore.interfaces.tui.widgets.footer import key_name
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.key_names import key_name
 from evalstore.interfaces.tui.widgets.text_view import TextView
 
 PAGE = Path(__file__).parent.parent / "docs/browser.md"

@@ -18,9 +18,8 @@ from evalstore.planning.options import is_partial
 from evalstore.results.attempts import attempts_text
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_text import describe_pair, summary_lines
-from evalstore.results.flips.attempts import find_attempts
-from evalstore.results.flips.open_regressions import find_open_regressions, regressions_text
-from evalstore.results.flips.result_changes import JudgedResult
+from evalstore.results.flips.regressions import find_open_regressions, regressions_text
+from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.stats.reuse_savings import sum_savings

@@ -11,7 +11,7 @@ from evalstore.core.errors import NothingSelectedError
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import RunOptions, SelectionOptions
 from evalstore.results.flips.verdict_changes import find_verdict_changes
-from evalstore.results.log.failure_hints import hint_for
+from evalstore.results.log.failures import hint_for
 from evalstore.runs.run import offer_run, run
 from evalstore.runs.run_text import RunSummary, summarise_report
 from evalstore.runs.status.status_text import row_id_hint

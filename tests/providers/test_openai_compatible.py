@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import OutgoingMessage, Reply, Request, Text
 from evalstore.providers import ProviderError, answer_size, open_provider
-from evalstore.results.log.failure_hints import hint_for
+from evalstore.results.log.failures import hint_for
 from tests import endpoint
 
 HI = Request("dummy", (OutgoingMessage("user", (Text("Hi"),)),), max_output_tokens=9)

@@ -8,8 +8,7 @@ import pytest
 
 from evalstore.core.display import columns_of
 from evalstore.results.edits import distinct_labels
-from evalstore.results.edits.distinct_labels import shorten_label
-from evalstore.results.edits.filed_labels import shorten_labels
+from evalstore.results.edits.distinct_labels import shorten_label, shorten_labels
 
 CAPITALS = [
     f"tests/a/long/folder/geography.md [question=What is the capital of {country}?]"

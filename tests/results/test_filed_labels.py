@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from evalstore.files import temporary_list
-from evalstore.results.edits.filed_labels import shorten_labels
+from evalstore.results.edits.distinct_labels import shorten_labels
 
 
 def test_few_labels_of_a_long_list_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

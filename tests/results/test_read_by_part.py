@@ -10,8 +10,8 @@ import pytest
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import URGENCY, Case, CaseFile, Json, Verdict
-from evalstore.results.flips.file_verdict_history import PENDING, VerdictHistory, Words
-from evalstore.results.show.urgent_results import cases_with_several_prompts, find_urgent_results
+from evalstore.results.log.file_log import PENDING, VerdictHistory, Words
+from evalstore.results.show.show import cases_with_several_prompts, find_urgent_results
 from evalstore.store import Store
 from evalstore.store.results import describe_cell, iterate_entries
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import iso
 from evalstore.exchange.exports.columns import SCHEMA_VERSION, Row
-from evalstore.results.answer.last_messages import read_last_messages
+from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision

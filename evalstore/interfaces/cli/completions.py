@@ -49,7 +49,7 @@ def places(ctx: Any, incomplete: str) -> list[str]:
 def answers(ctx: Any, incomplete: str) -> list[str]:
     """Complete test files; after `::`, rows, each also with its system prompt if it has several."""
     from evalstore.planning.path_targets import split_case
-    from evalstore.results.table.offered_names import names_of_rows
+    from evalstore.results.table.list import names_of_rows
 
     path, typed = split_case(incomplete)
     if typed is None:
@@ -69,7 +69,7 @@ def answers(ctx: Any, incomplete: str) -> list[str]:
 
 def prompts(ctx: Any, incomplete: str) -> list[str]:
     """Complete names of system prompts."""
-    from evalstore.results.table.offered_names import prompt_names
+    from evalstore.results.table.list import prompt_names
 
     with suppress(EvalstoreError, OSError):
         return starting(prompt_names(_location(ctx)), incomplete)
@@ -122,7 +122,7 @@ def revisions_and_answers(ctx: Any, incomplete: str) -> list[str]:
 
 def joinable_runs(ctx: Any, incomplete: str) -> list[str]:
     """Complete runs in progress: `@`, and their ids."""
-    from evalstore.results.table.offered_names import runs_in_progress
+    from evalstore.results.table.list import runs_in_progress
 
     with suppress(EvalstoreError, OSError):
         ids = [id[:8] for id in runs_in_progress(_location(ctx))]
@@ -132,7 +132,7 @@ def joinable_runs(ctx: Any, incomplete: str) -> list[str]:
 
 def trusted_files(ctx: Any, incomplete: str) -> list[str]:
     """Complete the files that wait for trust, or with `--revoke` those that are trusted."""
-    from evalstore.results.table.offered_names import files_to_trust
+    from evalstore.results.table.list import files_to_trust
     from evalstore.runs.workspace_checks.trust import trusted_files
 
     with suppress(EvalstoreError, OSError):

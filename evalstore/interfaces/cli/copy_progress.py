@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from evalstore.core.display import bytes_text
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.progress_mode import PLAIN_SECONDS, Mode, choose_mode
 from evalstore.remotes.progress import CopyListener
 
 if TYPE_CHECKING:
@@ -77,3 +77,18 @@ class CopyProgress(CopyListener):
             self._last = time.monotonic()
             text = f"{self._verb}: {self._done:,} of {self._total:,} {self._noun}"
             output.talk(f"{text}, {bytes_text(self._size)}" if self._size else text)
+
+
+# --- how progress is shown on stderr: as bars, as lines or not at all
+
+
+Mode = Literal["auto", "plain", "none"]
+PLAIN_SECONDS = 10.0
+"""Between two lines."""
+
+
+def choose_mode(mode: Mode) -> Mode:
+    """Return the mode that applies: none with `--quiet`, lines unless stderr is a terminal."""
+    if output.quiet:
+        return "none"
+    return "plain" if mode == "auto" and not sys.stderr.isatty() else mode

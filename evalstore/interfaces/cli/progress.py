@@ -12,12 +12,12 @@ import typer
 from evalstore.core.display import known_price
 from evalstore.core.progress import ProgressListener
 from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, choose_mode
 from evalstore.interfaces.cli.hinted_commands import for_here
-from evalstore.interfaces.cli.progress_mode import PLAIN_SECONDS, choose_mode
 from evalstore.results.verdict_order import verdict_counts
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.cli.progress_mode import Mode
+    from evalstore.interfaces.cli.copy_progress import Mode
     from evalstore.interfaces.cli.render.progress_bars import ProgressBars
 
 _FIRST_SECONDS = 1.0

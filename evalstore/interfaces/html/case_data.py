@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.placed_results import digest_of_cell
@@ -16,26 +17,32 @@ from evalstore.comparison.word_diff import diff_lines
 from evalstore.core.display import clip, safe, short
 from evalstore.core.side_names import side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
-from evalstore.interfaces.html.case_rows import TableRow
-from evalstore.interfaces.html.case_table import CHANGES, CaseTable
-from evalstore.interfaces.html.texts import TextTable
+from evalstore.interfaces.html.case_table import CHANGES, CaseTable, TableRow
+from evalstore.planning.cells.earlier_results import EarlierRuns
+from evalstore.planning.cells.same_cells import index_cells
+from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
+from evalstore.results.markdown_tokens import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
+from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestMap
 
 if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Pair
+    from evalstore.comparison.comparison import CellIndex, Pair
     from evalstore.core.results import Result
+    from evalstore.core.runs import Run
     from evalstore.core.values import Case, FileRef
-    from evalstore.interfaces.html.case_history import CaseHistory
     from evalstore.results.answer.case_answers import AnswerReader, ResultView
     from evalstore.results.answer.judgements import JudgementView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.growing_results import CellKey
+    from evalstore.results.markdown_tokens import Token
+    from evalstore.store import Store
+    from evalstore.store.rows.row_results import RowResults
 
 
 CASES_IN_A_BLOCK = 50
@@ -348,3 +355,162 @@ class ChangedPairs:
 
     def _find(self, result: Result) -> int | None:
         return self._numbers.get(digest_of_cell(result) % _DIGESTS) if self._changes else None
+
+
+# --- collects the texts of a part of the report, each once
+
+
+LONGEST = 100_000
+"""The most characters of a text; the rest is left out, which the report says."""
+
+
+class TextTable:
+    """Texts by number: a text, or a list of a text and its tree if it has Markdown."""
+
+    def __init__(self) -> None:
+        self.entries: list[Json] = []
+        self._numbers: dict[tuple[str, bool], int] = {}
+
+    def add(self, text: str, *, markdown: bool = True) -> int:
+        """Return the number of a text; without `markdown` it is only shown as it is."""
+        key = text, markdown
+        if key not in self._numbers:
+            self._numbers[key] = len(self.entries)
+            shown = shown_text(text)
+            tree = markdown_tree(text) if markdown else None
+            self.entries.append([shown, tree] if tree is not None else shown)
+        return self._numbers[key]
+
+
+def shown_text(text: str) -> str:
+    """Return a text with control characters as escapes; a very long one is cut, with a note."""
+    rest = len(text) - LONGEST
+    if rest <= 0:
+        return safe(text, lines=True)
+    cut = safe(text[:LONGEST], lines=True)
+    return f"{cut}\n\n[{rest:,} more characters are left out of this report]"
+
+
+# --- turns Markdown of models into trees that the page builds elements from
+
+
+_LINKS = ("http://", "https://", "mailto:")
+_LEAVES = {"hr": "hr", "hardbreak": "br"}
+
+
+@lru_cache(maxsize=1024)
+def markdown_tree(text: str) -> Json:
+    """Return the tree of a text; None if it is shown as it is written.
+
+    A node is a text, or a list of the name of an element, its link if it is an `a`, and its
+    children.
+    """
+    shown = safe(text, lines=True)
+    tokens = parse_markdown(shown)
+    if tokens is None:
+        return None
+    nodes = _children(tokens)
+    return nodes if shows_all(shown, _texts(nodes)) else None
+
+
+def _children(tokens: Iterable[Token]) -> list[Json]:
+    """Return the nodes of tokens in which each element has an opening and a closing token."""
+    stack: list[list[Json]] = [[]]
+    for token in tokens:
+        if token.type == "link_open":
+            stack.append(["a", _address(token), link_target(token, "href")])
+        elif token.type == "link_close":
+            _, address, target, *inner = stack.pop()
+            if address:
+                stack[-1].append(["a", address, *inner])
+                target = target.removeprefix(address).strip()
+            else:
+                stack[-1] += inner
+            stack[-1] += [f" ({target})"] if target else []
+        elif token.nesting == 1:
+            node: list[Json] = [token.tag]
+            stack[-1].append(node)
+            stack.append(node)
+        elif token.nesting == -1:
+            stack.pop()
+        elif token.type == "inline":
+            stack[-1] += _children(token.children or ())
+        elif token.type == "softbreak":
+            stack[-1].append("\n")
+        elif token.type in _LEAVES:
+            stack[-1].append([_LEAVES[token.type]])
+        elif token.type == "image":
+            alt = f"{token.content}: " if token.content else ""
+            stack[-1].append(f"[image {alt}{link_target(token, 'src')}]")
+        elif token.type == "code_inline":
+            stack[-1].append(["code", token.content])
+        elif token.type in ("fence", "code_block"):
+            info = token.info.strip()
+            stack[-1] += [["small", info]] if info else []
+            stack[-1].append(["pre", token.content.removesuffix("\n")])
+        elif token.content:
+            stack[-1].append(token.content)
+    return stack[0]
+
+
+def _address(token: Token) -> str:
+    """Return the address of a link; empty unless it is that of a web page or of a mailbox."""
+    address = str(token.attrGet("href") or "")
+    return address if address.lower().startswith(_LINKS) else ""
+
+
+def _texts(nodes: Iterable[Json]) -> Iterator[str]:
+    """Yield the texts of nodes; the address of a link is in its tooltip."""
+    for node in nodes:
+        if isinstance(node, str):
+            yield node
+        else:
+            yield from _texts(node[1:])
+
+
+# --- finds the verdicts of cases in earlier runs
+
+
+MOST_RUNS = 10
+"""The number of earlier runs that are searched."""
+
+
+class CaseHistory:
+    """Finds the earlier verdicts of the cases of a batch, newest first.
+
+    A run that has the same results of a test file as a newer one is left out.
+    """
+
+    def __init__(self, store: Store, folder: str, run: Run | None, rows: RowResults) -> None:
+        """`folder` is that of the test files; without a stored run there is no history."""
+        self.runs: list[Run] = []
+        """The earlier runs, newest first."""
+        self._rows = rows
+        self._entries: list[dict[str, str]] = []
+        self._indices: list[CellIndex] = []
+        """The results that each run has of the cases of the batch."""
+        if run is None:
+            return
+        leaves = read_tree(run.results, store.load_nodes)
+        earlier = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))
+        for other, entries in islice(earlier.before(run, set(leaves)), MOST_RUNS):
+            self.runs.append(other)
+            self._entries.append(
+                {path: leaf for path, leaf in entries.items() if leaf != leaves[path]}
+            )
+
+    def read_batch(self, batch: Sequence[tuple[Result, Case]]) -> None:
+        """Read the earlier results of the cases of a batch."""
+        self._indices = [
+            index_cells(self._rows, entries, (result for result, _ in batch))
+            for entries in self._entries
+        ]
+
+    def of(self, result: Result, case: Case) -> Json:
+        """Return pairs of the number of an earlier run and the verdict on the case."""
+        found = (index.find(result, case.prompts) for index in self._indices)
+        return [
+            [number, earlier[0].word or "answered"]
+            for number, earlier in enumerate(found)
+            if earlier
+        ]

@@ -2,18 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from evalstore.core.display import safe
 from evalstore.core.values import URGENCY, Json
-from evalstore.interfaces.html.case_rows import CasePlaces, CaseRows
+from evalstore.files.temporary_list import TemporaryList
 from evalstore.results.verdict_order import SIGNS
+from evalstore.workspace.digest_set import count_distinct, digest_of_value
 
 if TYPE_CHECKING:
     from evalstore.results.growing_results import CellKey
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A case with one system prompt, and the results of the candidates."""
+
+    file: int
+    row: str
+    prompt_number: int
+    prompt: str
+    """The name of the system prompt if the case has several; else empty."""
+    tags: Sequence[int]
+    cells: Mapping[int, Sequence[str]]
+    """The verdict, its change and the start of its feedback, by the number of the candidate."""
+
+    @property
+    def case(self) -> tuple[int, str]:
+        """Return what names the case; its rows for several system prompts have it in common."""
+        return self.file, self.row
+
+    @property
+    def urgency(self) -> int:
+        """Return the rank of the case in a list that begins with what needs attention."""
+        changed = any(change == "broke" for _, change, _ in self.cells.values())
+        ranks = [URGENCY.index(word) for word, _, _ in self.cells.values()]
+        return -1 if changed else min(ranks, default=len(URGENCY))
+
+
+class CaseRows:
+    """The rows in their order."""
+
+    def __init__(self) -> None:
+        self.words = Counter[str]()
+        """How many results have each verdict."""
+        self.addresses: dict[str, Json] = {}
+        """What stands in an address for the rows that are shown with escapes, by their number."""
+        self._rows = TemporaryList()
+        self._urgencies = array("b")
+        self._cases = array("Q")
+        """The digest of the case of each row."""
+        self.places = array("Q")
+        """The digest of each row, by its file, its label and the number of its prompt."""
+
+    def __len__(self) -> int:
+        return len(self._urgencies)
+
+    def append(self, row: TableRow) -> None:
+        """Add a row."""
+        self.words.update(word for word, _, _ in row.cells.values())
+        if safe(row.row) is not row.row:
+            self.addresses[str(len(self))] = quote(row.row, safe="")
+        self._urgencies.append(row.urgency)
+        self._cases.append(digest_of_value(row.case))
+        self.places.append(digest_of_value((*row.case, row.prompt_number)))
+        cells = [[model, *cell] for model, cell in row.cells.items()]
+        self._rows.append([row.file, row.row, row.prompt_number, row.prompt, [*row.tags], cells])
+
+    def __iter__(self) -> Iterator[TableRow]:
+        return map(_unpack, self._rows)
+
+    def read(self, numbers: Sequence[int]) -> list[TableRow]:
+        """Return the rows with these numbers, in this order; each part of the file is read once."""
+        return [*map(_unpack, self._rows.read_some(numbers))]
+
+    def count_cases(self) -> int:
+        """Return how many cases the rows are, however many system prompts these have."""
+        return count_distinct(self._cases)
+
+    def choose(self, most: int) -> list[TableRow]:
+        """Return at most so many rows of whole cases, most urgent first; of one case at least."""
+        urgent = array("L", sorted(range(len(self)), key=self._urgencies.__getitem__))
+        first: dict[int, None] = {}
+        for number in urgent:
+            if len(first) > most:
+                break
+            first[self._cases[number]] = None
+        sizes = Counter(case for case in self._cases if case in first)
+        chosen: set[int] = set()
+        free = most
+        for case in first:
+            if chosen and sizes[case] > free:
+                break
+            chosen.add(case)
+            free -= sizes[case]
+        return self.read([number for number in urgent if self._cases[number] in chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class CasePlaces:
+    """The numbers of the rows of a table."""
+
+    files: Sequence[str]
+    digests: array[int]
+
+    def find(self, file: str, row: str, prompt_number: int) -> int | None:
+        """Return the number of a row; None if there is none."""
+        try:
+            place = self.files.index(file), row, prompt_number
+            return self.digests.index(digest_of_value(place))
+        except ValueError:
+            return None
+
+
+def count_cases(rows: Iterable[TableRow]) -> int:
+    """Return how many cases rows of the table are, however many system prompts these have."""
+    return len({row.case for row in rows})
+
+
+def _unpack(values: Sequence[Any]) -> TableRow:
+    """Return a row that was kept as JSON."""
+    file, row, prompt_number, prompt, tags, cells = values
+    return TableRow(file, row, prompt_number, prompt, tags, {cell[0]: cell[1:] for cell in cells})
+
 
 CHANGES = ("broke", "fixed", "changed", "new")
 

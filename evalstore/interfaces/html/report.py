@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.side_names import WORKSPACE
 from evalstore.files.atomic_write import temporary_file
-from evalstore.interfaces.html.case_data import CaseData
-from evalstore.interfaces.html.case_history import CaseHistory
+from evalstore.interfaces.html.case_data import CaseData, CaseHistory
 from evalstore.interfaces.html.embedding import data_block, write_list_block
 from evalstore.interfaces.html.page import ServedPage, write_page
 from evalstore.interfaces.html.summary import MOST_RUNS, summarise_results
@@ -28,7 +27,7 @@ from evalstore.results.answer.verdict_explanation import (
     explain_workspace_result,
 )
 from evalstore.results.compare.diff import diff
-from evalstore.results.flips.open_regressions import find_open_regressions
+from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector

@@ -24,7 +24,7 @@ from evalstore.interfaces.html.charts import (
 )
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import SideVerdict, describe_pair, summary_lines
-from evalstore.results.flips.open_regressions import regressions_text
+from evalstore.results.flips.regressions import regressions_text
 from evalstore.results.growing_results import cell_of
 from evalstore.runs.run_text import scope_text
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -16,11 +20,10 @@ from evalstore.interfaces.tui.contrast import readable_variables
 from evalstore.interfaces.tui.heap import LargePages, collect_little_at_once, share_heap
 from evalstore.interfaces.tui.keys.key_validation import Appearance
 from evalstore.interfaces.tui.keys.registry import KeyRegistry
-from evalstore.interfaces.tui.messages import MessageApp
-from evalstore.interfaces.tui.run_control import BrowserRuns
+from evalstore.interfaces.tui.render.run import end_summary, run_texts
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.interfaces.tui.screens.base import STORE_CHECKS, Page
+from evalstore.interfaces.tui.screens.base import STORE_CHECKS, MessageApp, Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.dialogs.choice import Choice
@@ -35,23 +38,29 @@ from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
-from evalstore.interfaces.tui.signals import DisplayConnection, end_at_signals
+from evalstore.interfaces.tui.state.background_run import BackgroundRun
 from evalstore.interfaces.tui.state.case_listing import CasePlace
+from evalstore.interfaces.tui.widgets.fitted_view import FittedView
+from evalstore.interfaces.tui.widgets.footer import key_name
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.key_names import key_name
 from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.widgets.title_line import TitleLine
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from rich.traceback import Traceback
     from textual import events
+    from textual.app import App
     from textual.command import Provider
+    from textual.screen import Screen
 
-    from evalstore.interfaces.tui.state.compared_cases import Among, Models
-    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.interfaces.tui.state.navigation import CaseNavigator
     from evalstore.results.table.case_rows import CaseRow
-    from evalstore.runs.interactive_run import RunRequest
+    from evalstore.runs.interactive_run import PlanPreview, RunRequest
+
 
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store or edited files."""
@@ -393,3 +402,220 @@ PAGES: Sequence[type[Page]] = (
 """All screens: the first one, then by their titles."""
 REGISTRY = KeyRegistry(Browser, PAGES, (PromptDialog, Choice, Grid, TextView))
 """The actions of all screens and widgets."""
+
+
+# --- signals that end or stop the browser, and whether anything shows it
+
+
+def end_at_signals(leave: Callable[[], None]) -> None:
+    """Leave in order at `SIGTERM` and `SIGHUP`: the terminal restored, paid answers stored."""
+    with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, another thread
+        for name in ("SIGTERM", "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(getattr(signal, name), leave)
+        _resume_after_stops_only()
+
+
+class DisplayConnection:
+    """What shows the browser: a terminal, or the process that shows it on a web page.
+
+    `SIGHUP` may be blocked or get lost when a terminal is closed. Textual then reads the end of its
+    input again and again.
+    """
+
+    def __init__(self) -> None:
+        self._had_terminal = _has_terminal()
+        self._web_parent = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the terminal or the process has gone."""
+        has_no_parent = self._web_parent not in (None, os.getppid())
+        return has_no_parent or (self._had_terminal and not _has_terminal())
+
+
+def _has_terminal() -> bool:
+    try:
+        return sys.__stdin__ is not None and os.isatty(sys.__stdin__.fileno())
+    except (OSError, ValueError):  # closed
+        return False
+
+
+def _resume_after_stops_only() -> None:
+    """Let the driver take the terminal again only when it has given it away before.
+
+    A terminal that is closed sends `SIGCONT` behind `SIGHUP`, and any process may send it. Textual
+    then reads the keys in a second thread, and the process does not end any more.
+    """
+    stops, resumes = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
+    if not callable(stops) or not callable(resumes):
+        return  # not in a terminal
+    is_stopped = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal is_stopped
+        is_stopped = True
+        stops(number, frame)
+
+    def resume(number: int, frame: FrameType | None) -> None:
+        nonlocal is_stopped
+        if is_stopped:
+            is_stopped = False
+            resumes(number, frame)
+
+    signal.signal(signal.SIGTSTP, stop)
+    signal.signal(signal.SIGCONT, resume)
+
+
+# --- runs that the browser starts, at most one at a time, in the background
+
+
+_DRAW_SECONDS = 0.2
+"""How often the progress is drawn."""
+
+
+class BrowserRuns:
+    """Starts runs, shows their progress and stops them before the browser ends."""
+
+    def __init__(
+        self, app: App[None], source: WorkspaceSource, key_of: Callable[[str], str]
+    ) -> None:
+        """`key_of` names the key of an action."""
+        self._app = app
+        self._source = source
+        self._key_of = key_of
+        self.runner: BackgroundRun | None = None
+        self._drawn: tuple[str, ...] = ()
+        """What is drawn of the run in titles and above the runs."""
+        self.is_leaving = False
+        """Whether the browser ends as soon as the run has stopped."""
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a run is in progress."""
+        return self.runner is not None and not self.runner.is_over
+
+    @property
+    def progress_text(self) -> str:
+        """Return the progress in few characters; empty without a run."""
+        if self.runner is None or self.runner.shown.is_over:
+            return ""
+        shown = self.runner.shown
+        done, total = shown.counts
+        progress = f"{done:,}/{total:,}" if shown.is_planned else "…"
+        return f"▶ {progress}" + (" stopping" if shown.stops else "")
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Return what the run does in ever fewer words; empty without a run."""
+        if self.runner is None or self.runner.shown.is_over:
+            return ()
+        return run_texts(self.runner.shown)
+
+    def draw(self) -> None:
+        """Draw what all screens show of the run, as it is at this moment.
+
+        Titles, and the state above the runs, are left as they are when they would not change.
+        """
+        if self.runner is None:
+            return
+        before = self._drawn
+        self.runner.shown = self.runner.progress
+        self._drawn = self.progress_text, *self.texts
+        for page in self._app.screen_stack:
+            if self._drawn != before:
+                self._draw_lines(page)
+            if isinstance(page, RunPage | QuitConfirmation) and page.is_mounted:
+                page.show_progress()
+
+    @staticmethod
+    def _draw_lines(page: Screen[Any]) -> None:
+        for line in page.query(TitleLine):
+            line.refresh()
+        for view in page.query("#dashboard").results(FittedView):
+            view.refit()
+
+    def refuse_second(self) -> bool:
+        """Show a message if a run is in progress; returns whether there is one."""
+        if self.is_running:
+            key = self._key_of("page.run")
+            text = f"A run is already in progress: {key} shows its progress."
+            self._app.notify(text, severity="warning", markup=False)
+        return self.is_running
+
+    def begin(self, request: RunRequest, preview: PlanPreview) -> None:
+        """Start what was planned, and show its progress."""
+        if self.refuse_second():
+            return
+        self.runner = runner = BackgroundRun(request, preview)
+        self._app.push_screen(RunPage(runner))
+        self.draw()
+        self._timer = self._app.set_interval(_DRAW_SECONDS, self.draw)
+        work = partial(self._carry_out, runner)
+        self._app.run_worker(work, thread=True, group="run", exit_on_error=False)
+
+    def _carry_out(self, runner: BackgroundRun) -> None:
+        try:
+            runner.end = self._source.carry_out(runner.request, runner, runner.preview)
+        except EvalstoreError as problem:
+            runner.problem = problem
+        except Exception as bug:  # noqa: BLE001 - the browser stays alive and says so
+            runner.problem = EvalstoreError(f"a bug in evalstore: {bug!r}")
+        finally:
+            runner.is_over = True
+            self._app.call_later(self._show_end, runner)
+
+    def _show_end(self, runner: BackgroundRun) -> None:
+        """Show how the run ended, and what it has changed."""
+        self._timer.stop()
+        self.draw()
+        if self.is_leaving:
+            self._app.exit()
+            return
+        is_shown = False
+        for page in self._app.screen_stack:
+            if isinstance(page, RunPage) and page.runner is runner:
+                page.show_end()
+                is_shown = True
+            elif isinstance(page, Page):
+                page.reload()
+        if not is_shown:
+            self._app.notify(end_summary(runner), markup=False, timeout=10)
+
+    def show(self) -> None:
+        """Show the progress on a screen of its own."""
+        assert self.runner is not None
+        if not any(isinstance(page, RunPage) for page in self._app.screen_stack):
+            self._app.push_screen(RunPage(self.runner))
+
+    # --- leaving
+
+    def may_leave(self) -> bool:
+        """Return whether the browser may end; during a run the user is asked, then it stops."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            return True
+        questions = [page for page in self._app.screen_stack if isinstance(page, QuitConfirmation)]
+        if not questions:
+            self._app.push_screen(QuitConfirmation(self.runner))
+            return False
+        self.is_leaving = True
+        if not self.runner.stops:
+            self.runner.interrupt()
+        self.draw()
+        return False
+
+    def stay(self) -> None:
+        """Keep the browser open when the run has stopped."""
+        self.is_leaving = False
+
+    def leave(self) -> None:
+        """End the browser; calls in flight of a run are finished and stored first."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            self._app.exit()
+        else:
+            self.is_leaving = True
+            self.runner.interrupt()
+
+    def stop(self) -> None:
+        """Stop the run after the browser has ended, unless it was awaited before."""
+        if self.runner is not None and not self.runner.is_over:
+            self.runner.interrupt()

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import web
 
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.side_names import WORKSPACE
+from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.embedding import content_policy
+from evalstore.interfaces.html.page import RELOAD, ServedPage, waiting_page
+from evalstore.interfaces.html.report import build_report
 from evalstore.interfaces.html.templates import read_asset
-from evalstore.interfaces.html.waiting import RELOAD
-from evalstore.interfaces.web.built_pages import BuiltPage, BuiltPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
-from evalstore.store.revisions import WORK
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.results.show.explained_case import find_case
+from evalstore.results.table.cases import store_stamp
+from evalstore.store.revisions import WORK, resolve_run
+from evalstore.store.wanted import Reached, telling
 
 if TYPE_CHECKING:
+    from evalstore.interfaces.html.case_table import CasePlaces
     from evalstore.planning.options import Location
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -162,3 +178,165 @@ async def _call(function: Callable[P, T], *arguments: P.args, **options: P.kwarg
         if isinstance(error, RevisionError):
             raise web.HTTPNotFound(text=text) from error
         raise web.HTTPConflict(text=text) from error
+
+
+# --- makes the pages of runs, and keeps the last ones as files
+
+
+_MOST_PAGES = 8
+"""The most pages that are kept; as many older files may still be sent."""
+_MOST_BYTES = 300 * 2**20
+"""The most bytes of all files; a page of 100,000 cases has 55 MiB. The last two pages are kept."""
+_ALWAYS = 2
+
+
+class ResultsState(NamedTuple):
+    """What has been stored so far."""
+
+    run: str
+    """The id of the newest run; empty without one."""
+    state: str
+    """A text that differs after every change of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPage:
+    """A page in a file."""
+
+    path: Path
+    cases: CasePlaces
+    """The numbers of its cases."""
+    state: str
+    """The state of the store when it was made."""
+    ended: float
+    seconds: float
+    """How long it took."""
+    size: int
+    """Its bytes."""
+
+
+class BuiltPages:
+    """The pages of a workspace, each made when it is first asked for; one at a time."""
+
+    def __init__(self, location: Location, base: str) -> None:
+        """`base` is the path below which the pages are."""
+        root = open_workspace(location).root
+        # A path in an address is relative to the workspace.
+        self._location = location if location.config else replace(location, directory=root)
+        self._name = root.name
+        self._base = base
+        self._folder = TemporaryDirectory(prefix="evalstore-pages-")
+        self._pages: dict[str, BuiltPage] = {}
+        self._files: list[BuiltPage] = []
+        """The pages whose files are there, oldest first."""
+        self._numbers = count()
+        self._making: tuple[str, Reached] | None = None
+        """How far the page that is being made has come, and of which run it is."""
+        self._lock = Lock()
+        self._maker = ThreadPoolExecutor(max_workers=1)
+        """Reads all results: memory that several threads have freed would not be used again."""
+
+    def close(self) -> None:
+        """Remove the files."""
+        self._maker.shutdown()
+        self._folder.cleanup()
+
+    def read_state(self) -> ResultsState:
+        """Return what has been stored so far; raises `StoreError`."""
+        text = repr(store_stamp(self._location))
+        with open_store(self._location) as store:
+            newest = next(store.find_recent_runs(limit=1), None)
+        return ResultsState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])
+
+    def find_run(self, revision: str) -> str:
+        """Return the id of a run; raises `RevisionError`."""
+        with open_store(self._location) as store:
+            return resolve_run(store, revision).id
+
+    def find_case(self, case: str, revision: str | None) -> tuple[str, int]:
+        """Return the run that has the newest result of a case, and its number in the page.
+
+        Raises `EvalstoreError` when there is no such case.
+        """
+        run, result = self._maker.submit(find_case, self._location, case, revision).result()
+        number = self.build(run.id).cases.find(result.file, result.row, result.prompt_number)
+        assert number is not None  # the page has all cases of the run
+        return run.id, number
+
+    def last(self, run: str) -> BuiltPage | None:
+        """Return the page of a run that was made last, if it is kept."""
+        return self._pages.get(run)
+
+    def waiting(self, run: str) -> bytes:
+        """Return what is shown while the page of a run, by its id, or of the workspace is made."""
+        making = self._making
+        reached = making[1] if making and making[0] == run else None
+        if run == WORKSPACE:
+            return waiting_page(self._name, None, reached)
+        with open_store(self._location) as store:
+            return waiting_page(self._name, resolve_run(store, run), reached)
+
+    def build(self, run: str) -> BuiltPage:
+        """Return the page of a run by its id, or of the workspace as it is now.
+
+        A run does not change. The page of the workspace is made again, but not all the time if
+        it takes long. Raises `EvalstoreError`.
+        """
+        with self._lock:
+            page = self._pages.get(run)
+            if page is None or (run == WORKSPACE and not self._is_new(page)):
+                page = self._maker.submit(self._make, run).result()
+                self._keep(run, page)
+            return page
+
+    def _keep(self, run: str, page: BuiltPage) -> None:
+        """Keep a page in the place of an older one, and remove old files."""
+        self._pages.pop(run, None)
+        self._pages[run] = page
+        self._files.append(page)
+        while len(self._pages) > _ALWAYS and self._are_many(self._pages.values(), _MOST_PAGES):
+            self._pages.pop(next(iter(self._pages)))
+        kept = {other.path for other in self._pages.values()}
+        old = deque(other for other in self._files if other.path not in kept)
+        while old and self._are_many(self._files, 2 * _MOST_PAGES):
+            self._files.remove(old[0])
+            old.popleft().path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _are_many(pages: Collection[BuiltPage], most: int) -> bool:
+        """Return whether these are more than so many, or too large together."""
+        return len(pages) > most or sum(page.size for page in pages) > _MOST_BYTES
+
+    def _is_new(self, page: BuiltPage) -> bool:
+        """Return whether the page was made so recently that making it again would take all time."""
+        return time.monotonic() - page.ended < page.seconds
+
+    def _make(self, run: str) -> BuiltPage:
+        def tell(reached: Reached) -> None:
+            self._making = run, reached
+
+        try:
+            with telling(tell):
+                return self._write(run)
+        finally:
+            self._making = None
+
+    def _write(self, run: str) -> BuiltPage:
+        started = time.monotonic()
+        newest, state = self.read_state()
+        path = Path(self._folder.name) / f"{next(self._numbers)}.html"
+        try:
+            with temporary_file(path) as out:
+                table = build_report(
+                    self._location,
+                    WORK if run == WORKSPACE else run,
+                    out,
+                    served=ServedPage(self._base, newest, state),
+                )
+        except OSError as error:
+            raise EvalstoreError(
+                f"the page cannot be written to '{path.parent}': {error.strerror or error}"
+            ) from error
+        ended = time.monotonic()
+        size = path.stat().st_size
+        return BuiltPage(path, table.places, state, ended, ended - started, size)

@@ -19,25 +19,18 @@ from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.reasons.version_reader import Fresh, VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.results.answer.answer_files import images_of, text_files_of
-from evalstore.results.answer.call_failures import failure_texts, failures_of_answer
 from evalstore.results.answer.judgements import check_name
-from evalstore.results.answer.last_messages import find_last_messages
+from evalstore.results.failed_results import judged_subjects
+from evalstore.results.log.failures import hint_for
 from evalstore.results.model_names import name_models
 from evalstore.results.prompt_names import name_prompts, name_references
-from evalstore.results.rendering import (
-    answer_text,
-    check_yaml,
-    joined,
-    references_of,
-    text_of,
-)
+from evalstore.results.rendering import answer_text, check_yaml, joined, references_of, text_of
 from evalstore.results.request_lines import describe_request
 from evalstore.results.session_facts import SessionFacts, read_session_facts
 from evalstore.results.show.session_details import read_session_details
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
+    from evalstore.core.results import Failure, Result
     from evalstore.planning.first_pushes import FirstPush
     from evalstore.planning.options import Location
     from evalstore.results.answer.judgements import JudgementView
@@ -331,3 +324,111 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions)), fresh
     return (), fresh
+
+
+# --- the images and the text files in the messages of a conversation
+
+
+_TEXTS = ("json", "xml", "yaml", "toml", "csv", "javascript")
+"""Ends of the media types of texts that do not begin with `text/`."""
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.core.values import Message
+    from evalstore.planning.options import Location
+
+
+def images_of(message: Message) -> tuple[FileRef, ...]:
+    """Return the images in a message, in their order."""
+    files = (part for part in message.parts if isinstance(part, FileRef))
+    return tuple(file for file in files if file.media_type.startswith("image/"))
+
+
+def text_files_of(message: Message) -> tuple[FileRef, ...]:
+    """Return the files in a message that are texts, in their order."""
+    files = (part for part in message.parts if isinstance(part, FileRef))
+    return tuple(file for file in files if _is_text(file.media_type))
+
+
+def _is_text(media_type: str) -> bool:
+    kind, _, name = media_type.partition("/")
+    return kind == "text" or (kind == "application" and name.endswith(_TEXTS))
+
+
+def read_files(location: Location, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the bytes of these files by id; raises `EvalstoreError` when one is not stored."""
+    with open_store(location) as store:
+        return {id: file.data for id, file in store.load_files(ids).items()}
+
+
+# --- reads why an answer or a judgement is missing: the messages of failed calls, with hints
+
+
+MOST_FAILURES = 3
+"""The most failed calls that are shown for one result."""
+
+
+def failure_text(failure: Failure) -> str:
+    """Return the message of a failed call with its hint."""
+    hint = hint_for(failure.kind, failure.status, failure.message)
+    model = f"{failure.model}: " if failure.model else ""
+    return f"{model}{failure.message}" + (f"\nhint: {hint}" if hint else "")
+
+
+def failure_texts(
+    store: Store, questions: Collection[str], subjects: Collection[str]
+) -> tuple[str, ...]:
+    """Return the messages of the newest failures, each once, with hints."""
+    messages: dict[str, None] = {}
+    for _, failure in store.find_failures_of(questions, subjects):
+        messages.setdefault(failure_text(failure))
+    return tuple(messages)[:MOST_FAILURES]
+
+
+def failures_of_answer(store: Store, details: SessionDetails) -> tuple[str, ...]:
+    """Return why the results of a session are pending, as `failure_texts`; empty if none is.
+
+    A judgement may be missing although another one counts: a judge may be called after checks, or
+    several judges, and each attempt is judged.
+    """
+    missing = [cell for cell in details.cells if cell.is_missing]
+    counts = any(not judgement.why_not for judgement in details.judgements)
+    if counts and not missing:
+        return ()
+    subjects = {id for ids in judged_subjects(missing).values() for id in ids}
+    if not counts:
+        subjects |= {*map(hashing.subject_of, details.subjects)}
+    lacks_answers = any(len(cell.sessions) < cell.required_answers for cell in missing)
+    questions = [hashing.question_id(details.session.question)] if lacks_answers else []
+    return failure_texts(store, questions, subjects)
+
+
+# --- reads the last messages of users, for lists of answers
+
+
+def last_user_messages(location: Location, tests: Sequence[str]) -> dict[str, str]:
+    """Return the last user message of each of these test versions that the store has, by id."""
+    with open_store(location) as store:
+        return find_last_messages(store, tests)
+
+
+def find_last_messages(store: Store, tests: Collection[str]) -> dict[str, str]:
+    """Return the same from an open store."""
+    return read_last_messages(store.load_contents("test", tests))
+
+
+def read_last_messages(contents: Mapping[str, Json]) -> dict[str, str]:
+    """Return the last user message of each of these test versions, by id."""
+    messages: dict[str, str] = {}
+    for id, content in contents.items():
+        for message in reversed(content.get("messages", ())):
+            if message["role"] == "user" and not message.get("filled"):
+                messages[id] = _text_of(message.get("content", ""))
+                break
+    return messages
+
+
+def _text_of(content: Json) -> str:
+    """Return a stored message as text; most are one text."""
+    return content if isinstance(content, str) else text_of(deserialize.restore_parts(content))

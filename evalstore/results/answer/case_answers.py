@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.answer.answer import (
+    MOST_FAILURES,
     Criteria,
     TurnView,
     describe_criteria,
+    failure_text,
     read_conversation,
 )
-from evalstore.results.answer.call_failures import MOST_FAILURES, failure_text
 from evalstore.results.answer.judgements import JudgementView, evaluator_names, judgement_view
 from evalstore.results.failed_results import judged_subjects, questions_in_run
-from evalstore.results.flips.attempts import find_attempts
-from evalstore.results.flips.result_changes import JudgedResult
+from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
 from evalstore.results.prompt_names import reference_names
 from evalstore.results.rendering import answer_text, references_of

@@ -27,8 +27,7 @@ from evalstore.results.attempts import attempts_text
 if TYPE_CHECKING:
     from evalstore.comparison.word_diff import ChangedLine, TextPiece
     from evalstore.core.runs import Run
-    from evalstore.results.answer.failed_checks import FailedCheck
-    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.answer.verdict_explanation import FailedCheck, VerdictExplanation
     from evalstore.results.flips.result_changes import ResultChange
     from evalstore.results.flips.result_history import VerdictCounts
     from evalstore.results.labels.labels import LabelIndex

@@ -28,9 +28,8 @@ from evalstore.results.compare.diff_sides import (
     require_candidate,
     select_cases,
 )
-from evalstore.results.edits.edit_kinds import keep_differences
 from evalstore.results.edits.edited_sources import EditedSources, Versions
-from evalstore.results.edits.file_edits import find_edits
+from evalstore.results.edits.file_edits import find_edits, keep_differences
 from evalstore.results.edits.participant_edits import differ_participants
 from evalstore.results.prompt_names import (
     PromptNames,

@@ -19,7 +19,7 @@ from evalstore.results.compare.diff_attempts import (
 from evalstore.results.compare.diff_causes import Causes
 from evalstore.results.compare.diff_reasons import PairReasons
 from evalstore.results.compare.same_answers import sessions_of
-from evalstore.results.edits.edit_kinds import keep_differences
+from evalstore.results.edits.file_edits import keep_differences
 from evalstore.results.prompt_names import name_field
 from evalstore.store.results import join_feedback
 

@@ -11,8 +11,12 @@ from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.status.planned_rows import plan_rows
 from evalstore.planning.status.row_ids import lacks_row_id
 from evalstore.planning.status.status_report import FileChange
-from evalstore.results.edits.edited_file import EditedFile, FileItems
-from evalstore.results.edits.edited_files import are_edited_prompts, find_replaced_prompts
+from evalstore.results.edits.edited_files import (
+    EditedFile,
+    FileItems,
+    are_edited_prompts,
+    find_replaced_prompts,
+)
 from evalstore.results.edits.edited_sources import EditedSources, Versions
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_finder import CaseFinder
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.planning.status.stored_outcomes import StoredOutcomes
-    from evalstore.results.edits.edited_file import WasRun
+    from evalstore.results.edits.edited_files import WasRun
 
 _MOST_READ = 50
 """The most edited files of which it is found out whether they were edited themselves."""

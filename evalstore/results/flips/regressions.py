@@ -6,6 +6,7 @@ because an edit was undone or another branch was run, is none.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import sort_pairs
 from evalstore.comparison.placed_results import unpack_result
+from evalstore.core.display import plural, short
 from evalstore.files.filed_sequence import keep_values
 from evalstore.files.temporary_list import SortedValues
 from evalstore.planning.baseline import GateRuns, is_same_result
@@ -21,20 +23,24 @@ from evalstore.planning.cells.same_cells import find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.diff_sides import compare_sides, read_runs
-from evalstore.store.results import iterate_cases
+from evalstore.results.growing_results import cell_of
+from evalstore.store.results import iterate_cases, iterate_results
 from evalstore.store.rows.row_results import RowResults
+from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.git import read_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from evalstore.comparison.comparison import Pair
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, Json
     from evalstore.planning.baseline import Baseline
     from evalstore.planning.project import Project
     from evalstore.store import Store
+
 
 _AT_ONCE = 2_000
 """The failures that are looked for together."""
@@ -308,3 +314,58 @@ def _find_failures(store: Store, run: Run) -> Iterator[_Failure]:
         for result, case in batch:
             if result.verdict not in (None, "pass"):
                 yield _failure(result, result, case)
+
+
+# --- finds the regressions of a run that broke in an earlier one, and names them for its reports
+
+
+_NAMED = 3
+"""The most runs that are named."""
+
+
+def find_open_regressions(
+    project: Project, run: Run, broke: Iterable[Pair]
+) -> Sequence[Regression]:
+    """Return the regressions of a run, as its gate counts them, apart from those that broke now.
+
+    Files that reach their own threshold have none.
+    """
+    known = DigestSet()
+    for pair in broke:
+        known.add(digest_of_value(cell_of(pair.either)))
+    regressions = keep_regressions(
+        regression
+        for regression in find_regressions(project, run)
+        if digest_of_value(cell_of(regression.result)) not in known
+    )
+    files = {regression.result.file for regression in regressions}
+    accepted = _find_accepted(project.store, run, files)
+    return without_files(regressions, accepted.__contains__)
+
+
+def _find_accepted(store: Store, run: Run, files: set[str]) -> set[str]:
+    """Return the files that reach their own thresholds in a run."""
+    if not files:
+        return set()
+    nodes = read_tree(run.snapshot, store.load_nodes)
+    cases = store.load_case_files(list({nodes[file] for file in files}))
+    accepted: set[str] = set()
+    for file in files:
+        threshold = cases[nodes[file]].threshold
+        if threshold is None:
+            continue
+        batches = iterate_results(store, run, file)
+        words = Counter(result.verdict for batch in batches for result in batch if result.verdict)
+        if words["pass"] / words.total() >= threshold:
+            accepted.add(file)
+    return accepted
+
+
+def regressions_text(regressions: Sequence[Regression], *, is_rest: bool) -> str:
+    """Return `2 regressions: passed in run 4dc1d29b`; with `is_rest`, `2 other regressions: …`."""
+    runs = list(dict.fromkeys(short(regression.passed_in) for regression in regressions))
+    more = len(runs) - _NAMED
+    named = [*runs[:_NAMED], *([plural(more, "other")] if more > 0 else [])]
+    listed = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    count = plural(len(regressions), "other regression" if is_rest else "regression")
+    return f"{count}: passed in run{'s' * (len(runs) > 1)} {listed}"

@@ -13,16 +13,28 @@ from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.display import plural, short
 from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.results.attempts import (
+    CellToJudge,
+    find_votes,
+    group_votes,
+    has_attempts,
+    judge_votes,
+    read_attempts,
+)
 from evalstore.results.edits.test_parts import describe_parts, load_test_parts
 from evalstore.results.judgement_changes import differ_evaluators, judgement_changes
 from evalstore.results.rendering import answer_text
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
+    from collections.abc import Iterable, Mapping
+
+    from evalstore.core.results import Result, Vote
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case
+    from evalstore.core.values import Case, Verdict
     from evalstore.planning.project import Project
+    from evalstore.results.attempts import Attempts, CastVote
     from evalstore.store import Store
+
 
 _CONTEXT = 1
 """Equal lines that are shown around an edit."""
@@ -200,3 +212,35 @@ def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
     changes = judgement_changes(store, VersionReader(store), [pair])
     words = changes.get((was.result.evaluations, now.result.evaluations), [])
     return next((word for word in words if word.startswith("label")), "")
+
+
+# --- the votes and the attempts of results that are read with their runs and cases
+
+
+def load_votes(store: Store, records: Iterable[JudgedResult]) -> dict[str, CastVote]:
+    """Return the votes on these results by the ids of the judgements."""
+    return find_votes(store, [record.result for record in records])
+
+
+def find_attempts(store: Store, records: Sequence[JudgedResult]) -> Attempts:
+    """Return the attempts of these results, as far as they have several."""
+    return read_attempts(
+        store,
+        [CellToJudge(each.result, each.case.judged_by, each.run.verdict_rule) for each in records],
+    )
+
+
+def read_votes(
+    record: JudgedResult, cast: Mapping[str, CastVote]
+) -> dict[tuple[str, ...], list[Vote]]:
+    """Return the votes on a result: all together, or if there are attempts, those on each."""
+    listed = [cast[id] for id in record.result.evaluations if id in cast]
+    if not has_attempts(record.result):
+        return {record.result.sessions: [vote for vote, _ in listed]} if listed else {}
+    return group_votes((sessions, vote) for vote, sessions in listed)
+
+
+def judge_record(record: JudgedResult, votes: Sequence[Vote]) -> Verdict | None:
+    """Return the verdict of the votes on an attempt, by the rule of its run; None without one."""
+    judged = judge_votes(record.case, votes, record.run.verdict_rule)
+    return judged.verdict if judged else None

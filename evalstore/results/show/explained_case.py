@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import shlex
+from array import array
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.values import RECORDED, URGENCY
 from evalstore.files.fields import suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.options import is_partial
+from evalstore.planning.path_targets import find_targets, split_case
+from evalstore.planning.reasons.path_history import follow_file
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
     explain_workspace_result,
     workspace_results,
 )
+from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.planned_work import find_edit_of, find_planned_work
 from evalstore.results.prompt_names import find_prompt, name_prompts
-from evalstore.results.show.chosen_results import CasePrompts, ChosenResults, FoundResult
-from evalstore.results.show.newest_results import find_newest_results
-from evalstore.store.revisions import WORK
+from evalstore.results.show.shown_results import CasePrompts, ChosenResults, FoundResult
+from evalstore.store.results import iterate_entries, iterate_results
+from evalstore.store.revisions import WORK, resolve_run
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.runs import RUNS_SEARCHED
+from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.path_trees import find_entry, read_tree
+from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
+    from evalstore.core.values import Case, CaseFile
     from evalstore.planning.options import Location
     from evalstore.results.case_reference import CaseReference
-    from evalstore.results.show.chosen_results import ListedResults, Pair
-    from evalstore.results.show.newest_results import NewestResults
+    from evalstore.results.show.shown_results import ListedResults, Pair
     from evalstore.store import Store
 
 
@@ -175,3 +188,280 @@ def _select_pairs(
 
 def _pair(result: Result) -> Pair:
     return result.model, result.prompt
+
+
+# --- finds the results of a case, or of all cases of a test file, each in the newest run with it
+
+
+_MOST_RESULTS = 200_000
+"""About how many results are read; the search ends there."""
+
+
+@dataclass
+class NewestResults:
+    """The results of a case or of a test file, each with the newest run that has it."""
+
+    run: Run
+    """The newest run with one of them; its snapshot says which cases there are."""
+    file: str
+    """The path of the test file in this run."""
+    runs: dict[Result, Run] = field(default_factory=dict)
+    """Each result of a single case -> its run. Files may have another path in an older one."""
+    several: ChosenResults | None = None
+    """The results of several cases."""
+
+    @property
+    def results(self) -> list[Result]:
+        """Return the results of a single case, those of the newest run first."""
+        return [*self.runs]
+
+
+def find_newest_results(
+    location: Location,
+    store: Store,
+    case: str,
+    revision: str | None,
+    *,
+    model: str | None = None,
+) -> NewestResults:
+    """Return the results of what `case` names: those of one run if there is a revision.
+
+    Otherwise a run of some cases or candidates hides no result that an older run has: runs are
+    read up to the newest that left out none, and on to the first result of `model`. Where
+    there are several cases, their results are kept in a temporary file. Raises `EvalstoreError` if
+    there is no such case or no result.
+    """
+    newest = resolve_run(store, revision or "@")
+    file, row, known = _find_place(location, store, newest, case)
+    runs = [newest]
+    if revision is None:
+        runs += store.find_recent_runs(before=newest, limit=RUNS_SEARCHED)
+    folder = open_workspace(location).settings.paths["tests"]
+    search = _Search(store, row, model, known)
+    found = search.read(runs, follow_file(store, runs, file, folder))
+    by_id = {run.id: run for run in runs}
+    first: list[FoundResult] = []
+    for each in found:
+        first.append(each)
+        if each.number != first[0].number:
+            return search.collect(chain(first, found))
+    if not first:
+        where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
+        raise RevisionError(
+            f"'{case}' has no result in {where}",
+            hint="'evalstore run' asks for answers; '@work:FILE::ROW' shows the workspace",
+        )
+    return search.name({each.result: by_id[each.run] for each in first})
+
+
+class _Search:
+    """Finds the results of the cases of a file from newer to older runs."""
+
+    def __init__(
+        self, store: Store, row: str | None, model: str | None, known: Mapping[str, CaseFile]
+    ) -> None:
+        """`row` names one of the cases, or is None; `model` is the candidate that is wanted.
+
+        `known` are files that are read already, by node.
+        """
+        self._store, self._row, self._model, self._known = store, row, model, known
+        self._by_name = RowResults(store)
+        self._run: Run | None = None
+        self._file = ""
+        self._every = CasePrompts()
+        self._cases = _CasesOfFile((), row)
+        self._taken: dict[str, bytearray] = {}
+        """Candidate -> 1 for each case and system prompt with a result."""
+        self._left = _MOST_RESULTS
+
+    def read(
+        self, runs: Sequence[Run], places: Iterator[tuple[str, str | None]]
+    ) -> Iterator[FoundResult]:
+        """Yield the results; `places` are the path of the file in each run, and its cases."""
+        seen: set[tuple[str, str]] = set()
+        for run, (path, node) in zip(runs, places, strict=False):
+            if node is None:  # the file was absent, or its path was that of another file
+                continue
+            load = self._store.load_nodes
+            leaf = find_entry([run.results], path, load).get(run.results)
+            if leaf is None:
+                continue
+            if (path, leaf) not in seen:
+                seen.add((path, leaf))
+                if self._run is None:
+                    self._run, self._file = run, path
+                    file = self._known.get(node) or self._store.load_case_files([node])[node]
+                    self._cases = _CasesOfFile(file.cases, self._row)
+                yield from self._add(run, {path: leaf})
+            if self._is_done(run):
+                return
+
+    def collect(self, found: Iterator[FoundResult]) -> NewestResults:
+        """Return the results of several cases, all of which are `found`."""
+        newest = self.name({})
+        newest.several = ChosenResults(newest.file, found, self._every)
+        if self._row is not None:  # only those of its cases were read
+            for batch in iterate_results(self._store, newest.run, newest.file):
+                self._note(batch)
+        return newest
+
+    def name(self, runs: dict[Result, Run]) -> NewestResults:
+        """Return results with the newest run that has the file."""
+        assert self._run
+        return NewestResults(self._run, self._file, runs)
+
+    def _note(self, results: list[Result]) -> None:
+        for result in results:
+            self._every.note(result.file, result.row, result.prompt)
+
+    def _add(self, run: Run, entries: dict[str, str]) -> Iterator[FoundResult]:
+        """Yield the results of a run that no newer run has: first those with current prompts."""
+
+        def read() -> Iterator[list[Result]]:
+            for batch in iterate_entries(self._store, entries):
+                yield [result for result, _ in batch]
+
+        near: list[Result] | None = None
+        if self._row is not None:
+            ((path, names),) = ((path, self._cases.names) for path in entries)
+            found = self._by_name.find(entries, {path: names})[path]
+            near = [result for result, _ in found.cells]
+            self._left -= found.total - len(near)
+        has_others = False
+        for batch in read() if near is None else [near]:
+            self._left -= len(batch)
+            if run is self._run and self._row is None:
+                self._note(batch)
+            for result in batch:
+                number = self._cases.find(result)
+                if number is None:
+                    continue
+                if result.prompt in self._cases.prompts(number):
+                    yield from self._take(run, result, number)
+                else:
+                    has_others = True
+        for batch in () if not has_others else read() if near is None else [near]:
+            for result in batch:
+                number = self._cases.find(result)
+                if number is not None and result.prompt not in self._cases.prompts(number):
+                    yield from self._take(run, result, number)
+
+    def _take(self, run: Run, result: Result, number: int) -> Iterator[FoundResult]:
+        """Yield a result of a case unless a newer one is known, or its system prompt is gone."""
+        prompts = self._cases.prompts(number)
+        place = result.prompt_number
+        if result.prompt in prompts:
+            place = prompts.index(result.prompt)
+        elif place >= len(prompts):
+            return
+        taken = self._taken.get(result.model)
+        if taken is None:
+            taken = self._taken[result.model] = bytearray(self._cases.size)
+        place += number * self._cases.most_prompts
+        if not taken[place]:
+            taken[place] = 1
+            is_older = run is not self._run
+            is_edited = is_older and not self._cases.has_same(result)
+            yield FoundResult(result, run.id, number, is_older, is_edited)
+
+    def _is_done(self, run: Run) -> bool:
+        """Return whether older runs have nothing to add, after this one."""
+        if self._left < 0:
+            return True
+        if is_partial(run) or run.origin is not None or not self._taken:
+            return False
+        return self._model is None or self._model in self._taken
+
+
+class _CasesOfFile:
+    """Finds the cases of a file in the newest run; it keeps some dozen bytes of each."""
+
+    def __init__(self, cases: Sequence[Case], row: str | None) -> None:
+        """Index the cases; with `row`, only those with this label are found."""
+        self._cases, self._row = cases, row
+        self._prompts = array("L")
+        """The number of the system prompts of each case, among different ones."""
+        self._by_key = DigestMap()
+        self._wanted: dict[int, Case] = {}
+        """The cases with the label, by number."""
+        numbers: dict[tuple[str | None, ...], int] = {}
+        for number, case in enumerate(cases) if row is None else _labelled(cases, row):
+            self._by_key.put(digest_of_value(case.key), number)
+            if row is None:
+                self._prompts.append(numbers.setdefault(case.prompts, len(numbers)))
+            else:
+                self._wanted[number] = case
+        self._lists = [*numbers]
+        lists = self._lists or [case.prompts for case in self._wanted.values()]
+        self.most_prompts = max(map(len, lists), default=0)
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers there are of a case and one of its system prompts."""
+        return len(self._cases) * self.most_prompts
+
+    @property
+    def names(self) -> set[str]:
+        """Return the keys and the labels of the cases with the label that is looked for."""
+        return {name for case in self._wanted.values() for name in (case.key, case.row)}
+
+    def prompts(self, number: int) -> tuple[str | None, ...]:
+        """Return the system prompts of a case."""
+        if self._row is not None:
+            return self._wanted[number].prompts
+        return self._lists[self._prompts[number]]
+
+    def find(self, result: Result) -> int | None:
+        """Return the number of the case of a result: by the values of its row, else by its label.
+
+        None if it is gone.
+        """
+        number = self._by_key.get(digest_of_value(result.key))
+        return self._by_row.get(digest_of_value(result.row)) if number is None else number
+
+    def has_same(self, result: Result) -> bool:
+        """Return whether a case asks and is judged as that of a result."""
+        return digest_of_value((result.row, result.tests, result.evaluation)) in self._asked
+
+    @cached_property
+    def _by_row(self) -> DigestMap:
+        """Return the numbers of the cases by label; the last of several with it counts."""
+        numbers = DigestMap()
+        for number, case in enumerate(self._cases) if self._row is None else self._wanted.items():
+            numbers.put(digest_of_value(case.row), number)
+        return numbers
+
+    @cached_property
+    def _asked(self) -> DigestSet:
+        """Return digests of what each case asks, and of how it is judged."""
+        asked = DigestSet()
+        for case in self._cases:
+            asked.add(digest_of_value((case.row, case.tests, case.evaluation)))
+        return asked
+
+
+def _labelled(cases: Sequence[Case], row: str) -> Iterable[tuple[int, Case]]:
+    """Return the cases with a label, with their numbers."""
+    if isinstance(cases, StoredCases):
+        return cases.labelled((row,))
+    return ((number, case) for number, case in enumerate(cases) if case.row == row)
+
+
+def _find_place(
+    location: Location, store: Store, run: Run, case: str
+) -> tuple[str, str | None, Mapping[str, CaseFile]]:
+    """Return the path and the row of a case in a run, and its file by the node of its cases.
+
+    The row is None if only the file is named.
+    """
+    workspace = open_workspace(location)
+    nodes = read_tree(run.snapshot, store.load_nodes)
+    name, row = split_case(case)
+    if row is None and "[" in case:
+        name, row = case.split(" [", 1)[0], case
+    file = find_file_of_run(location, store, run, nodes, name)
+    files = store.load_case_files([nodes[file]])
+    named = file + case[len(name) :] if row else file
+    known = {file: files[nodes[file]]}
+    (target,) = find_targets(location, workspace, nodes, known, (named,))
+    return target.path, target.row, files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.deserialize import restore_case_file, restore_failure
@@ -23,17 +23,25 @@ from evalstore.results.log.log import MOST_COMPARED
 from evalstore.results.model_names import name_models
 from evalstore.results.prompt_names import name_prompts, name_references
 from evalstore.results.rendering import references_of
-from evalstore.results.show.chosen_results import ListedResults
-from evalstore.results.show.shown_cases import ShownCases, cases_related
-from evalstore.results.show.shown_results import ShownResults, result_to_json
-from evalstore.results.show.urgent_results import find_urgent_results
+from evalstore.results.show.shown_results import (
+    ListedResults,
+    ShownCases,
+    ShownResults,
+    cases_related,
+    result_to_json,
+)
 from evalstore.store.failures import LoggedFailure
-from evalstore.store.results import iterate_results, read_results
+from evalstore.store.results import case_of, iterate_results, read_results, restore_cell
 from evalstore.store.revisions import resolve_run
 from evalstore.store.simulated_costs import is_by_script
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.work.runs_in_progress import RunInProgress, load_run_in_progress
+
+if TYPE_CHECKING:
+    from evalstore.core.runs import Run
+    from evalstore.store import Store
+
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
@@ -368,3 +376,47 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
             ]
         }
     return {}
+
+
+# --- finds the most urgent results of a run, reading only the nodes that have them
+
+
+class UrgentResults(NamedTuple):
+    """The most urgent results of a run."""
+
+    results: list[Result]
+    """The most urgent ones first, those that are as urgent in the order of the run."""
+    several: set[tuple[str, str]]
+    """The cases of these, by file and row, that have results with several system prompts."""
+    left_out: int
+    """How many other results there are."""
+
+
+def find_urgent_results(store: Store, run: Run, most: int) -> UrgentResults:
+    """Return the most urgent results of a run, at most so many."""
+    places, total = store.find_most_urgent(run.results, most)
+    nodes = store.load_leaves(dict.fromkeys(node for _, node, _ in places))
+    files = store.load_case_files({content["cases"] for content in nodes.values()})
+    known: dict[tuple[str, str], list[Result]] = {}
+    several: set[tuple[str, str]] = set()
+    for path, node, _ in places:
+        if (path, node) not in known:
+            cells, cases = nodes[node]["cells"], files[nodes[node]["cases"]].cases
+            known[path, node] = [restore_cell(path, case_of(cell, cases), cell) for cell in cells]
+            several |= cases_with_several_prompts(known[path, node])
+    shown = [known[path, node][place] for path, node, place in places]
+    several &= {(result.file, result.row) for result in shown}
+    return UrgentResults(shown, several, total - len(shown))
+
+
+def word_of(result: Result) -> str:
+    """Return the verdict of a result, `pending`, or `answered` where nothing is judged."""
+    return result.verdict or ("pending" if result.evaluation else "answered")
+
+
+def cases_with_several_prompts(results: Iterable[Result]) -> set[tuple[str, str]]:
+    """Return the cases, by file and row, that have results with several system prompts."""
+    prompts: dict[tuple[str, str], set[str | None]] = {}
+    for result in results:
+        prompts.setdefault((result.file, result.row), set()).add(result.prompt)
+    return {place for place, ids in prompts.items() if len(ids) > 1}

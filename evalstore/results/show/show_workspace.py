@@ -18,8 +18,7 @@ from evalstore.results.log.files_of_runs import find_test_file
 from evalstore.results.prompt_names import name_prompts, reference_names
 from evalstore.results.rendering import references_of
 from evalstore.results.show.show import ShownItem
-from evalstore.results.show.shown_cases import ShownCases, cases_related
-from evalstore.results.show.shown_results import ShownResults
+from evalstore.results.show.shown_results import ShownCases, ShownResults, cases_related
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

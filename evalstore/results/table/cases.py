@@ -6,16 +6,18 @@ No model is called.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.cost_text import shared_cost_text
+from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files
 from evalstore.core.display import cost_text, is_simulated
-from evalstore.core.values import order_counts
+from evalstore.core.values import VERDICTS, order_counts
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.open_project import (
@@ -33,6 +35,7 @@ from evalstore.planning.options import (
     is_partial,
 )
 from evalstore.planning.results import as_result
+from evalstore.results.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.results.labels.labels import LabelIndex, read_labels
@@ -45,8 +48,6 @@ from evalstore.results.table.case_rows import (
     in_order,
     put,
 )
-from evalstore.results.table.case_window import AT_ONCE, MANY, CaseWindow, KeptRows
-from evalstore.results.table.mixed_attempts import MixReader
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
 from evalstore.store.schema.stamp import read_stamp
@@ -58,8 +59,9 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.results.attempts import MixedAttempts
     from evalstore.results.growing_results import CellKey
+    from evalstore.store import Store
+
 
 _Cells = tuple[PackedResults, str, tuple[str, ...]]
 """The results of a case by number of the candidate, its row, and its tags."""
@@ -380,3 +382,128 @@ def store_stamp(location: Location) -> StoreStamp:
     log = see(f"{path}-wal")
     # A program that only reads creates an empty log and removes it again.
     return StoreStamp((see(str(path)), log if log[1] else None), path.exists())
+
+
+# --- the part of many cases that the browser keeps in memory: the first that it wants
+
+
+MANY = 200_000
+"""Results; where there are more, not all cases are kept."""
+KEPT = 10_000
+"""The most lines that are kept then."""
+AT_ONCE = 4_096
+"""Lines that are looked at together; more than a part of a long file has."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseWindow:
+    """Says which cases of many are wanted; where there are fewer, all are kept."""
+
+    wants: Callable[[Any], Sequence[Any]] | None = None
+    """Returns those rows of some `Cases` that are wanted, in their order; None: all are."""
+    report: Callable[[int, int], bool] = lambda _done, _total: True
+    """Called with the number of lines that were looked at, and of all; returns whether to go on."""
+
+
+@dataclass(slots=True)
+class KeptRows:
+    """Collects the lines of cases; with a window at most `KEPT` of those that it wants."""
+
+    window: CaseWindow | None
+    total: int
+    """How many cases there are."""
+    rows: list[Any] = field(default_factory=list)
+    is_cut: bool = False
+    """Whether there may be more that are wanted."""
+    looked_at: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all cases are kept."""
+        return self.window is None
+
+    def add(self, some: Any) -> bool:
+        """Add the next rows, as `Cases`; returns whether more are needed."""
+        if self.window is None:
+            self.rows += some.rows
+            return True
+        self.rows += self.window.wants(some) if self.window.wants else some.rows
+        self.looked_at += len(some.rows)
+        if len(self.rows) >= KEPT or not self.window.report(self.looked_at, self.total):
+            del self.rows[KEPT:]
+            self.is_cut = True
+        return not self.is_cut
+
+
+def place_window(places: Collection[tuple[str, str]]) -> CaseWindow:
+    """Return the window that wants the cases at these places: files with their rows."""
+    return CaseWindow(
+        lambda cases: [row for row in cases.rows if (row.file, row.row) in places],
+    )
+
+
+# --- finds the results of many whose attempts differ, some thousands at once
+
+
+_AT_ONCE = 4_000
+"""Results whose attempts are read together."""
+
+
+class MixReader:
+    """Finds the results whose attempts differ, some thousands at once."""
+
+    def __init__(self, store: Store, rule: str) -> None:
+        self._store, self._rule = store, rule
+        self._waiting: list[CellToJudge] = []
+        self._mixed: dict[tuple[str, ...], MixedAttempts] = {}
+        self._models: set[str] = set()
+
+    def add(self, result: Result, judged_by: Collection[str]) -> None:
+        """Take a result; one that is pending, or has a single attempt, cannot be mixed."""
+        if result.required_answers > 1 and result.verdict:
+            self._waiting.append(CellToJudge(result, judged_by, self._rule))
+            if len(self._waiting) >= _AT_ONCE:
+                self._read()
+
+    def finish(self) -> tuple[Mapping[tuple[str, ...], MixedAttempts], frozenset[str]]:
+        """Return what was found, and the candidates of these results."""
+        self._read()
+        return self._mixed, frozenset(self._models)
+
+    def _read(self) -> None:
+        attempts = read_attempts(self._store, self._waiting)
+        for result, _, _ in self._waiting:
+            mixed = mix_of(result, attempts.get(result.evaluations, ()))
+            if mixed:
+                self._mixed[result.evaluations] = mixed
+                self._models.add(result.model)
+        self._waiting = []
+
+
+# --- the pass rates of the candidates of a run, from its cases
+
+
+_NONE = Counts()
+_VERDICTS = {str(word): word for word in VERDICTS}
+
+
+def candidate_rates(cases: Cases, rows: Sequence[CaseRow] | None = None) -> tuple[Rate, ...]:
+    """Return the pass rate of each candidate in some of the cases, in the order of `Cases.models`.
+
+    Without `rows`, which may have any order, they are those of all cases, as in `stats`.
+    """
+    by_file = cases.rows if rows is None else sorted(rows, key=attrgetter("file"))
+    rates = (rate_of_files(_count_by_file(by_file, number)) for number in range(len(cases.models)))
+    return tuple(rate.without_interval() if cases.by_verdict else rate for rate in rates)
+
+
+def _count_by_file(rows: Sequence[CaseRow], number: int) -> Iterator[Counter[Counts]]:
+    """Yield for each file how many of its questions have which counts for a candidate."""
+    for _, members in groupby(rows, key=attrgetter("file")):
+        questions: dict[str, Counts] = {}
+        for row in members:
+            word = row.words[number]
+            if word is not None:
+                counts = questions.get(row.row, _NONE)
+                questions[row.row] = add_verdict(counts, _VERDICTS.get(word))
+        yield Counter(questions.values())

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from evalstore.files.datasets import DatasetSpec
     from evalstore.planning.options import Location
-    from evalstore.results.table.edit_place import EditPlace
     from evalstore.workspace.folder import WorkspaceFolder
 
 
@@ -177,3 +176,19 @@ def find_data_file(workspace: WorkspaceFolder, test: str) -> DataFile | None:
         path = (base / named).resolve()
         return DataFile(spec, path, workspace.name_of(path))
     return None
+
+
+# --- the place that a person wants to edit: a case, or a line of pending work
+
+
+class EditPlace(NamedTuple):
+    """What is to be edited: a test file, and the case or the pending work that it is about."""
+
+    file: str
+    line: int | None = None
+    """The line of a problem; only this file is meant then."""
+    row: str = ""
+    prompt: str | None = None
+    """The version id of the system prompt of the case."""
+    reason: str = ""
+    """Why work is pending."""

@@ -3,25 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from evalstore.checks.judging.aggregation import judge_session, wants_models
+from evalstore.core import deserialize
 from evalstore.core.clock import iso, today
-from evalstore.core.values import SPECIAL_TAGS, Case, Json
+from evalstore.core.errors import FileProblem
+from evalstore.core.hashing import subject_of
+from evalstore.core.values import (
+    SPECIAL_TAGS,
+    AnswerRef,
+    Case,
+    Json,
+    Message,
+    Part,
+    SampleRef,
+    Text,
+)
+from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.temporary_list import TemporaryList
+from evalstore.planning import pricing
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
+from evalstore.planning.plan import CHECKS
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
 from evalstore.planning.reasons.version_reader import in_batches
-from evalstore.results.edits.case_description import CaseDescriber
-from evalstore.results.labels.label_list import COLUMNS, list_labels
-from evalstore.results.table.model_table import describe_models
+from evalstore.planning.status.workspace_results import iterate_workspace
+from evalstore.providers.price_table import find_support
+from evalstore.results.labels.labels import read_labels
+from evalstore.results.prompt_names import name_prompts_of_cases, prompt_label
+from evalstore.workspace.catalogue import is_known_kind
+from evalstore.workspace.model_files import Model, bare_model
+from evalstore.workspace.testfiles.parser import read_test
 
 if TYPE_CHECKING:
     from evalstore.core.errors import Problem
+    from evalstore.core.results import Vote
+    from evalstore.core.values import Verdict
+    from evalstore.workspace.reader import Reading
+    from evalstore.workspace.settings.settings import Settings
+    from evalstore.workspace.testfiles.conversations import RepeatedConversation
 
 
 @dataclass
@@ -191,3 +216,262 @@ _LISTS: dict[str, _List] = {
     "tags": _tags,
     "labels": _labels,
 }
+
+
+# --- describes the messages, instructions and checks of cases for `ls cases --full`
+
+
+class CaseDescriber:
+    """Describes cases of a workspace, and caches the runs of the last test file."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._contents: dict[str, Json] = {}
+        self._runs: tuple[str, tuple[RepeatedConversation, ...]] = ("", ())
+
+    def read(self, cases: Iterable[Case]) -> None:
+        """Read the versions of the cases that are described next, and forget those read before.
+
+        Raises `StoreError` when one is missing.
+        """
+        tests, evaluations = list[str](), list[str]()
+        for case in cases:
+            tests += case.tests
+            evaluations += [case.evaluation] if case.evaluation else []
+        versions = self._project.versions
+        self._contents = versions.require("test", tests)
+        self._contents |= versions.require("evaluation", evaluations)
+
+    def describe(self, path: str, case: Case) -> dict[str, Json]:
+        """Return the messages, system prompts, instructions and checks of a case of a test file.
+
+        It is one of those that were read last.
+        """
+        evaluation = self._contents[case.evaluation] if case.evaluation else {}
+        instructions = deserialize.restore_parts(evaluation.get("instructions", ()))
+        conversations = [deserialize.restore_test(self._contents[id]).messages for id in case.tests]
+        runs = self._runs_of(path, conversations)
+        return {
+            "messages": [
+                list(_messages(messages, run))
+                for messages, run in zip(conversations, runs, strict=True)
+            ],
+            "systemPrompts": list(case.prompts),
+            "instructions": _parts(instructions) if instructions else "",
+            "checks": evaluation.get("checks", []),
+        }
+
+    def _runs_of(
+        self, path: str, conversations: Sequence[tuple[Message, ...]]
+    ) -> Iterator[RepeatedConversation | None]:
+        """Yield the run of the file for each conversation; only the file has the names of turns."""
+        if not any(message.filled for messages in conversations for message in messages):
+            yield from [None] * len(conversations)
+            return
+        if self._runs[0] != path:
+            self._runs = (path, self._read(path))
+        held = [run for run in self._runs[1] for _ in range(run.count)]
+        for number, messages in enumerate(conversations):
+            in_order = held[number : number + 1] if len(held) == len(conversations) else []
+            yield next((run for run in (*in_order, *held) if _is_of(messages, run)), None)
+
+    def _read(self, path: str) -> tuple[RepeatedConversation, ...]:
+        try:
+            text = normalise(self._project.workspace.read_bytes(path, LARGEST_TEXT))
+            return read_test(path, text)[0].runs
+        except FileProblem:  # it was removed or edited in the meantime
+            return ()
+
+
+def _is_of(messages: Sequence[Message], run: RepeatedConversation) -> bool:
+    """Return whether messages have the roles of a run, and the same model-generated turns."""
+    shown = [(message.role, message.filled) for message in messages]
+    return shown == [(turn.role, turn.name is not None) for turn in run.turns]
+
+
+def _messages(messages: Sequence[Message], run: RepeatedConversation | None) -> Iterator[Json]:
+    names = iter(run.turn_names if run else ())
+    for message in messages:
+        if message.filled:
+            yield {"role": message.role, "fill": next(names, None)}
+        else:
+            speaker = {"name": message.name} if message.name else {}
+            yield {"role": message.role, **speaker, "content": _parts(message.parts)}
+
+
+def _parts(parts: tuple[Part, ...]) -> Json:
+    """Return plain text as one text; with files or answers, return a list of parts."""
+    if all(isinstance(part, Text) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, Text))
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> Json:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, AnswerRef):
+        return {"type": "answers", "places": [list(place) for place in part.places]}
+    if isinstance(part, SampleRef):
+        return {"type": "sample", "expression": part.expression}
+    return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
+
+
+# --- the labels of people that count in the workspace, each with what checks and models say
+
+
+COLUMNS = ("file", "row", "prompt", "model", "label", "by", "judged", "note")
+
+
+def list_labels(project: Project) -> Iterator[dict[str, Json]]:
+    """Yield a row for each label: the answer, the label, and the verdict without any label."""
+    labels, rule = read_labels(project.store), project.settings.verdict
+    if not labels.by_place:
+        return
+    for batch in iterate_workspace(project):
+        for result, case in batch:
+            listed = [label for label in labels.of(result) if label.verdict != "none"]
+            made = project.store.find_judgements(result.evaluations) if listed else {}
+            for label in listed:
+                subject = subject_of(label.sessions)
+                votes = [it.vote for it in made.values() if it.subject == subject]
+                judged = _verdict_of_evaluators(case, votes, rule)
+                name = prompt_label(project, result.prompt) if result.prompt else None
+                yield {
+                    "file": result.file,
+                    "row": result.row,
+                    "prompt": result.prompt,
+                    "promptName": name,
+                    "model": result.model,
+                    "label": label.verdict,
+                    "by": label.person,
+                    "judged": judged,
+                    "agrees": None if judged is None else judged == label.verdict,
+                    "note": label.note,
+                    "session": label.sessions[0],
+                }
+
+
+def _verdict_of_evaluators(case: Case, votes: Sequence[Vote], rule: str) -> Verdict | None:
+    """Return the verdict without the labels of people; None if a judgement is missing."""
+    others = [vote for vote in votes if not vote.human]
+    checked = next((vote.verdict for vote in others if vote.evaluator == CHECKS), None)
+    has_models = any(vote.evaluator != CHECKS for vote in others)
+    needs_models = "models" in case.judged_by and (
+        checked is None or wants_models(case.judged_by, checked)
+    )
+    if not others or (needs_models and not has_models):
+        return None
+    return judge_session(others, case.judged_by, CHECKS, rule).verdict
+
+
+def agreement_text(rows: Iterable[dict[str, Json]]) -> str:
+    """Return how many labels agree with the evaluators, as in `7 of 9 labels agree (77.8%)`."""
+    known = [row["agrees"] for row in rows if row["agrees"] is not None]
+    if not known:
+        return "nothing but people has judged these answers"
+    agreeing = sum(known)
+    verb = "agrees" if len(known) == 1 else "agree"
+    labels = "label" if len(known) == 1 else "labels"
+    return (
+        f"{agreeing} of {len(known)} {labels} {verb} with checks and judges "
+        f"({100 * agreeing / len(known):.1f}%)"
+    )
+
+
+# --- describes models: how they are used, their capabilities and their prices
+
+
+MILLION = 1_000_000
+
+
+def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict[str, Json]]:
+    """Describe all models of the files and the settings, with their prices on a day, by id.
+
+    A name in the settings that is not a model is left out.
+    """
+    used = {candidate.id: "candidate" for candidate in settings.candidates}
+    for evaluator in settings.evaluators:
+        used[evaluator.id] = "both" if evaluator.id in used else "evaluator"
+    rows = []
+    for id in sorted({*reading.models, *used}):
+        model = reading.models.get(id) or bare_model(id, is_known_kind)
+        if model is not None:
+            rows.append({**describe_listed_model(model, reading, day), "used": used.get(id)})
+    return rows
+
+
+def describe_listed_model(model: Model, reading: Reading, day: str) -> dict[str, Json]:
+    """Describe a model as JSON, with the capabilities that its file and litellm's table declare.
+
+    The latter are `knownCapabilities`. A capability in neither list is not known.
+    """
+    price = pricing.find(model, reading.currencies, day)
+    known = find_support(model.provider.type, model.code)
+    return {
+        "model": model.id,
+        "provider": model.provider.type,
+        "code": model.code,
+        "baseURL": model.provider.base_url,
+        "active": model.active,
+        "capabilities": dict(model.capabilities),
+        "knownCapabilities": None if known is None else dict(known),
+        "price": None if price is None else describe_price(price),
+    }
+
+
+def describe_price(price: pricing.Price) -> dict[str, Json]:
+    """Return a price in USD, for a million tokens, one call, and an hour of calls."""
+    cached = price.per_cached_token
+    return {
+        "source": price.source,
+        "currency": price.currency,
+        "rate": price.rate,
+        "input": round(price.per_input_token * MILLION, 10),
+        "cachedInput": None if cached is None else round(cached * MILLION, 10),
+        "output": round(price.per_output_token * MILLION, 10),
+        "call": price.per_call,
+        "hour": price.per_hour,
+    }
+
+
+# --- the names in a workspace that a shell offers, and that need more than a list of `ls`
+
+
+def prompt_names(location: Location) -> list[str]:
+    """Return the names of the system prompts of cases that have several.
+
+    Raises `EvalstoreError`.
+    """
+    with open_project(location) as project:
+        cases = [case for file in files_of(project.reading).values() for case in file.cases]
+        named = name_prompts_of_cases(project, (case for case in cases if len(case.prompts) > 1))
+    return list(dict.fromkeys(name for names in named.values() for name in names.values()))
+
+
+def names_of_rows(location: Location, path: str) -> list[tuple[str, list[str]]]:
+    """Return the rows of a test file, each with the names of its system prompts if it has several.
+
+    Raises `EvalstoreError`.
+    """
+    with open_project(location) as project:
+        file = files_of(project.reading).get(path)
+        cases = file.cases if file else ()
+        named = name_prompts_of_cases(project, (case for case in cases if len(case.prompts) > 1))
+    return [(case.row, [*named.get(case.prompts, {}).values()]) for case in cases]
+
+
+def files_to_trust(location: Location) -> list[str]:
+    """Return the paths of the files that wait for trust, from the current folder.
+
+    Raises `EvalstoreError`.
+    """
+    with open_project(location) as project:
+        project.code.look_at(files_of(project.reading).items())
+        project.code.note_models(project.reading.models)
+        return list(dict.fromkeys(file.typed for file in project.code.named))
+
+
+def runs_in_progress(location: Location) -> list[str]:
+    """Return the ids of the runs in progress, the newest first; raises `EvalstoreError`."""
+    with open_store(location) as store:
+        return [run.id for run in store.find_shared_runs() if not run.error]

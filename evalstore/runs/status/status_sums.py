@@ -11,7 +11,7 @@ from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.plan_price import PriceSums
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.status.status_report import FileChange, ReasonCounts
-from evalstore.results.edits.edited_file import FileItems
+from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
 from evalstore.results.edits.participant_edits import find_current_edits, without_named
 from evalstore.results.labels.new_labels import NewLabels

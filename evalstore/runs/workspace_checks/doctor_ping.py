@@ -10,8 +10,8 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text
 from evalstore.providers.base import ProviderError
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.results.log.failure_hints import hint_for
-from evalstore.results.table.model_table import describe_listed_model
+from evalstore.results.log.failures import hint_for
+from evalstore.results.table.list import describe_listed_model
 from evalstore.runs.execution.adaptation import Adaptations
 from evalstore.runs.execution.key_access import KeyNotAllowedError
 from evalstore.runs.execution.missing_keys import NO_VARIABLE, find_missing_key, hint_to_set

@@ -22,8 +22,7 @@ from evalstore.planning.status import workspace_results
 from evalstore.results.compare.diff_sides import workspace_side
 from evalstore.results.show import shown_item, shown_results
 from evalstore.results.show.show import ShownItem
-from evalstore.results.show.shown_cases import ShownCases
-from evalstore.results.show.shown_results import ShownResults
+from evalstore.results.show.shown_results import ShownCases, ShownResults
 from evalstore.results.table.list import list_things
 from evalstore.store import database
 from evalstore.store.trees import case_files, tree_nodes

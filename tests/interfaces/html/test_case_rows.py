@@ -9,8 +9,7 @@ import pytest
 
 from evalstore.core.values import URGENCY
 from evalstore.files import temporary_list
-from evalstore.interfaces.html.case_rows import CasePlaces, CaseRows, TableRow
-from evalstore.interfaces.html.case_table import CHANGES
+from evalstore.interfaces.html.case_table import CHANGES, CasePlaces, CaseRows, TableRow
 
 
 def _row(random: Random, number: int) -> TableRow:

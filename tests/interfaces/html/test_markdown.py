@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core.values import Json
-from evalstore.interfaces.html.texts import LONGEST as LONGEST_TEXT
-from evalstore.interfaces.html.texts import TextTable, markdown_tree, shown_text
+from evalstore.interfaces.html.case_data import LONGEST as LONGEST_TEXT
+from evalstore.interfaces.html.case_data import TextTable, markdown_tree, shown_text
 from evalstore.results.markdown_tokens import LONGEST
 
 

@@ -243,11 +243,11 @@ def drive(
                 "evalstore.interfaces.tui.screens.dialogs.text_filter._LONG_PAUSE_SECONDS", _MOMENT
             ),
             mock.patch("evalstore.interfaces.tui.screens.search._PAUSE_SECONDS", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.dashboard._PAUSE_SECONDS", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.dashboard._REST", 0),
+            mock.patch("evalstore.interfaces.tui.screens.runs._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.runs._REST", 0),
             mock.patch("evalstore.interfaces.tui.screens.history_reader._PAUSE_SECONDS", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.file_reader._PAUSE_SECONDS", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.case_reader._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.runs._FILES_PAUSE", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.cases._READING_PAUSE", _MOMENT),
         ):
             await opened(app)
 

@@ -19,18 +19,16 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render.dashboard import dashboard_lines
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.dashboard import pause_before
-from evalstore.interfaces.tui.screens.runs import RunsPage
+from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.flips.verdict_history import VERDICTS_LISTED, read_recent_verdicts
+from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.results.result_version import ResultVersion
 from evalstore.results.stats.stats import stats
-from evalstore.results.table.candidate_rates import candidate_rates
-from evalstore.results.table.cases import cases, list_runs
+from evalstore.results.table.cases import candidate_rates, cases, list_runs
 from evalstore.runs.status.dashboard import BrokenCase, Dashboard, read_dashboard
 from evalstore.runs.status.status_text import pending_text
 from tests.builders import tree

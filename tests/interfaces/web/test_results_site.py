@@ -20,9 +20,8 @@ import pytest
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.side_names import WORKSPACE
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.web import built_pages, local_server, results_site
-from evalstore.interfaces.web.built_pages import BuiltPages
-from evalstore.interfaces.web.results_site import ResultsSite
+from evalstore.interfaces.web import local_server, results_site
+from evalstore.interfaces.web.results_site import BuiltPages, ResultsSite
 from evalstore.planning.options import Location
 from evalstore.store.wanted import note_reached
 from tests.interfaces.html.pages import Page, call, make_workspace, scripted
@@ -188,7 +187,7 @@ def test_pages_that_are_made_again_and_large_ones_leave_few_files(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BuiltPages, "_is_new", lambda _pages, _page: False)
-    monkeypatch.setattr(built_pages, "_MOST_PAGES", 2)
+    monkeypatch.setattr(results_site, "_MOST_PAGES", 2)
     pages = BuiltPages(Location(root), "")
     with closing(pages):
         first = pages.build(pages.read_state().run)
@@ -197,7 +196,7 @@ def test_pages_that_are_made_again_and_large_ones_leave_few_files(
             pages.build(WORKSPACE)
         assert len(list(folder.iterdir())) == 4
         assert first.path.exists()
-        monkeypatch.setattr(built_pages, "_MOST_BYTES", first.size)
+        monkeypatch.setattr(results_site, "_MOST_BYTES", first.size)
         last = pages.build(WORKSPACE)
         assert set(folder.iterdir()) == {first.path, last.path}
 
@@ -286,7 +285,7 @@ class Held(BuiltPages):
 
     may = threading.Event()
 
-    def _write(self, run: str) -> built_pages.BuiltPage:
+    def _write(self, run: str) -> results_site.BuiltPage:
         note_reached("results", 500, 1_234)
         assert self.may.wait(60)
         if run == WORKSPACE:

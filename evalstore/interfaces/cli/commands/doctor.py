@@ -11,7 +11,7 @@ from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.hinted_commands import for_here
-from evalstore.results.edits.filed_labels import shorten_labels
+from evalstore.results.edits.distinct_labels import shorten_labels
 
 if TYPE_CHECKING:
     from evalstore.runs.workspace_checks.doctor import Diagnosis

@@ -181,7 +181,7 @@ def _print_listing(listing: Listing) -> None:
         for text in output.wrap(_UNKNOWN, output.width()):
             output.talk(text)
     if listing.kind == "labels":
-        from evalstore.results.labels.label_list import agreement_text
+        from evalstore.results.table.list import agreement_text
 
         output.talk(f"{agreement_text(listing.rows)}.")
     if listing.kind == "checks":

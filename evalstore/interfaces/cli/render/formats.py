@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ from evalstore.exchange.exports.cells import csv_cell, markdown_cell
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output, streams
-from evalstore.interfaces.cli.render.list_columns import COLUMNS
 
 Format = Literal["table", "json", "jsonl", "csv", "md"]
 
@@ -103,3 +102,179 @@ def _markdown_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Ite
     yield "|" + "---|" * len(header)
     for row in rows:
         yield f"| {' | '.join(map(markdown_cell, row))} |"
+
+
+# --- the columns of lists without a row, for `-o csv` and `-o md`
+
+
+_PRICE = (
+    *("price.source", "price.currency", "price.rate", "price.input", "price.cachedInput"),
+    *("price.output", "price.call", "price.hour"),
+)
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "check": ("file", "line", "column", "severity", "message", "hint"),
+    "diff": (
+        "file",
+        "row",
+        "prompt",
+        "model",
+        "was.verdict",
+        "was.feedback",
+        "was.session",
+        "now.verdict",
+        "now.feedback",
+        "now.session",
+        "reason",
+    ),
+    "doctor": (
+        "topic",
+        "level",
+        "message",
+        "hint",
+        "model",
+        "provider",
+        "code",
+        "baseURL",
+        "active",
+        *_PRICE,
+        "keyVariable",
+        "keySet",
+        "keyOrigin",
+        "pinged",
+        "reachable",
+        "known",
+        "answered",
+        "latency",
+        "resolvedModel",
+        "status",
+        "class",
+        "cost",
+        "problems",
+    ),
+    "grep": ("in", "kind", "id", "file", "row", "models", "sessions", "context", "matches"),
+    "log": (
+        "run",
+        "started",
+        "ended",
+        "message",
+        "selection",
+        "status",
+        "asked",
+        "recorded",
+        "judged",
+        "reused",
+        "verdicts.pass",
+        "verdicts.fail",
+        "verdicts.undecided",
+        "verdicts.error",
+        "verdicts.pending",
+        "cost",
+        "gitCommit",
+        "gitDirty",
+    ),
+    "log --failures": (
+        "failure",
+        "at",
+        "model",
+        "evaluator",
+        "file",
+        "row",
+        "prompt",
+        "question",
+        "session",
+        "class",
+        "status",
+        "attempts",
+        "message",
+        "hint",
+    ),
+    "ls cases": ("file", "row", "tests", "evaluation", "tags"),
+    "ls tests": ("file", "cases", "tags"),
+    "ls models": (
+        "model",
+        "provider",
+        "code",
+        "baseURL",
+        "active",
+        "used",
+        *_PRICE,
+    ),
+    "ls evaluators": ("evaluator", "id", "prompt", "times"),
+    "ls prompts": ("prompt", "ids"),
+    "ls tools": ("tool", "ids"),
+    "ls schemas": ("schema", "ids"),
+    "ls tags": ("tag", "cases", "special"),
+    "ls labels": (
+        "file",
+        "row",
+        "prompt",
+        "promptName",
+        "model",
+        "label",
+        "by",
+        "judged",
+        "agrees",
+        "note",
+        "session",
+    ),
+    "ls runs": ("run", "started", "status", "message", "selection"),
+    "ls checks": (
+        "type",
+        "revision",
+        "description",
+        "notes",
+        "main",
+        "settings",
+        "commonSettings",
+        "examples",
+        "example",
+    ),
+    "remote": ("name", "address"),
+    "remote show": ("created", "writer", "records", "leftOut"),
+    "show": ("file", "row", "prompt", "model", "verdict", "sessions"),
+    "stats": (
+        "name",
+        "passed",
+        "judged",
+        "results",
+        "rate",
+        "low",
+        "high",
+        "effectiveSize",
+        "unresolved",
+        "best.rate",
+        "best.high",
+        "undecided",
+        "coverage",
+        "tests",
+        "cases",
+        "sessions",
+        "evaluations",
+        "latency",
+        "cost.candidates.total",
+        "cost.candidates.per100Sessions",
+        "cost.judges.total",
+        "cost.judges.per100Sessions",
+        "cost.all.total",
+        "cost.all.per100Sessions",
+        "cost.unpriced",
+        "flakiness.cases",
+        "flakiness.flaky",
+        "flakiness.share",
+        "flakiness.flip",
+    ),
+    "status": ("code", "file", "asked", "judged", "reason"),
+    "status --explain": (
+        "kind",
+        "file",
+        "row",
+        "prompt",
+        "model",
+        "evaluator",
+        "count",
+        "reason",
+        "was",
+        "now",
+    ),
+}
+"""By the command, and the option or list that chooses one of its lists."""

@@ -28,7 +28,7 @@ from evalstore.results.compare.diff_text import (
 )
 from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.edits.file_edits import by_subject
-from evalstore.results.log.failure_hints import is_of_script
+from evalstore.results.log.failures import is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store.revisions import WORK
 

@@ -20,9 +20,9 @@ from evalstore.interfaces.cli.render.table import (
     shorten_places,
 )
 from evalstore.results.case_reference import show_command
-from evalstore.results.edits.filed_labels import shorten_labels
+from evalstore.results.edits.distinct_labels import shorten_labels
 from evalstore.results.flips.flips_text import changes_line
-from evalstore.results.flips.open_regressions import regressions_text
+from evalstore.results.flips.regressions import regressions_text
 from evalstore.runs.run_text import (
     OLDER_HINT,
     failure_line,

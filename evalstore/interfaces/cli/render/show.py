@@ -10,29 +10,49 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core import deserialize
+from evalstore.core.case_name import case_name
 from evalstore.core.clock import iso
 from evalstore.core.display import simulated
 from evalstore.core.runs import restore_run
-from evalstore.core.styled_text import TextBlock
+from evalstore.core.styled_text import StyledLine, StyledSpan, TextBlock, text_lines
 from evalstore.core.values import VERDICTS, Case, Json, Message, Usage, order_counts
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.history import print_log
-from evalstore.interfaces.cli.render.lines import print_block
-from evalstore.interfaces.cli.render.result_rows import SHOWN, place_of, print_results
-from evalstore.interfaces.cli.render.urgent_results import UrgentFirst
+from evalstore.interfaces.cli.render.lines import print_block, print_lines
+from evalstore.interfaces.cli.render.result_rows import SHOWN, UrgentFirst, place_of, print_results
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import selection_text
+from evalstore.results.answer.answer_text import (
+    conversation,
+    criteria,
+    footer_lines,
+    judgement_lines,
+    missing_lines,
+    note_lines,
+    other_judgements,
+    own_judgements,
+    reasoning,
+    together_lines,
+)
+from evalstore.results.answer.explanation_text import (
+    OTHERS,
+    explained_place,
+    explanation_sections,
+    other_lines,
+)
 from evalstore.results.answer.judgements import name_results
 from evalstore.results.log.log import Log, LogEntry
 from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.results.rendering import check_yaml, text_of
 from evalstore.results.show.show import IN_PROGRESS, ShownItem
-from evalstore.results.show.shown_cases import CaseBatch
+from evalstore.results.show.shown_results import CaseBatch
 
 if TYPE_CHECKING:
-    from evalstore.results.answer.answer import AnswerView
+    from evalstore.results.answer.answer import AnswerPlace, AnswerView
+    from evalstore.results.answer.judgements import JudgementView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.show.shown_item import ExplainedJudgement
+
 
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
@@ -46,18 +66,17 @@ def print_shown(
     if isinstance(item, ShownItem):
         _PRINTERS.get(item.kind, _print_anything)(item)
         return
-    from evalstore.interfaces.cli.render import answer  # only for sessions, cases and judgements
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
 
     if isinstance(item, VerdictExplanation):
-        answer.print_answer(item.answer, item)
+        print_answer(item.answer, item)
     elif isinstance(item, tuple):
         _print_judgement(item.item)
         if item.explanation:
-            answer.print_verdict_explanation(item.explanation)
-            answer.print_other_results(item.explanation)
+            print_verdict_explanation(item.explanation)
+            print_other_results(item.explanation)
     else:
-        answer.print_answer(item)
+        print_answer(item)
 
 
 def _print_run(item: ShownItem) -> None:
@@ -339,3 +358,88 @@ def _print_scalar(start: str, value: Any, indent: str) -> None:
     output.line(start.rstrip())
     for part in text.split("\n"):
         output.line(f"{indent}| {output.safe(part)}".rstrip())
+
+
+# --- prints the page of an answer
+
+
+def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None) -> None:
+    """Print an answer; with `-v` also the reasoning of judges and earlier instructions.
+
+    With an explanation: where the answer differs from what was expected, and since when.
+    """
+    now = time.time_ns() // 1000
+    columns = output.table_width()
+    when = output.ago(view.facts.started, now) if view.facts else ""
+    kind = output.paint("session" if view.id else "case", "pending")
+    model = view.model or (explanation.result.model if explanation else "")
+    name = f"{kind} {output.short(view.id)}" if view.id else kind
+    output.line(f"{name}  {output.safe(model)}  {when}".rstrip())
+    several = len(view.places) > 1
+    if explanation and not several:
+        print_lines([explained_place(explanation)], columns)
+    else:
+        print_lines((_place(place, with_verdict=several) for place in view.places), columns)
+    if explanation and explanation.run and explanation.edit:
+        output.line(f"as in run {output.short(explanation.run)}, {explanation.edit}")
+    is_judged = any(shown_place.is_judged for shown_place in view.places)
+    print_lines(missing_lines(view, is_judged=is_judged), columns)
+    own, others = own_judgements(view), [*other_judgements(view)]
+    _print_judgements(view, own, now)
+    print_lines(note_lines(view), columns)
+    if explanation and explanation.planned:
+        print_lines(text_lines(explanation.planned.text, "pending"), columns)
+    if explanation:
+        print_verdict_explanation(explanation)
+    output.line()
+    current, earlier = criteria(view)
+    for block in conversation(view):
+        print_block(block, columns=columns)
+    if view.together:
+        output.line(output.paint("judged together:", bold=True))
+        print_lines(together_lines(view), columns)
+    has_failed = explanation is not None and explanation.result.verdict not in ("pass", None)
+    has_reasoning = output.verbose or has_failed
+    for block in (*current, *(reasoning(own) if has_reasoning else ())):
+        print_block(block, columns=columns)
+    if explanation:
+        print_other_results(explanation)
+    for title, judgements in others:
+        output.line(output.paint(f"{title}:", bold=True))
+        _print_judgements(view, judgements, now, indent=4)
+    earlier += [block for _, judgements in others for block in reasoning(judgements)]
+    for block in earlier if output.verbose else ():
+        print_block(block, columns=columns)
+    output.line()
+    print_lines(footer_lines(view, now), columns)
+
+
+def _print_judgements(
+    view: AnswerView, judgements: Iterable[JudgementView], now: int, indent: int = 0
+) -> None:
+    for judgement in judgements:
+        row = view.rows.get(judgement.id, "")
+        lines = judgement_lines(judgement, now, signs={}, row=row)
+        shown = (line._replace(indent=line.indent + indent) for line in lines)
+        print_lines(shown, output.table_width())
+
+
+def print_verdict_explanation(explanation: VerdictExplanation) -> None:
+    """Print where an answer differs from what was expected, and since when."""
+    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, {}):
+        output.line(output.paint(f"{title}:", bold=True))
+        print_lines(lines, output.table_width())
+
+
+def print_other_results(explanation: VerdictExplanation) -> None:
+    """Print the results of other candidates and system prompts, if there are any."""
+    if others := list(other_lines(explanation, {})):
+        output.line(output.paint(f"{OTHERS}:", bold=True))
+        print_lines(others, output.table_width())
+
+
+def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:
+    """Return the place of a case, with the name of its system prompt when it has several."""
+    name = case_name(place.file, place.row, place.prompt)
+    verdict = (StyledSpan(f"  {place.word}", place.word),) if with_verdict else ()
+    return StyledLine((StyledSpan(output.safe(name)), *verdict))

@@ -9,7 +9,7 @@ from itertools import chain
 from evalstore.core.display import Widest
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output
-from evalstore.results.edits.filed_labels import shorten_labels
+from evalstore.results.edits.distinct_labels import shorten_labels
 
 _GAP = 2
 """Blanks between two columns."""

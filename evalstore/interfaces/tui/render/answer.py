@@ -20,7 +20,7 @@ from evalstore.core.styled_text import (
 )
 from evalstore.interfaces.tui.render.documents.markdown_text import render_text
 from evalstore.interfaces.tui.render.pair import MIN_SHARED, question_lines
-from evalstore.interfaces.tui.render.verdicts import result_cell
+from evalstore.interfaces.tui.render.verdicts import result_cell, short_names
 from evalstore.results.answer.answer_text import (
     conversation,
     criteria,
@@ -39,11 +39,14 @@ from evalstore.results.verdict_order import SIGNS
 if TYPE_CHECKING:
     from evalstore.comparison.word_diff import Pieces
     from evalstore.core.results import Result
+    from evalstore.interfaces.tui.state.navigation import CaseNavigator
+    from evalstore.interfaces.tui.widgets.title_line import TitlePart
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.judgements import JudgementView
     from evalstore.results.attempts import MixedAttempts
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.table.case_rows import CaseRow
+
 
 _INDENT = 2
 
@@ -227,3 +230,37 @@ def _piece_line(pieces: Pieces, colour: str) -> StyledLine:
         text = safe(piece.text, lines=True).expandtabs(4)
         spans += marked_spans(text, colour) if piece.differs else [StyledSpan(text)]
     return StyledLine(tuple(spans))
+
+
+# --- the title of the page of an answer
+
+
+def answer_title(navigator: CaseNavigator, progress: str) -> tuple[TitlePart, ...]:
+    """Return the parts of the title; with an answer beside another one their candidates first."""
+    case, run = navigator.case, navigator.cases.run
+    place = _place_texts(navigator)
+    models = navigator.cases.models
+    short = dict(zip(models, short_names(models), strict=True))
+    beside = ""
+    if navigator.other:
+        beside = " beside ".join(short_names([navigator.model, navigator.other]))
+    owner = f"run {run[:8]}" if run else "workspace"
+    return (
+        "" if beside else owner,
+        place,
+        progress,
+        beside,
+        (owner, "") if beside else "",
+        case.file,
+        case.row,
+        case.prompt,
+        "" if beside else (navigator.model, short[navigator.model]),
+    )
+
+
+def _place_texts(navigator: CaseNavigator) -> TitlePart:
+    """Return which of the listed cases this is, with and without which of its system prompts."""
+    (number, count), (prompt, prompts) = navigator.case_number, navigator.prompt_number
+    case = f"case {number:,} of {count:,}" if count > 1 else ""
+    numbered = f"prompt {prompt} of {prompts}" if prompts > 1 else ""
+    return ", ".join(filter(None, (case, numbered))), case

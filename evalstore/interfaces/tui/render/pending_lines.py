@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias, overload
 
-from evalstore.core.display import planned_judgements, plural
+from evalstore.core.display import planned_judgements, plural, widest
+from evalstore.core.errors import Problem
 from evalstore.interfaces.tui.render.run import left_lines
-from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.interfaces.tui.render.verdicts import short_names, when
+from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
+from evalstore.results.edits.change_text import change_text, reason_text
 from evalstore.runs.status.status_text import labels_text, left_text, outcome_text
 
 if TYPE_CHECKING:
-    from evalstore.core.errors import Problem
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.status.status_report import FileChange, Status
     from evalstore.planning.status.summed_items import SummedItems
+
 
 LEFT, WARNINGS = "left", "warnings"
 """The first words of titles above what a run does not do."""
@@ -202,3 +206,82 @@ def _other_lines(status: Status) -> Iterator[Title]:
         yield Title(LEFT, "undone") if is_left else Title(WARNINGS)
         for text in rest:
             yield Title("", text)
+
+
+# --- the columns of the pending work, and the texts of its lines
+
+
+_TITLES = ("what", "file", "row", "candidate", "by", "why")
+_LEAST = (0, 10, 16, 9, 9, 10)
+"""How narrow each column may become."""
+_SINCE = (46, 0, 0, 0, 72, 46)
+"""The widths of the table from which on there is room for each column, when texts are long."""
+_SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
+"""The same when all lines are of one file, which has no column then."""
+
+
+class LineTexts:
+    """The texts of lines, with short names of the candidates and evaluators."""
+
+    def __init__(
+        self,
+        lines: PendingLines,
+        prompts: Mapping[str, Mapping[str | None, str]],
+        at_each_end: int | None = None,
+    ) -> None:
+        """`prompts` has for test files with several system prompts what to call each.
+
+        Of many items, so many at each end decide how wide the columns are.
+        """
+        names = ["", *lines.models]
+        self._models = dict(zip(names, short_names(names), strict=True))
+        self._prompts = prompts
+        self.file = only_file(lines.files)
+        """The file that all lines are of, if there is only one."""
+        self.columns = _columns(
+            [self.of(line) for line in lines.samples(at_each_end)], bool(self.file)
+        )
+
+    def of(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
+        """Return the texts of a line, one for each column."""
+        from evalstore.planning.status.status_report import FileChange
+
+        if isinstance(item, Problem):
+            place = "" if item.line is None else f"line {item.line}"
+            return item.severity, item.file, place, "", "", item.message
+        if isinstance(item, FileChange):
+            return item.letters, item.file, "", "", "", change_text(item)
+        count = f" ({item.count}x)" if item.count > 1 else ""
+        return (
+            *(item.kind, item.file, self.row_of(item), self._models[item.model]),
+            *(self._models[item.evaluator or ""], reason_text(item) + count),
+        )
+
+    def row_of(self, item: PlanItem) -> str:
+        """Return the row, and the system prompt where the file has several."""
+        prompt = self._prompts.get(item.file, {}).get(item.prompt)
+        return f"{item.row} ({prompt})".lstrip() if prompt else item.row
+
+
+def _columns(texts: Sequence[Sequence[str]], has_one_file: bool) -> list[Column]:
+    """Return the columns, each as wide as what is in it; there is none without a text."""
+    names = case_names((file, row, candidate) for _, file, row, candidate, *_ in texts)
+    widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
+    sizes = _SINCE
+    if has_one_file:  # the title names it
+        widths[1], sizes = 0, _SINCE_OF_ONE_FILE
+    needed = [max(width, len(title)) for width, title in zip(widths, _TITLES, strict=True)]
+    room = MARGIN + sum(size + GAP for size, width in zip(needed, widths, strict=True) if width)
+    columns = zip(_TITLES, widths, needed, _LEAST, sizes, strict=True)
+    return [
+        Column(
+            title,
+            need,
+            grows=True,
+            most=need,
+            least=min(least or need, need),
+            since=min(since, room - GAP) if width else NEVER,
+            names=names.get(title),
+        )
+        for title, width, need, least, since in columns
+    ]

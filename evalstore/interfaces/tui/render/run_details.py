@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.cost_text import SIMULATED
-from evalstore.core.display import plural, safe, short
-from evalstore.core.styled_text import (
-    BLANK,
-    StyledLine,
-    StyledSpan,
-    heading,
-    text_lines,
-)
+from evalstore.core.display import clip, columns_of, money, percent, plural, safe, short, simulated
+from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan, heading, text_lines
 from evalstore.interfaces.tui.render.dashboard import (
     edited_files,
     edited_prompts,
     rate_series,
     used_by_files,
 )
-from evalstore.interfaces.tui.render.documents.reading import problem_text
-from evalstore.interfaces.tui.render.other_runs import other_run_lines
-from evalstore.interfaces.tui.render.plot import series_line
+from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
+from evalstore.interfaces.tui.render.plot import beside, series_line, verdict_strip
 from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
+from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.planning.first_pushes import push_text
 from evalstore.results.compare.diff_text import FLIPS
+from evalstore.results.log.runs_in_progress import in_progress_text, in_progress_texts
 from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_text import run_counts_text
 
 if TYPE_CHECKING:
     from evalstore.results.flips.run_differences import RunDifferences
     from evalstore.results.table.cases import RunLine
+    from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
     from evalstore.runs.status.dashboard import BrokenCase, Dashboard
     from evalstore.store.work.runs_in_progress import RunInProgress
+
 
 _TREND = 90
 """The greatest width of the trend."""
@@ -209,3 +208,246 @@ def other_basis(run: RunLine, before: RunLine) -> str:
     if not differences:
         return ""
     return f"{_NAMED} {short(before.id)}, {' and '.join(differences)}"
+
+
+# --- the runs in progress of other programs, each in a line as far as there is room for them
+
+
+_SIGN = "▶ "
+
+
+def other_run_texts(runs: Sequence[RunInProgress], width: int, height: int) -> list[str]:
+    """Return a line of this width for each run; at most `height`, the last one counts the rest."""
+    shown = runs if len(runs) <= height else runs[: height - 1]
+    texts = [_fitting(in_progress_texts(run), width) for run in shown]
+    if left := len(runs) - len(shown):
+        noun = "more run" if shown else "run"
+        texts.append(clip(f"{_SIGN}{plural(left, noun)} in progress", width))
+    return texts
+
+
+def _fitting(texts: Sequence[str], width: int) -> str:
+    """Return the longest of these texts that fits, or the last one cut."""
+    room = width - len(_SIGN)
+    return _SIGN + clip(next((it for it in texts if columns_of(it) <= room), texts[-1]), room)
+
+
+def other_run_lines(runs: Sequence[RunInProgress]) -> Iterator[StyledLine]:
+    """Yield all that is known of each run, below a heading; nothing without runs."""
+    if runs:
+        yield BLANK
+        yield heading("in progress in other programs")
+        for run in runs:
+            yield from text_lines(in_progress_text(run), indent=2)
+
+
+# --- the verdicts of a run by test file: a strip for each, those with new failures first
+
+
+_STRIP, _LONG_STRIP = 10, 20
+"""Cells of a strip, and those where there is room."""
+_ROOMY = 66
+"""The width of a line from which on there is room for a long strip."""
+_COLUMN = 58
+"""The least width of a column of files beside another."""
+_GAP = 2
+_FEWEST = 3
+"""Lines with files that there are in any case: a short text is scrolled."""
+
+
+def file_lines(run: RunFiles | None, width: int, height: int) -> Iterator[StyledLine]:
+    """Yield a strip for each file, as many as fit into the height, and how many there are more."""
+    if run is None or not run.files:
+        return
+    yield BLANK
+    yield heading("verdicts by file")
+    rows = max(_FEWEST, height - 2)
+    columns = max(1, width // _COLUMN)
+    total = len(run.files) + run.more
+    if total > rows * columns:
+        rows = max(_FEWEST, rows - 1)
+    shown = run.files[: rows * columns]
+    per_column = -(-len(shown) // columns)
+    lines = list(_strips(shown, width // columns - _GAP * (columns > 1)))
+    blocks = [lines[at : at + per_column] for at in range(0, len(lines), per_column)]
+    listed = blocks[0]
+    for number, block in enumerate(blocks[1:], 1):
+        listed = list(beside(listed, block, number * (width // columns)))
+    yield from listed
+    if more := total - len(shown):
+        yield from text_lines(f"and {more:,} more", "faint", _GAP)
+
+
+def _strips(files: Sequence[FileVerdicts], width: int) -> Iterator[StyledLine]:
+    """Yield the name of each file, its strip, how many of its cases passed, and new failures."""
+    cells = _LONG_STRIP if width >= _ROOMY else _STRIP
+    figures = [_passed_text(each) for each in files]
+    marks = [plural(it.new_failures, "new failure") if it.new_failures else "" for it in files]
+    counted, marked = max(map(len, figures)), max(map(len, marks))
+    names = ShortenedNames(lambda _group: [each.file for each in files])
+    needed = max(columns_of(each.file) for each in files)
+    room = min(needed, max(_STRIP, width - 4 * _GAP - cells - counted - marked))
+    for each, figure, mark in zip_longest(files, figures, marks):
+        name = names.shorten(each.file, room)
+        strip = verdict_strip(each.verdicts, cells)
+        used = sum(columns_of(span.text) for span in strip)
+        yield StyledLine(
+            (
+                StyledSpan(f"{' ' * _GAP}{name}{' ' * (room - columns_of(name) + _GAP)}"),
+                *strip,
+                StyledSpan(f"{' ' * (cells - used + _GAP)}{figure:>{counted}}"),
+                StyledSpan(f"{' ' * _GAP}{mark}" if mark else "", "fail"),
+            )
+        )
+
+
+def _passed_text(each: FileVerdicts) -> str:
+    """Return how many of the judged cases passed: `7/8`."""
+    judged = sum(count for word, count in each.verdicts.items() if word != "pending")
+    return f"{each.verdicts.get('pass', 0):,}/{judged:,}" if judged else "-"
+
+
+# --- the columns of the list of runs, which of them there is room for, and some of their cells
+
+
+STRIP = 10
+"""Cells of the strip of verdicts."""
+_ALWAYS = 38
+"""The width of the columns that are always drawn."""
+_OF = 5
+"""The least columns of the numbers of passed and judged cases."""
+_MESSAGE = 12
+"""The least columns of the message."""
+_ROOM = {"of": 11, "cost": 13, "asked": 17, "judged": 17, "reused": 17}
+"""How much wider than that a long message may be before there is room for these columns."""
+_COST = 8
+"""The least columns of the cost."""
+_FROM = 18
+"""The most columns of who pushed a run."""
+_BRIEFLY_SIMULATED = simulated("").strip()
+"""The title of the costs where all of them are simulated."""
+_CELLS = (
+    *("run", "when", "sign", "state", "passed", "change", "of", "cost", "verdicts"),
+    *("asked", "judged", "reused", "from", "message"),
+)
+"""The cells of a line."""
+_SAME = StyledCell("=", "faint", "0.0")
+
+
+def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list[Column]:
+    """Return the columns; there is one for the state when a run is not complete.
+
+    It is saved with the others all the same. There is one for who pushed a run when others have
+    pushed some. A narrow table leaves out the message first when all are empty, else the columns
+    at the right of the verdicts; these leave some room for messages.
+    """
+    states = [len(run.status) for run in runs if run.status != "complete"]
+    counted = max([_OF, len(_state_text(state)), *(len(passed_text(run)) for run in runs)])
+    is_titled = is_all_simulated(runs)
+    titles = {"cost": _BRIEFLY_SIMULATED} if is_titled else {}
+    costs = [run_cost(run, is_titled=is_titled) for run in runs]
+    cost = max([_COST, *map(len, [*titles.values(), *costs])])
+    longest = max((columns_of(run.message) for run in runs), default=_MESSAGE)
+    widths = {"change": 7, "message": _MESSAGE, "verdicts": STRIP, "of": counted, "cost": cost}
+    writers = [columns_of(run.push.writer) for run in runs if run.push]
+    if writers:
+        widths["from"] = min(max(writers), _FROM)
+    widths |= dict.fromkeys(("asked", "judged", "reused"), 6)
+    if not longest:
+        widths["message"] = widths.pop("message")  # the last one
+    since: dict[str, int] = {}
+    taken = _ALWAYS + (max(states) + GAP if states else 0)
+    for title, width in widths.items():
+        taken += width + GAP
+        since[title] = 1 + taken + min(_ROOM.get(title, 0), max(0, longest - _MESSAGE))
+    return [
+        Column("run", 9),
+        Column("when", 14),
+        Column("", 1),
+        Column(
+            "state", max(states, default=0), since=_ALWAYS + max(states) + GAP if states else NEVER
+        ),
+        Column("passed", 6, right=True),
+        *(
+            Column(
+                titles.get(title, title),
+                widths[title],
+                right=title != "verdicts",
+                since=since[title],
+            )
+            for title in ("change", "of", "cost", "verdicts", "asked", "judged", "reused")
+        ),
+        Column(
+            "from",
+            widths.get("from", 0),
+            since=since.get("from", NEVER),
+            is_saved="from" in widths,
+        ),
+        Column("message", _MESSAGE, grows=True, since=since["message"]),
+    ]
+
+
+def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[StyledCell]:
+    """Return the line of the workspace, with the figures of its state once it has been read.
+
+    Figures that are old are faint, and the `note` stands in place of `now`, without its numbers.
+    """
+    cells = dict.fromkeys(_CELLS, StyledCell(""))
+    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell(_brief(note) or "now")}
+    if state and state.rate:
+        colour = "faint" if note else ""
+        strip = verdict_strip(state.verdicts, STRIP)
+        if note:
+            strip = tuple(span._replace(colour="faint") for span in strip)
+        cells["passed"] = StyledCell(percent(state.rate.rate), colour)
+        cells["of"] = StyledCell(_state_text(state), colour)
+        cells["verdicts"] = StyledCell(verdict_counts(state.verdicts, signs=False), parts=strip)
+    cells["message"] = StyledCell(message, "faint")
+    return [*cells.values()]
+
+
+def _brief(note: str) -> str:
+    return READING if note.startswith(READING) else note
+
+
+def _state_text(state: Dashboard | None) -> str:
+    return f"{state.rate.passed:,}/{state.rate.judged:,}" if state and state.rate else ""
+
+
+def is_all_simulated(runs: Sequence[RunLine]) -> bool:
+    """Return whether no run has cost anything but simulated costs, and some have such."""
+    free = money(0)
+    is_any = any(run.is_simulated for run in runs)
+    return is_any and all(run.is_simulated or run.cost == free for run in runs)
+
+
+def run_cost(run: RunLine, *, is_titled: bool) -> str:
+    """Return the cost of a run; that it is simulated is left out where the title says so."""
+    return run.cost.removesuffix(simulated("")) if is_titled else run.cost
+
+
+def passed_text(run: RunLine) -> str:
+    """Return how many of the judged cases passed: `7/8`."""
+    return f"{run.verdicts['pass']:,}/{run.counted:,}"
+
+
+def change_cell(
+    runs: Sequence[RunLine], number: int, find: Callable[[str], RunDifferences | None]
+) -> StyledCell:
+    """Return by how many points flips have changed the rate, or that the run is partial.
+
+    With a star it does not show all that differs. `find` returns the differences of a run.
+    """
+    run = runs[number]
+    if run.is_partial:
+        return StyledCell("partial", "faint")
+    differences = find(run.id)
+    if not run.counted or differences is None or differences.is_first:
+        return StyledCell("")
+    points = round(100 * (differences.fixed - differences.broke) / run.counted, 1)
+    before = run_before(runs, number)
+    is_hidden = differences.is_hidden or (before is not None and bool(other_basis(run, before)))
+    star = STAR * is_hidden
+    if not points:
+        return StyledCell(f"0.0{star}", "faint") if star else _SAME
+    return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")

@@ -22,7 +22,7 @@ from evalstore.interfaces.tui.screens.dialogs.labelling import Labelling
 from evalstore.interfaces.tui.screens.panels import PanelPage
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
-from evalstore.results.table.edit_place import EditPlace
+from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 from textual import on
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.screen import Screen
 from textual.widgets import Static
+from textual.widgets._toast import ToastRack
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.messages import MessageScreen
 from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
 from evalstore.interfaces.tui.state.wanted_reading import WantedReading
 from evalstore.interfaces.tui.widgets.title_line import TitleLine, TitlePart
@@ -25,13 +27,54 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.heap import LargePages
     from evalstore.interfaces.tui.keys.registry import KeyRegistry
     from evalstore.interfaces.tui.state.case_listing import CasePlace
-    from evalstore.interfaces.tui.state.compared_cases import Among, Models
-    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.interfaces.tui.state.navigation import CaseNavigator
-    from evalstore.interfaces.tui.state.run_control import RunControl
     from evalstore.interfaces.tui.widgets.footer import FooterHint
     from evalstore.results.table.case_rows import CaseRow
-    from evalstore.runs.interactive_run import RunRequest
+    from evalstore.runs.interactive_run import PlanPreview, RunRequest
+
+
+class MessageApp(App[None]):
+    """An application whose messages show control characters as escapes."""
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a message in passing; without colours, a warning begins with a word that says so."""
+        severity = options.get("severity", "information")
+        is_named = severity == "information" or message.startswith("error: ")
+        if self.no_color and not is_named:
+            message = f"{severity}: {message}"
+        super().notify(safe(message, lines=True), **options)
+
+    def _refresh_notifications(self) -> None:
+        """Show the messages, and no gaps in place of those that have gone."""
+        super()._refresh_notifications()
+        self.call_later(self._remove_frames)
+
+    def _remove_frames(self) -> None:
+        """Remove the frames of messages that have gone: each takes lines from the page."""
+        shown = {ToastRack._toast_id(message) for message in self._notifications}
+        for rack in (it for screen in self.screen_stack for it in screen.query_children(ToastRack)):
+            if gone := [frame for frame in rack.children if frame.id not in shown]:
+                rack.remove_children(gone)
+
+
+class MessageScreen(Screen[None]):
+    """A screen whose messages go when another one covers it: they say nothing about that one."""
+
+    has_told = False
+    """Whether the screen has shown a message since it was covered last."""
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a message in passing."""
+        self.has_told = True
+        super().notify(message, **options)
+
+    def on_screen_suspend(self) -> None:
+        """Remove the messages of the screen, unless it is left: then they are about the next."""
+        if self.has_told and self in self.app.screen_stack:
+            self.has_told = False
+            self.app.clear_notifications()
+
 
 T = TypeVar("T")
 _ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
@@ -368,3 +411,40 @@ class Page(MessageScreen):
     def action_back(self) -> None:
         """Leave this screen."""
         self.browser.go_back()
+
+
+# --- the run of the browser, as screens know it
+
+
+class RunControl(Protocol):
+    """Starts runs, at most one at a time, and says what the screens show of it."""
+
+    is_leaving: bool
+    """Whether the browser ends as soon as the run has stopped."""
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a run is in progress."""
+
+    @property
+    def progress_text(self) -> str:
+        """Return the progress in few characters; empty without a run."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Return what the run does in ever fewer words; empty without a run."""
+
+    def show(self) -> None:
+        """Show the progress on a screen of its own."""
+
+    def refuse_second(self) -> bool:
+        """Show a message if a run is in progress; returns whether there is one."""
+
+    def begin(self, request: RunRequest, preview: PlanPreview) -> None:
+        """Start what was planned, and show its progress."""
+
+    def draw(self) -> None:
+        """Draw what all screens show of the run, as it is at this moment."""
+
+    def stay(self) -> None:
+        """Keep the browser open when the run has stopped."""

@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
+from textual.geometry import Size
 from textual.widgets import Input
 
-from evalstore.interfaces.tui.render.case_table import case_title
-from evalstore.interfaces.tui.screens.case_figures import CaseFigures
-from evalstore.interfaces.tui.screens.case_matches import pick_match, report_lost
-from evalstore.interfaces.tui.screens.case_reader import CaseReader
+from evalstore.core.display import plural
+from evalstore.interfaces.tui.render.case_table import case_cells, case_columns, case_title
+from evalstore.interfaces.tui.render.documents.image import IMAGE_WIDTH, render_images
+from evalstore.interfaces.tui.render.documents.reader import ReaderTexts, reader_texts
+from evalstore.interfaces.tui.render.judgements import case_judgement_lines
 from evalstore.interfaces.tui.screens.dialogs.choice import compare_in_run, compare_with_previous
 from evalstore.interfaces.tui.screens.dialogs.text_filter import FoundWords, TextFilter
+from evalstore.interfaces.tui.screens.history_reader import HistoryReader
 from evalstore.interfaces.tui.screens.newer import DatedPage
 from evalstore.interfaces.tui.screens.panels import fit_list
-from evalstore.interfaces.tui.state.case_groups import CaseGroup, next_failure
+from evalstore.interfaces.tui.state.case_groups import CaseGroup, CellPlace, next_failure
 from evalstore.interfaces.tui.state.case_listing import CaseListing, CasePlace
 from evalstore.interfaces.tui.state.case_query import help_lines
 from evalstore.interfaces.tui.state.case_selection import CaseSelection
-from evalstore.interfaces.tui.state.failing_cells import CellPlace
+from evalstore.interfaces.tui.state.data_source import read_shown_answer
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
+    from textual import events
     from textual.app import ComposeResult
+    from textual.timer import Timer
 
+    from evalstore.comparison.statistics import Rate
     from evalstore.core.errors import EvalstoreError
     from evalstore.core.results import Result
+    from evalstore.interfaces.tui.screens.base import Page
     from evalstore.interfaces.tui.state.case_filter import FilteredCases
+    from evalstore.interfaces.tui.state.case_query import Query
+    from evalstore.interfaces.tui.widgets.grid_columns import Column
+    from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+    from evalstore.results.answer.answer import AnswerView
     from evalstore.results.log.newer_results import NewerRun
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
-    from evalstore.results.table.edit_place import EditPlace
+    from evalstore.results.table.editable_files import EditPlace
 
 
 _TABLE = """\
@@ -377,3 +391,304 @@ def _go_to_failure(page: CasesPage, by: int) -> None:
         return
     grid.picked = failure.candidate
     grid.move_to(failure.line)
+
+
+# --- what the table of cases shows besides verdicts: pass rates of candidates and earlier verdict
+
+
+_MANY = 5_000
+"""Listed cases whose rates are read only after a pause in typing."""
+_PAUSE_SECONDS = 0.15
+
+
+class CaseFigures:
+    """Reads these figures when the cases are shown, and makes columns and cells of them."""
+
+    def __init__(self, page: Page, listing: CaseListing, show: Callable[[], None]) -> None:
+        """`show` is called when the last verdicts of cases have been read."""
+        self._page = page
+        self._listing = listing
+        self._show = show
+        self.history = HistoryReader(page, self._show_history)
+        self._rates: Sequence[Rate] = ()
+        """The pass rates of the candidates in the listed cases, once they are known."""
+        self._whole: Sequence[Rate] = ()
+        """Those in all cases, if the listed ones are chosen by their verdicts."""
+        self._is_by_verdict = False
+        self._rated: tuple[object, ...] = ()
+        """The cases and the filter that they are about."""
+        self._pause: Timer | None = None
+
+    @property
+    def _grid(self) -> Grid:
+        return self._page.query_one("#cases", Grid)
+
+    def renew(self, cases: Cases) -> None:
+        """Read the figures of cases that were read again."""
+        self._page.browser.large_pages.hold(self._page, len(cases.rows))
+        self.history.renew(cases.run)
+        if len(self._rates) != len(cases.models):
+            self._rates = ()
+
+    def forget(self) -> None:
+        """Free the cases of a page that was left."""
+        self._listing.clear()
+        self._page.browser.large_pages.release(self._page)
+        self._rated = ()
+        if self._pause:
+            self._pause.stop()
+            self._pause = None
+
+    def request_rates(self, query: Query, *about: object) -> None:
+        """Read the pass rates in the listed cases, unless they are `about` the same as before."""
+        self._is_by_verdict = query.is_about_verdicts
+        about = (query, *about)
+        listing, now = self._listing, (self._listing.cases, *about)
+        is_same = len(now) == len(self._rated) and all(map(is_, now, self._rated))
+        if listing.cases is None or is_same:
+            return
+        self._rated = now
+        if self._pause:
+            self._pause.stop()
+        if listing.cases.is_cut:  # the rates of some would be taken for those of all
+            self._show_rates(())
+            return
+        if len(listing.matching) > _MANY:
+            self._pause = self._page.set_timer(_PAUSE_SECONDS, self._read_rates)
+        else:
+            self._page.call_after_refresh(self._read_rates)
+
+    def _read_rates(self) -> None:
+        source, cases, rows = self._page.source, self._listing.cases, self._listing.matching
+        if cases is not None:
+            every = cases.rows if self._is_by_verdict else ()
+
+            def read(cases: Cases = cases) -> tuple[tuple[Rate, ...], ...]:
+                return tuple(source.candidate_rates(cases, some) for some in (rows, every))
+
+            self._page.fetch(read, lambda found: self._show_rates(*found), group="rates")
+
+    def _show_rates(self, rates: Sequence[Rate], whole: Sequence[Rate] = ()) -> None:
+        self._rates, self._whole = rates, whole if self._is_by_verdict else ()
+        self._grid.set_columns(self.columns())
+
+    def _show_history(self) -> None:
+        self._grid.set_columns(self.columns())
+        self._show()
+
+    def request_seen(self) -> None:
+        """Read the last verdicts of the cases that can be seen, and name their candidate."""
+        cases = self._listing.cases
+        if cases and len(cases.models) > 1 and self.history.has_several:
+            self._grid.set_columns(self.columns())
+        self.request_history()
+
+    def request_history(self) -> None:
+        """Read the last verdicts of the cases that can be seen."""
+        seen = self._listing.lines[self._grid.seen_rows]
+        self.history.request(self._listing.small_files(seen))
+
+    # --- the table
+
+    def columns(self) -> list[Column]:
+        """Return the columns of the table."""
+        listing = self._listing
+        if listing.cases is None or listing.filtered is None:
+            return []
+        return case_columns(
+            listing.cases,
+            listing.filtered,
+            self._rates,
+            self._whole,
+            by_file=self._by_file,
+            only_file=listing.only_file,
+            with_history=self.history.has_several,
+            picked=self._grid.picked,
+            answered=listing.answered,
+        )
+
+    def cells(self, row: int) -> Sequence[StyledCell]:
+        """Return the cells of a line."""
+        listing, grid = self._listing, self._grid
+        assert listing.cases is not None
+        line, width = listing.lines[row], grid.scrollable_content_region.width
+        result = None if isinstance(line, CaseGroup) else line.results[grid.picked]
+        words = self.history.of(result) if result else ()
+        return case_cells(listing.cases, line, width, words, by_file=self._by_file)
+
+    @property
+    def _by_file(self) -> bool:
+        """Return whether the name of the file stands above the cases, or in the title."""
+        return self._listing.grouping == "file" or bool(self._listing.only_file)
+
+
+# --- what a page of cases does when other cases match its filter
+
+
+def pick_match(grid: Grid, case: CaseRow | None, listing: CaseListing, filter: TextFilter) -> None:
+    """Select the candidate whose result matches a filter that was changed, if another one is."""
+    filtered = listing.filtered
+    if case is None or filtered is None or not filter.is_changed:
+        return
+    filter.is_changed = bool(filter.progress)
+    matching = filtered.matching_candidates(case, filter.query, filter.matches)
+    if matching and grid.picked not in matching:
+        grid.picked = matching[0]
+
+
+def report_lost(page: Page, listing: CaseListing, filter: TextFilter) -> None:
+    """Say how many cases no longer match the filter since they were read before."""
+    if not filter.progress:
+        lost = listing.count_lost()
+        if lost:
+            verb = "matches" if lost == 1 else "match"
+            page.notify(f"{plural(lost, 'case')} no longer {verb} the filter.", markup=False)
+
+
+# --- the reader of the page of cases: the answer to the case under the cursor
+
+
+_READING_PAUSE = 0.06
+"""An answer is read when the cursor has stayed on its case for so long."""
+_FEW_LINES = 20
+"""Lines of a reader in which the message of the user has one line."""
+_MANY_LINES = 40
+"""Lines of a reader in which no answer is cut so that the verdict on it is seen."""
+_MISSING = "{page.run} gets it, and shows the price first."
+_CUT = ": {list.open} shows all of it"
+
+
+class CaseReader:
+    """Reads an answer in a thread when the cursor stays; one that was left is not shown."""
+
+    def __init__(self, page: Page, history: Callable[[Result], Sequence[str]]) -> None:
+        """`history` returns the last verdicts of a result."""
+        self._page = page
+        self._history = history
+        self._shown: tuple[str, str, str, int] | None = None
+        """The case and the candidate that are shown."""
+        self._pause: Timer | None = None
+        self._show_again: Callable[[], None] = self.clear
+        self._fit: tuple[Size | None, bool] | None = None
+        """For which measures of the pane the answer was prepared."""
+
+    def view(self) -> TextView:
+        """Return the widget that shows the text."""
+        return ReaderPane(self.fit)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether a reading begins when the cursor stays."""
+        return self._pause is not None
+
+    @property
+    def _view(self) -> TextView:
+        return self._page.query_one("#feedback", TextView)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self._stop()
+        self._fit = None
+        self._shown = None
+        self._view.show(())
+
+    def forget(self) -> None:
+        """Forget the case of a page that was left."""
+        self._stop()
+        self._show_again = self.clear
+
+    def show(self, cases: Cases | None, case: CaseRow | None, picked: int) -> None:
+        """Show the answer of the picked candidate; until it is read, the verdicts on all."""
+        if cases is None or case is None:
+            self.clear()
+            return
+        place = case.file, case.row, case.prompt, picked
+        stays = place == self._shown  # the same case was read again
+        self._shown = place
+        if not stays:
+            self._view.show(case_judgement_lines(cases, case, picked, {}, self._history))
+        self._stop()
+        self._show_again = partial(self.show, cases, case, picked)
+        self._pause = self._page.set_timer(
+            _READING_PAUSE, lambda: self._read(cases, case, picked, stays=stays)
+        )
+
+    def refresh_ages(self) -> None:
+        """Show the answer again, where the reader is in it."""
+        if self._fit is not None and not self.is_waiting:
+            self._show_again()
+
+    def fit(self) -> None:
+        """Show the answer again if the new size of the pane has room for more, or for less."""
+        if self._fit is not None and self._fit != self._measure():
+            self._show_again()
+
+    def _measure(self) -> tuple[Size | None, bool]:
+        """Return the size of a pane without many lines, and whether images have room in it."""
+        size = Size(self._view.text_width, self._view.scrollable_content_region.height)
+        return size if size.height < _MANY_LINES else None, size.width > IMAGE_WIDTH
+
+    def _stop(self) -> None:
+        if self._pause:
+            self._pause.stop()
+            self._pause = None
+
+    def _read(self, cases: Cases, case: CaseRow, picked: int, *, stays: bool) -> None:
+        self._pause = None
+        page, place = self._page, self._shown
+        result = case.results[picked] if picked < len(case.results) else None
+        others = [other for number, other in enumerate(case.results) if other and number != picked]
+        judgements = [id for other in others for id in other.evaluations]
+        self._fit = room, has_room = self._measure()
+        is_brief = room is not None and room.height < _FEW_LINES
+        shows_images = not page.app.no_color and has_room
+        history = self._history
+        hint, cut_note = page.with_keys(_MISSING), page.with_keys(_CUT)
+
+        def read() -> ReaderTexts:
+            source = page.source
+            feedback = source.feedback(judgements) if judgements else {}
+            if result is None:
+                lines = list(case_judgement_lines(cases, case, picked, feedback, history))
+                return ReaderTexts(lines, lines)
+            view = _read_answer(page, cases, result)
+            images = (
+                render_images(view, source.files_of_test) if shows_images and not is_brief else {}
+            )
+            return reader_texts(
+                cases,
+                case,
+                picked,
+                view,
+                feedback,
+                history,
+                images,
+                hint,
+                cut_note,
+                is_brief=is_brief,
+                room=room,
+            )
+
+        def show(texts: ReaderTexts) -> None:
+            if place == self._shown:
+                self._view.show(texts.lines, stay=stays, written=texts.written)
+
+        page.fetch(read, show, group="feedback")
+
+
+class ReaderPane(TextView):
+    """The text of a reader, which depends on the size of the pane."""
+
+    def __init__(self, fit: Callable[[], None]) -> None:
+        """`fit` is called when the size has changed."""
+        super().__init__(id="feedback")
+        self._fit = fit
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Fit the text to the size."""
+        self._fit()
+
+
+def _read_answer(page: Page, cases: Cases, result: Result) -> AnswerView:
+    shown = result.sessions[cases.shown_attempt(result)] if result.sessions else None
+    return read_shown_answer(page.source, result, shown, cases.run)

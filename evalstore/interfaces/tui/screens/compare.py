@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.results import Result
     from evalstore.core.styled_text import StyledLine
-    from evalstore.interfaces.tui.state.compared_cases import Among, Models
-    from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+    from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.interfaces.tui.widgets.grid_columns import Column
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
     from evalstore.results.compare.diff_result import Diff

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.results.flips.verdict_history import RecentVerdicts
+    from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.growing_results import CellKey
 
 _PAUSE_SECONDS = 0.3

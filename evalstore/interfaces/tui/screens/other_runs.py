@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from evalstore.interfaces.tui.render.other_runs import other_run_texts
+from evalstore.interfaces.tui.render.run_details import other_run_texts
 from evalstore.results.log.runs_in_progress import in_progress_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog
 from evalstore.interfaces.tui.screens.dialogs.editing import edit_place
 from evalstore.interfaces.tui.screens.reading_news import news_to
-from evalstore.results.table.edit_place import EditPlace
+from evalstore.results.table.editable_files import EditPlace
 from evalstore.store.wanted import telling
 
 if TYPE_CHECKING:

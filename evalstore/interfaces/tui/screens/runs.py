@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
+from textual.worker import get_current_worker
 
 from evalstore.core.display import plural
-from evalstore.interfaces.tui.render.file_strips import file_lines
+from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.render.dashboard import dashboard_lines
+from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
 from evalstore.interfaces.tui.render.plot import verdict_strip
-from evalstore.interfaces.tui.render.run_columns import (
+from evalstore.interfaces.tui.render.run_details import (
+    STOPPED,
     STRIP,
     change_cell,
+    file_lines,
     is_all_simulated,
     passed_text,
     run_columns,
     run_cost,
-    state_cells,
-)
-from evalstore.interfaces.tui.render.run_details import (
-    STOPPED,
     run_lines,
+    state_cells,
     workspace_lines,
 )
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.screens.dashboard import DashboardReader
 from evalstore.interfaces.tui.screens.dialogs.choice import NO_EARLIER_RUN
-from evalstore.interfaces.tui.screens.file_reader import FileReader
+from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
 from evalstore.interfaces.tui.screens.panels import fit_list
-from evalstore.interfaces.tui.screens.run_differences import DifferenceReader
+from evalstore.interfaces.tui.screens.reading_news import news_to
 from evalstore.interfaces.tui.state.case_query import BROKE
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
@@ -42,13 +44,19 @@ from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import wrap_line
 from evalstore.results.verdict_order import verdict_counts
+from evalstore.store.wanted import telling
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.timer import Timer
 
     from evalstore.core.styled_text import StyledLine
+    from evalstore.interfaces.tui.screens.base import Page
+    from evalstore.results.flips.run_differences import RunDifferences
     from evalstore.results.table.cases import RunLine
     from evalstore.results.table.file_verdicts import RunFiles
+    from evalstore.runs.status.dashboard import Dashboard
+
 
 _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
@@ -341,3 +349,326 @@ def _sign(run: RunLine) -> str:
     if run.status in STOPPED:
         return STOPPED[run.status][0]
     return _PARTIAL if run.is_partial else ""
+
+
+# --- the state of the workspace above the runs: read in the background, while nothing else is
+
+
+_PAUSE_SECONDS = 0.3
+"""From the runs to the first reading: whoever opens a run at once does not wait for it."""
+_REST = 4
+"""After a reading there is a rest of so many times its duration."""
+_REST_SECONDS = 5.0
+"""The longest rest."""
+_LONG_SECONDS = 1.0
+"""A reading that takes longer says how far it has come."""
+_GROUP = "dashboard"
+_OLD = "old"
+"""The note at figures that are old and are not being read."""
+
+
+class _Reading(NamedTuple):
+    """What a reading has found."""
+
+    wish: int
+    """The number of the wish that it fulfils."""
+    state: Dashboard | EvalstoreError
+    seconds: float
+
+
+class DashboardReader:
+    """Reads the state of the workspace when its page is shown and when the runs have changed."""
+
+    def __init__(self, page: Page, show_state: Callable[[], None]) -> None:
+        """`show_state` is called when the state has been read, or is read again."""
+        self._page = page
+        self._show_state = show_state
+        self._runs: Sequence[RunLine] = ()
+        self.state: Dashboard | None = None
+        """The state as it was read last."""
+        self._timer: Timer | None = None
+        self._is_followed = False
+        """Whether the runs are known."""
+        self._wishes = 0
+        """How often a reading was wished for: one that began before the last time is old."""
+        self._under_way: int | None = None
+        """The number of the wish that is being fulfilled."""
+        self.is_old = False
+        """Whether the state may have changed since it was read: its figures are faint."""
+        self._progress = READING
+        """How far the reading under way has come."""
+        self._seconds = self._ended = 0.0
+        """The duration of the last reading, and its end on the monotonic clock."""
+
+    @staticmethod
+    def view() -> FittedView:
+        """Return the widget."""
+        view = FittedView(id="dashboard")
+        view.can_focus = False
+        return view
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether a reading begins by itself."""
+        return self._timer is not None
+
+    @property
+    def note(self) -> str:
+        """Return what is said of figures that are old; empty when they are not."""
+        if not self.is_old:
+            return ""
+        is_awaited = self.is_due or self._is_reading or self.state is None
+        return self._progress if is_awaited else _OLD
+
+    @property
+    def _is_reading(self) -> bool:
+        """Return whether a reading is under way whose state will be shown."""
+        return self._under_way is not None and any(
+            worker.group == _GROUP and worker.node is self._page and not worker.is_finished
+            for worker in self._page.workers  # there is none after a bug
+        )
+
+    def follow(self, runs: Sequence[RunLine]) -> None:
+        """Show the trend of these runs, and read the state again, now or when it is seen."""
+        self._runs, self._is_followed = runs, True
+        self.resume()
+
+    def resume(self) -> None:
+        """Read the state soon: files may have been edited while another screen was shown.
+
+        A reading under way goes on, so that many changes in a row do not keep its end away.
+        """
+        if self._is_followed:
+            self._wishes += 1
+            self.is_old = True
+            self._read_soon()
+            self._draw()
+
+    def go_on(self) -> None:
+        """Read the state if that has waited for a page above this one."""
+        if self.is_old:
+            self._read_soon()
+            self._draw()
+
+    def _read_soon(self) -> None:
+        if self._is_seen and not (self.is_due or self._is_reading):
+            pause = pause_before(self._seconds, self._ended, time.monotonic())
+            self._timer = self._page.set_timer(pause, self._read)
+
+    @property
+    def _is_seen(self) -> bool:
+        """Return whether the page is shown; below a run, or a plan in the making, it can wait.
+
+        With many cases, two readings at once would take twice the memory.
+        """
+        screen, browser = self._page.app.screen, self._page.browser
+        if screen is self._page:
+            return True
+        waits = browser.runs.is_running or (isinstance(screen, Dialog) and screen.is_planning)
+        return browser.shown_page is self._page and not waits
+
+    def suspend(self) -> None:
+        """Stop reading, unless the page is still seen below a dialog."""
+        if self._is_seen:
+            return
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._under_way = None
+        self._page.workers.cancel_group(self._page, _GROUP)
+        self._page.browser.large_pages.release(self._page)
+
+    def _read(self) -> None:
+        self._timer = None
+        source, wish = self._page.source, self._wishes
+        self._under_way, self._progress = wish, READING
+
+        def read() -> _Reading:
+            worker, begun = get_current_worker(), time.monotonic()
+            state: Dashboard | EvalstoreError
+            news = news_to(self._page, reading_text, self._show_progress, after=_LONG_SECONDS)
+            try:
+                with telling(news):
+                    state = source.dashboard(lambda: not worker.is_cancelled)
+            except EvalstoreError as problem:
+                state = problem
+            return _Reading(wish, state, time.monotonic() - begun)
+
+        self._page.fetch(read, self._show, group=_GROUP)
+
+    def _show_progress(self, text: str) -> None:
+        """Show how far the reading has come, unless it has ended by now."""
+        if self._is_reading:
+            self._progress = text
+            self._draw()
+
+    def _show(self, reading: _Reading) -> None:
+        self._page.browser.large_pages.release(self._page)
+        self._seconds, self._ended = reading.seconds, time.monotonic()
+        if reading.wish == self._under_way:
+            self._under_way = None
+        if isinstance(reading.state, EvalstoreError):
+            self._page.report_problem(_GROUP, reading.state)
+        else:
+            self.state = reading.state
+            self.is_old = reading.wish != self._wishes
+        if reading.wish != self._wishes:
+            self._read_soon()
+        self._draw()
+
+    def refresh_ages(self) -> None:
+        """Draw what was read again: it says how long ago cases broke."""
+        if self._is_followed:
+            self._draw()
+
+    def _draw(self) -> None:
+        dashboard, runs, note = self.state, self._runs, self.note
+        own = self._page.browser.runs
+        self._page.query_one("#dashboard", FittedView).fit(
+            lambda width, height: dashboard_lines(
+                dashboard, runs, width, height, note=note, running=own.texts
+            )
+        )
+        self._show_state()
+
+
+def pause_before(seconds: float, ended: float, now: float) -> float:
+    """Return how long to wait before a reading; the last one took so many `seconds`."""
+    rest = min(_REST * seconds, _REST_SECONDS)
+    return max(_PAUSE_SECONDS, ended + rest - now)
+
+
+# --- reads the verdicts of the shown run by test file, when the cursor has stayed on it
+
+
+_FILES_PAUSE = 0.3
+"""From the request to the reading."""
+_FILES_GROUP = "files"
+_KEPT = 8
+"""Runs whose files are kept in memory, those that were read last."""
+
+
+class FileReader:
+    """Knows the verdicts by file of the runs that were read last; runs never change."""
+
+    def __init__(self, page: Page, show: Callable[[], None]) -> None:
+        """`show` is called when those of a run have been read."""
+        self._page = page
+        self._show = show
+        self._known: dict[str, RunFiles | None] = {}
+        """None: they cannot be read."""
+        self._wanted: str | None = None
+        """The run that is to be read, or is being read."""
+        self._timer: Timer | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether a reading begins by itself."""
+        return self._timer is not None
+
+    def find(self, run: str, differences: RunDifferences | None) -> RunFiles | None:
+        """Return the files of a run; without them, they are read if the cursor stays.
+
+        Nothing is read while another screen is shown. Files with new failures, which the
+        `differences` from earlier verdicts say, come first.
+        """
+        is_shown = self._page.app.screen is self._page
+        if run not in self._known and run != self._wanted and is_shown:
+            self.suspend()
+            self._wanted = run
+            self._timer = self._page.set_timer(_FILES_PAUSE, lambda: self._read(run, differences))
+        return self._known.get(run)
+
+    def suspend(self) -> None:
+        """Stop reading: another run is shown, or another screen."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._wanted = None
+        self._page.workers.cancel_group(self._page, _FILES_GROUP)
+
+    def _read(self, run: str, differences: RunDifferences | None) -> None:
+        self._timer = None
+        location = self._page.source.location
+        new_failures = dict(differences.new_failures) if differences else {}
+
+        def read() -> tuple[str, RunFiles | None]:
+            from evalstore.results.table.file_verdicts import read_file_verdicts
+
+            worker = get_current_worker()
+            try:
+                found = read_file_verdicts(
+                    location, run, new_failures, lambda: not worker.is_cancelled
+                )
+            except EvalstoreError:  # a damaged store: the page of the run says so
+                found = None
+            return run, found
+
+        self._page.fetch(read, self._keep, group=_FILES_GROUP)
+
+    def _keep(self, read: tuple[str, RunFiles | None]) -> None:
+        run, found = read
+        self._wanted = None
+        self._known[run] = found
+        for old in [*self._known][:-_KEPT]:
+            del self._known[old]
+        self._show()
+
+
+# --- the differences of runs from earlier verdicts: read in the background, as they are drawn
+
+
+_DIFFERENCES_GROUP = "differences"
+_AT_ONCE = 5
+"""Runs that are read before they are shown."""
+
+
+class DifferenceReader:
+    """Knows the differences of the runs that were asked for; runs never change."""
+
+    def __init__(self, page: Page, show: Callable[[], None]) -> None:
+        """`show` is called when some have been read."""
+        self._page = page
+        self._show = show
+        self._known: dict[str, RunDifferences | None] = {}
+        """None: they cannot be read."""
+        self._wanted: dict[str, None] = {}
+        self._is_reading = False
+
+    def find(self, run: str) -> RunDifferences | None:
+        """Return the differences of a run; None until they have been read."""
+        if run not in self._known and run not in self._wanted:
+            self._wanted[run] = None
+            if not self._is_reading:
+                self._is_reading = True
+                self._page.call_later(self._read)
+        return self._known.get(run)
+
+    def is_known(self, run: str) -> bool:
+        """Return whether the differences of a run have been read, or cannot be."""
+        return run in self._known
+
+    def _read(self) -> None:
+        source, runs = self._page.source, [*self._wanted][:_AT_ONCE]
+
+        def read() -> dict[str, RunDifferences | None]:
+            from evalstore.results.flips.run_differences import read_run_differences
+
+            worker = get_current_worker()
+            unread: dict[str, RunDifferences | None] = dict.fromkeys(runs)
+            try:
+                found = read_run_differences(source.location, runs, lambda: not worker.is_cancelled)
+                return unread | found
+            except EvalstoreError:  # a damaged store: the page of the run says so
+                return unread
+
+        self._page.fetch(read, self._keep, group=_DIFFERENCES_GROUP)
+
+    def _keep(self, found: dict[str, RunDifferences | None]) -> None:
+        self._known |= found
+        for run in found:
+            self._wanted.pop(run, None)
+        self._is_reading = bool(self._wanted)
+        self._show()
+        if self._is_reading:
+            self._read()

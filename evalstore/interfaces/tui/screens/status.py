@@ -13,11 +13,11 @@ from evalstore.core.display import plural, safe
 from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.core.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
-from evalstore.interfaces.tui.render.pending_columns import LineTexts
 from evalstore.interfaces.tui.render.pending_lines import (
     LEFT,
     WARNINGS,
     ItemLines,
+    LineTexts,
     PendingLine,
     PendingLines,
     Title,
@@ -32,7 +32,7 @@ from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.results.compare.diff_text import ROW_ID_HINT
-from evalstore.results.table.edit_place import EditPlace
+from evalstore.results.table.editable_files import EditPlace
 from evalstore.runs.status.status_text import nothing_text, pending_text, unrecorded_text
 from evalstore.store.wanted import telling
 

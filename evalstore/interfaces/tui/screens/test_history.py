@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.comparison.word_diff import ChangedLine
-    from evalstore.results.flips.verdict_history import RecentVerdicts
+    from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.log.test_history import Edit, Version
 
 _SPARK = 9

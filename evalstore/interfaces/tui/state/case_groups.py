@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import columns_of, plural
-from evalstore.interfaces.tui.state.failing_cells import next_cell
 from evalstore.results.verdict_order import FAILING, verdict_counts
 
 if TYPE_CHECKING:
     from evalstore.interfaces.tui.state.case_filter import FilteredCases
-    from evalstore.interfaces.tui.state.failing_cells import CellPlace
     from evalstore.results.table.case_rows import CaseRow
 
 
@@ -150,3 +148,30 @@ def failing_candidates(case: CaseRow, candidates: Collection[int]) -> list[int]:
     return [
         number for number, word in enumerate(case.words) if word in FAILING and number in candidates
     ]
+
+
+# --- the way from one result that did not pass to the next, by line and then by candidate
+
+
+class CellPlace(NamedTuple):
+    """A line of a list, and a candidate of it by number."""
+
+    line: int
+    candidate: int
+
+
+def next_cell(
+    count: int, failing: Callable[[int], Sequence[int]], start: CellPlace, by: int
+) -> CellPlace | None:
+    """Find the next result that did not pass in so many lines, around the end; None without one.
+
+    `failing` returns the candidates of a line that did not pass, by number, in order. By 1 those
+    behind the start come first, by -1 those before it; the start itself comes last.
+    """
+    for step in range(count + 1 if count else 0):
+        line = (start.line + by * step) % count
+        for candidate in failing(line)[::by]:
+            is_ahead = (candidate - start.candidate) * by > 0
+            if 0 < step < count or is_ahead == (step == 0):
+                return CellPlace(line, candidate)
+    return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.interfaces.tui.state.case_groups import CaseGroup
-from evalstore.results.table.edit_place import EditPlace
+from evalstore.results.table.editable_files import EditPlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

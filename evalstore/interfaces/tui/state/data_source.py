@@ -7,14 +7,14 @@ when they are used, so that the first screen is drawn before they are loaded.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.interfaces.api import Workspace
-from evalstore.interfaces.tui.state.compared_cases import compare_within
-from evalstore.interfaces.tui.state.text_source import StoredTextSource
+from evalstore.interfaces.tui.state.case_listing import PromptPair
+from evalstore.interfaces.tui.state.case_query import read_query
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
@@ -22,28 +22,68 @@ if TYPE_CHECKING:
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.progress import ProgressListener
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.compared_cases import Among, Models
     from evalstore.planning.options import Location
     from evalstore.planning.status.status_report import Status
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.flips.verdict_changes import VerdictChanges
-    from evalstore.results.flips.verdict_history import RecentVerdicts
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.log.newer_results import NewerRun
     from evalstore.results.log.test_history import Version
+    from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
     from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.case_window import CaseWindow
-    from evalstore.results.table.cases import Cases, RunLine
-    from evalstore.results.table.edit_place import EditPlace
-    from evalstore.results.table.editable_files import EditableFile
+    from evalstore.results.table.cases import Cases, CaseWindow, RunLine
+    from evalstore.results.table.editable_files import EditableFile, EditPlace
     from evalstore.runs.file_watcher import ChangeNotifier
     from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
     from evalstore.runs.status.dashboard import BrokenResults, Dashboard
     from evalstore.store.driver import Extent
     from evalstore.store.work.runs_in_progress import RunInProgress
+
+
+class StoredTextSource:
+    """Searches stored texts while the user types."""
+
+    def __init__(self, locate: Callable[[], Location]) -> None:
+        """`locate` returns the location of the workspace."""
+        self._locate = locate
+        self._searcher: Searcher | None = None
+
+    def search(self, words: Sequence[str], report: Callable[[int, int], bool]) -> Set[str] | None:
+        """Return the sessions with all words in answer, feedback or test, the last as a beginning.
+
+        `report` is called with the number of indexed texts and of all texts, and returns whether
+        to go on. None when it returned False.
+        """
+        return self._open_searcher().search(words, report)
+
+    def search_answers(self, word: str, report: Callable[[int, int], bool]) -> Set[str] | None:
+        """Return the sessions whose answers have a word; `report` is called as by `search`."""
+        return self._open_searcher().search([word], report, in_answers=True)
+
+    def _open_searcher(self) -> Searcher:
+        from evalstore.results.search.grep import Searcher
+
+        self._searcher = self._searcher or Searcher(self._locate())
+        return self._searcher
+
+    def find_texts(
+        self, pattern: str, limit: int, report: Callable[[int, int], bool]
+    ) -> FoundTexts | None:
+        """Return stored texts with all words of a pattern, at most `limit`.
+
+        `report` is called as by `search`; None when it returned False.
+        """
+        return self._open_searcher().find(pattern, limit, report)
+
+    def read_text(self, hit: SearchHit, pattern: str) -> MarkedText:
+        """Return a text that was found, with the places of the words in it."""
+        from evalstore.results.search.grep import read_text
+
+        return read_text(self._locate(), hit, pattern)
 
 
 class WorkspaceSource(StoredTextSource):
@@ -113,7 +153,7 @@ class WorkspaceSource(StoredTextSource):
 
     def cases_at(self, revision: str | None, places: Collection[tuple[str, str]]) -> Cases:
         """Return the same; of many, only those at these places: files with their rows."""
-        from evalstore.results.table.case_window import place_window
+        from evalstore.results.table.cases import place_window
 
         return self.cases(revision, place_window(places))
 
@@ -136,13 +176,13 @@ class WorkspaceSource(StoredTextSource):
 
     def history(self, files: Collection[str], run: str | None) -> RecentVerdicts:
         """Return the last verdicts of the cases of these files, up to a run."""
-        from evalstore.results.flips.verdict_history import read_recent_verdicts
+        from evalstore.results.flips.result_history import read_recent_verdicts
 
         return read_recent_verdicts(self.location, files, run)
 
     def candidate_rates(self, cases: Cases, rows: Sequence[CaseRow]) -> tuple[Rate, ...]:
         """Return the pass rate of each candidate in these cases, in the order of `Cases.models`."""
-        from evalstore.results.table.candidate_rates import candidate_rates
+        from evalstore.results.table.cases import candidate_rates
 
         return candidate_rates(cases, rows)
 
@@ -180,9 +220,9 @@ class WorkspaceSource(StoredTextSource):
 
     def last_user_messages(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""
-        from evalstore.results.answer import last_messages
+        from evalstore.results.answer import answer
 
-        return last_messages.last_user_messages(self.location, tests)
+        return answer.last_user_messages(self.location, tests)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """Return the statistics of a run for each of these groupings."""
@@ -219,9 +259,9 @@ class WorkspaceSource(StoredTextSource):
 
     def files_of_test(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the images and text files of a test by id."""
-        from evalstore.results.answer import answer_files
+        from evalstore.results.answer import answer
 
-        return answer_files.read_files(self.location, ids)
+        return answer.read_files(self.location, ids)
 
     def versions(self, file: str, row: str) -> list[Version]:
         """Return the versions of a test, newest first."""
@@ -361,3 +401,75 @@ class _Newest(NamedTuple):
     file: tuple[str, int, int] | None
     """Its path, device and inode; None in a database of a server."""
     extent: Extent
+
+
+# --- what is compared within a run: two candidates or two system prompts, in all cases or in some
+
+
+class FilteredPlaces(NamedTuple):
+    """The cases that a filter lists, to which a comparison is limited."""
+
+    typed: str
+    """The filter."""
+    places: frozenset[tuple[str, str, int]]
+    """The file, the row and the number of the system prompt of each line."""
+    cases: frozenset[tuple[str, str]]
+    """The file and the row of each line."""
+
+    @property
+    def title(self) -> tuple[str, str]:
+        """Return the part of a title that names the filter, and a brief one."""
+        return f"of the cases filtered by {self.typed}", f"filtered by {self.typed}"
+
+    def has(self, result: Result) -> bool:
+        """Return whether a result is on one of the lines."""
+        return (result.file, result.row, result.prompt_number) in self.places
+
+    def has_case(self, result: Result) -> bool:
+        """Return whether a result is of one of the cases, with any system prompt."""
+        return (result.file, result.row) in self.cases
+
+
+Models: TypeAlias = tuple[str, str] | None
+"""Two candidates, or as a `PromptPair` two system prompts; None: two sides are compared."""
+Among: TypeAlias = FilteredPlaces | None
+"""The cases in which these are compared; None: all."""
+
+
+def compare_within(
+    location: Location, run: str | None, models: tuple[str, str], among: Among
+) -> Diff:
+    """Compare two candidates or system prompts of a run, or of the workspace without one."""
+    from evalstore.results.compare.diff_within import diff_models, diff_prompts
+
+    if isinstance(models, PromptPair):
+        found = diff_prompts(location, run, models, only=among.has_case if among else None)
+    else:
+        found = diff_models(location, run, models, only=among.has if among else None)
+    if among and read_query(among.typed).is_about_verdicts:
+        found.comparison.by_verdict = True
+    return found
+
+
+# --- reads the answer that stands for a result, or one that the reader has chosen
+
+
+def read_shown_answer(
+    source: WorkspaceSource,
+    result: Result,
+    session: str | None,
+    run: str | None,
+    *,
+    is_chosen: bool = False,
+) -> AnswerView:
+    """Return the page of an answer; without a session that of the question in a run.
+
+    Of answers that are judged together it is the first that fails, unless this one `is_chosen`.
+    """
+    from evalstore.results.answer import verdict_explanation
+
+    if session is None:
+        return source.question(result, run)
+    if not is_chosen:
+        session = verdict_explanation.failing_answer_of(source.location, result, session)
+    return source.session(session, result)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.interfaces.tui.state.case_groups import failing_candidates
-from evalstore.interfaces.tui.state.failing_cells import CellPlace, next_cell
+from evalstore.interfaces.tui.state.case_groups import CellPlace, failing_candidates, next_cell
 from evalstore.results.labels.labels import LabelIndex
 
 if TYPE_CHECKING:

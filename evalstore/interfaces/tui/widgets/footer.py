@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual.content import Content
+from textual.keys import format_key
 from textual.style import Style
 from textual.widgets import Static
-
-from evalstore.interfaces.tui.widgets.key_names import key_name
 
 if TYPE_CHECKING:
     from textual import events
     from textual.binding import ActiveBinding
+
 
 _LAST = ("page.back", "help", "quit")
 """Actions that are named last, however little room there is."""
@@ -125,3 +125,12 @@ def _fit(keys: Sequence[FooterKeys], width: int) -> list[FooterKeys]:
         room -= keys[number].width
         chosen.add(number)
     return [key for number, key in enumerate(keys) if number in chosen]
+
+
+# --- names of keys for people
+
+
+def key_name(key: str) -> str:
+    """Name a key as people read it: `ctrl+d`, `?`, `enter`, `↑`."""
+    *modifiers, last = key.split("+")
+    return "+".join((*modifiers, last if last == "enter" else format_key(last)))

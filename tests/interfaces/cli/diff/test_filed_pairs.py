@@ -13,7 +13,8 @@ from evalstore.files import temporary_list
 from evalstore.interfaces.html import report
 from evalstore.planning.reasons import version_reader
 from evalstore.results.edits import edited_sources
-from evalstore.results.flips import regressions, rerolls
+from evalstore.results.flips import regressions
+from evalstore.results.stats import stats
 from evalstore.store.rows import row_results
 from evalstore.store.trees import case_files
 from tests.builders import tree
@@ -78,7 +79,7 @@ def test_a_comparison_needs_little_memory_for_a_row(
     for module, name, number in (
         (regressions, "_AT_ONCE", 20),
         (row_results, "_MOST_KEPT", 20),
-        (rerolls, "_AT_ONCE", 20),
+        (stats, "_AT_ONCE", 20),
         (edited_sources, "_MOST_ROWS", 20),
         (version_reader, "_AT_ONCE", 20),
         (report, "_AT_ONCE", 20),

@@ -12,7 +12,7 @@ from evalstore.interfaces.cli.render.progress_bars import ProgressBars
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.interfaces.cli.progress_mode import Mode
+    from evalstore.interfaces.cli.copy_progress import Mode
     from tests.interfaces.cli.conftest import Evalstore
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.interfaces.tui.render.file_strips import file_lines
+from evalstore.interfaces.tui.render.run_details import file_lines
 from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
 
 FILES = tuple(

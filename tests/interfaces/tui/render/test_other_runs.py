@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.core.display import columns_of
-from evalstore.interfaces.tui.render.other_runs import other_run_lines, other_run_texts
+from evalstore.interfaces.tui.render.run_details import other_run_lines, other_run_texts
 from evalstore.store.work.runs_in_progress import RunInProgress
 
 ANNA = RunInProgress("7f3c" * 8, "Anna", 130, 2, 1_040, 12, joinable=True)

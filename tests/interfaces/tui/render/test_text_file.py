@@ -8,9 +8,9 @@ from textual.pilot import Pilot
 
 from evalstore.core.values import FileRef, Message, Text
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.render.documents.text_file import text_file_lines
+from evalstore.interfaces.tui.render.documents.answer_texts import text_file_lines
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.results.answer.answer_files import text_files_of
+from evalstore.results.answer.answer import text_files_of
 from tests.builders import tree
 from tests.interfaces.tui.driving import drive, press, screen
 

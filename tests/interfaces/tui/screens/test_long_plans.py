@@ -17,7 +17,7 @@ from evalstore.core.progress import ProgressListener
 from evalstore.files import temporary_list
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render import pending_lines
-from evalstore.interfaces.tui.screens import dashboard, reading_news
+from evalstore.interfaces.tui.screens import reading_news, runs
 from evalstore.interfaces.tui.screens import status as status_page
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
@@ -295,7 +295,7 @@ def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
         assert "cases" not in screen(pilot).splitlines()[1]  # it has not taken long
         held.goes_on.set()
         await settled(pilot)
-        monkeypatch.setattr(dashboard, "_LONG_SECONDS", 0.0)
+        monkeypatch.setattr(runs, "_LONG_SECONDS", 0.0)
         held.goes_on.clear()
         held.made.clear()
         await pilot.press("r")

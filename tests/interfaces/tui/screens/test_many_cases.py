@@ -26,9 +26,8 @@ from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.state.text_matches import LookedUp
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.planning.options import Location
-from evalstore.results.table import case_window, cases
-from evalstore.results.table.case_window import CaseWindow
-from evalstore.results.table.cases import Cases
+from evalstore.results.table import cases
+from evalstore.results.table.cases import Cases, CaseWindow
 from evalstore.store.wanted import UnwantedError
 from tests.builders import tree
 from tests.interfaces.tui.driving import drive, press, screen, settled
@@ -64,7 +63,7 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["run", "--yes", "--quiet", "--fail-on", "none"]) == 0
     monkeypatch.setattr(cases, "MANY", 2 * ROWS)
     monkeypatch.setattr(cases, "AT_ONCE", 40)
-    monkeypatch.setattr(case_window, "KEPT", 50)
+    monkeypatch.setattr(cases, "KEPT", 50)
 
 
 def title(pilot: Pilot[None]) -> str:

@@ -21,8 +21,7 @@ from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.table.case_window import CaseWindow
-from evalstore.results.table.cases import Cases, RunLine, list_runs
+from evalstore.results.table.cases import Cases, CaseWindow, RunLine, list_runs
 from evalstore.runs.file_watcher import ChangeNotifier
 from tests.builders import tree
 from tests.interfaces.tui.driving import (
@@ -713,7 +712,7 @@ def test_files_are_read_when_the_cursor_stays_and_not_below_another_screen(
         assert read == []
         await press(pilot, "down")
         assert read == [page._runs[0].id]
-        with mock.patch("evalstore.interfaces.tui.screens.file_reader._PAUSE_SECONDS", 3600):
+        with mock.patch("evalstore.interfaces.tui.screens.runs._FILES_PAUSE", 3600):
             await pilot.press("down")
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(pilot.app.screen, CasesPage))

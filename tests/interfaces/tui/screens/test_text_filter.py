@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from evalstore.core.errors import StoreError
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.screens import case_figures
+from evalstore.interfaces.tui.screens import cases
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.state.case_query import matches_any, read_query
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
@@ -263,7 +263,7 @@ def test_the_line_at_the_top_has_the_rates_of_the_listed_cases(
             await until(pilot, partial(is_shown, pilot, rate))
         await press(pilot, "s")  # by verdict: the same cases
         assert "one 50% 9-91" in screen(pilot)
-        monkeypatch.setattr(case_figures, "_MANY", 1)  # from here on after a pause
+        monkeypatch.setattr(cases, "_MANY", 1)  # from here on after a pause
         await type_filter(pilot, "")
         await until(pilot, lambda: screen(pilot).splitlines()[2] == everything)
 

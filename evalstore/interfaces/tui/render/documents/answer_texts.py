@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evalstore.core.case_name import case_name
+from evalstore.core.display import plural, safe, short
+from evalstore.core.errors import EvalstoreError
+from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.tui.render.answer import (
     answer_lines,
     closing_lines,
     compared_lines,
     place_lines,
+    result_facts,
     verdict_lines,
 )
+from evalstore.interfaces.tui.render.export import markdown_line
+from evalstore.interfaces.tui.render.verdicts import verdict_cell
+from evalstore.results.answer.answer_text import (
+    judgement_lines,
+    note_lines,
+    other_judgements,
+    own_judgements,
+    turn_title,
+)
 from evalstore.results.markdown_tokens import LONGEST
+from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
-    from evalstore.core.styled_text import StyledLine
     from evalstore.interfaces.tui.state.navigation import Position
     from evalstore.results.answer.answer import AnswerView
+    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.table.case_rows import CaseRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +135,90 @@ def compared_texts(
             *right,
         ],
     )
+
+
+# --- text files of a test as lines below the message that has them
+
+
+_MOST_FILES = 4
+"""How many text files of a conversation are shown."""
+_MOST_LINES, _MOST_CHARACTERS = 40, 4_000
+"""How much of one is shown."""
+_EDGE = "│ "
+
+
+def render_text_files(
+    view: AnswerView, read: Callable[[Sequence[str]], Mapping[str, bytes]]
+) -> dict[str, list[StyledLine]]:
+    """Read the first text files of a conversation as lines by id; none that cannot be read."""
+    files = {file.id: file for turn in view.conversation for file in turn.text_files}
+    ids = [*files][:_MOST_FILES]
+    if not ids:
+        return {}
+    try:
+        contents = read(ids)
+    except EvalstoreError:  # it is named all the same
+        return {}
+    return {id: text_file_lines(files[id].path, data) for id, data in contents.items()}
+
+
+def text_file_lines(path: str, data: bytes) -> list[StyledLine]:
+    """Return the beginning of a file under its path, and how much more of it there is."""
+    begin = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")[:_MOST_CHARACTERS]
+    listed = begin.splitlines()[:_MOST_LINES]
+    lines = [StyledLine((StyledSpan(f"{_EDGE}{safe(path)}", "faint"),))]
+    for text in listed:
+        spans = StyledSpan(_EDGE, "faint"), StyledSpan(safe(text, lines=True).expandtabs(4))
+        lines.append(StyledLine(spans, mark=_EDGE))
+    left = len(data) - len("\n".join(listed).encode())
+    if left > 1 or len(listed) < len(begin.splitlines()):  # a file may end with the end of a line
+        more = StyledSpan(f"{_EDGE}… {plural(left, 'more byte')}", "faint")
+        lines.append(StyledLine((more,)))
+    return lines
+
+
+# --- an answer as a file of Markdown: headings for the roles, and below them the texts themselves
+
+
+def as_markdown(case: CaseRow, result: Result, number: int, view: AnswerView) -> str:
+    """Return the answer with its verdicts; `number` is that of the answer, from 0."""
+    return "\n".join(_lines(case, result, number, view)).rstrip() + "\n"
+
+
+def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iterator[str]:
+    yield f"# {markdown_line(case_name(case.file, case.row, case.prompt))}\n"
+    summary = (verdict_cell(result.word).text, result.model, *result_facts(result, number))
+    yield f"{markdown_line(', '.join(summary))}\n"
+    for judgement in own_judgements(view):
+        yield from _judgement(judgement)
+    for line in note_lines(view):
+        yield f"\n{markdown_line(line.text)}"
+    yield ""
+    for turn in view.conversation:
+        yield f"## {markdown_line(turn_title(turn, view))}\n"
+        yield f"{safe(turn.text, lines=True)}\n"
+    if view.id is None:
+        yield "There is no answer yet.\n"
+    for criteria in [*view.criteria.values()][:1]:
+        if criteria.instructions:
+            yield f"## instructions\n\n{safe(criteria.instructions, lines=True)}\n"
+        if criteria.checks:
+            yield "## checks\n"
+            for check in criteria.checks:
+                text = safe(check.text, lines=True).replace("\n", "\n      ")
+                yield f"    - {text}"
+            yield ""
+    for title, others in other_judgements(view):
+        yield f"## {title}\n"
+        for judgement in others:
+            yield from _judgement(judgement)
+        yield ""
+    if view.id:
+        yield f"session {short(view.id)}"
+
+
+def _judgement(judgement: JudgementView) -> Iterator[str]:
+    """Yield a list of what the page shows of a judgement, without its age and its ids."""
+    for line in judgement_lines(judgement, 0, signs=SIGNS):
+        text = "".join(span.text for span in line.spans if span.colour != "faint")
+        yield f"{'  ' if line.indent else ''}- {markdown_line(text)}"

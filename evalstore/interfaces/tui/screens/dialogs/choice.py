@@ -15,7 +15,7 @@ from textual.widgets import Static
 from evalstore.core.display import safe, short
 from evalstore.interfaces.tui.screens.base import HELP_KEYS
 from evalstore.interfaces.tui.state.case_listing import PromptPair
-from evalstore.interfaces.tui.state.compared_cases import FilteredPlaces
+from evalstore.interfaces.tui.state.data_source import FilteredPlaces
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell

@@ -21,8 +21,7 @@ from evalstore.core.styled_text import (
 from evalstore.interfaces.tui.keys.registry import own_actions
 from evalstore.interfaces.tui.render.verdicts import verdict_cell
 from evalstore.interfaces.tui.screens.base import Page
-from evalstore.interfaces.tui.widgets.footer import KeyFooter
-from evalstore.interfaces.tui.widgets.key_names import key_name
+from evalstore.interfaces.tui.widgets.footer import KeyFooter, key_name
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
 

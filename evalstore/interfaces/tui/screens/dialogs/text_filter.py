@@ -16,7 +16,7 @@ from evalstore.interfaces.tui.state.case_query import FIELDS, read_query
 from evalstore.interfaces.tui.state.text_matches import LookedUp, StoreLookup
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
-from evalstore.results.table.case_window import CaseWindow
+from evalstore.results.table.cases import CaseWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
