@@ -56,15 +56,14 @@ results.stats.group_sums: AT_ONCE
 exchange.imports.records: _AT_ONCE
 runs.status.status: _FIRST
 results.flips.regressions: _AT_ONCE
-results.flips.rerolls: _AT_ONCE _TREES_AT_ONCE
+results.stats.stats: _AT_ONCE _TREES_AT_ONCE
 runs.run_control: _NONCES_AT_ONCE
 runs.run_plans: BATCH LONGEST
 results.show.shown_results: _AT_ONCE
 planning.status.summed_items: _TOLD_EVERY
 results.search.text_places: _AT_ONCE _NODES_AT_ONCE
 results.flips.verdict_changes: _AT_ONCE
-results.table.case_window: AT_ONCE
-results.table.mixed_attempts: _AT_ONCE
+results.table.cases: AT_ONCE
 planning.status.workspace_results: _CELLS_AT_ONCE
 planning.cells.cell_batches: FEW
 planning.cells.earlier_cases: _FEW_PROMPTS
@@ -129,8 +128,8 @@ FIXED = {
     "interfaces.html.page.MOST_ROWS": "how much a page shows without JavaScript",
     "results.edits.edited_sources._MOST_ROWS": "what is looked up at most: with less, less is said",
     "runs.run._MOST_ROWS": "whether rows or files are named",
-    "results.table.case_window.KEPT": "how many lines the browser keeps",
-    "results.table.case_window.MANY": "from here on the browser keeps some lines",
+    "results.table.cases.KEPT": "how many lines the browser keeps",
+    "results.table.cases.MANY": "from here on the browser keeps some lines",
     "results.table.editable_files._MOST_ROWS": "what is looked up at most",
     "runs.status.status_text._FEW_CALLS": "a limit that is remarked on",
     "results.search.text_places._PARTS": "the values of the first 8 bits of a digest",

@@ -61,8 +61,8 @@ def test_how_far_back_runs_are_searched_is_reported_once() -> None:
     browser = {
         "runs/status/dashboard.py",
         "results/log/newer_results.py",
-        "results/flips/verdict_history.py",
+        "results/flips/result_history.py",
     }
     log = {"results/log/log.py"}  # it marks what broke in the newest runs, as its help says
-    report = {"interfaces/html/case_history.py", "interfaces/html/summary.py"}
-    assert listed == {"store/runs.py", "results/flips/rerolls.py"} | browser | log | report
+    report = {"interfaces/html/case_data.py", "interfaces/html/summary.py"}
+    assert listed == {"store/runs.py", "results/stats/stats.py"} | browser | log | report

@@ -30,7 +30,10 @@ from evalstore.results.session_facts import SessionFacts, read_session_facts
 from evalstore.results.show.session_details import read_session_details
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evalstore.core.results import Failure, Result
+    from evalstore.core.values import Message
     from evalstore.planning.first_pushes import FirstPush
     from evalstore.planning.options import Location
     from evalstore.results.answer.judgements import JudgementView
@@ -331,12 +334,6 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
 
 _TEXTS = ("json", "xml", "yaml", "toml", "csv", "javascript")
 """Ends of the media types of texts that do not begin with `text/`."""
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.core.values import Message
-    from evalstore.planning.options import Location
 
 
 def images_of(message: Message) -> tuple[FileRef, ...]:

@@ -28,12 +28,18 @@ from evalstore.store.trees.path_trees import find_entry, read_tree, read_trees
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, CaseFile
+    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.status.planned_rows import PlannedRows
     from evalstore.store import Store
     from evalstore.workspace.folder import WorkspaceFolder
+
+    WasRun: TypeAlias = Callable[[str, Case], bool]
+    """Whether an earlier run had a case of a file as it is now."""
 
 
 _PROMPT = "system prompt "
@@ -315,17 +321,6 @@ def _list(names: Sequence[str], change: str, start: str = "") -> Iterator[Differ
 
 # --- tells how a test file differs from that of a run, and what a plan does about it
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeAlias
-
-    from evalstore.core.values import Case, CaseFile
-    from evalstore.planning.plan_item import PlanItem
-    from evalstore.planning.status.planned_rows import PlannedRows
-
-    WasRun: TypeAlias = Callable[[str, Case], bool]
-    """Whether an earlier run had a case of a file as it is now."""
 
 _SHOWN, _REJUDGED, _UNSETTLED = 1, 2, 4
 """Bits of a case: it asks something else, it is only judged otherwise, the plan does something for

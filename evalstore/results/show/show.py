@@ -40,11 +40,6 @@ from evalstore.store.work.runs_in_progress import RunInProgress, load_run_in_pro
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.store import Store
-
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
     from evalstore.planning.options import Location
     from evalstore.results.log.failures import Place
     from evalstore.store import Store

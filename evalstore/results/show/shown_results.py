@@ -14,9 +14,12 @@ from evalstore.results.rendering import references_of
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from evalstore.core.results import Result
+    from evalstore.core.values import Case, Json
+
+    LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
 
 class ShownResult(NamedTuple):
@@ -102,14 +105,6 @@ def result_to_json(result: Result) -> Json:
 
 
 # --- the cases of a long test file that `show` lists, with their versions, in temporary files
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from evalstore.core.values import Case, Json
-
-    LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
 
 class CaseBatch(NamedTuple):

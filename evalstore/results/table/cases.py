@@ -445,10 +445,6 @@ def place_window(places: Collection[tuple[str, str]]) -> CaseWindow:
 # --- finds the results of many whose attempts differ, some thousands at once
 
 
-_AT_ONCE = 4_000
-"""Results whose attempts are read together."""
-
-
 class MixReader:
     """Finds the results whose attempts differ, some thousands at once."""
 
@@ -462,7 +458,7 @@ class MixReader:
         """Take a result; one that is pending, or has a single attempt, cannot be mixed."""
         if result.required_answers > 1 and result.verdict:
             self._waiting.append(CellToJudge(result, judged_by, self._rule))
-            if len(self._waiting) >= _AT_ONCE:
+            if len(self._waiting) >= AT_ONCE:
                 self._read()
 
     def finish(self) -> tuple[Mapping[tuple[str, ...], MixedAttempts], frozenset[str]]:
