@@ -182,7 +182,7 @@ class WorkspaceSource(StoredTextSource):
 
     def candidate_rates(self, cases: Cases, rows: Sequence[CaseRow]) -> tuple[Rate, ...]:
         """Return the pass rate of each candidate in these cases, in the order of `Cases.models`."""
-        from evalstore.results.table.cases import candidate_rates
+        from evalstore.results.table.candidate_rates import candidate_rates
 
         return candidate_rates(cases, rows)
 
