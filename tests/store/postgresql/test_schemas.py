@@ -252,7 +252,8 @@ def test_a_version_of_another_program_that_uses_alembic(
 
 OPEN = """
 import sys
-from evalstore.store import Store, migrations
+from evalstore.store import Store
+from evalstore.store.schema import migrations
 from evalstore.store.location import read_address
 from pathlib import Path
 from tests.store.sessions import a_test, fill
