@@ -63,8 +63,7 @@ def take_first_alike(groups: Iterable[AlikeCases], most: int) -> Iterator[AlikeC
         if not group.first.has_cells:
             yield group
             continue
-        parts = {name: getattr(group, name)[:left] for name in ("tests", "keys", "rows")}
-        yield group._replace(**parts)
+        yield group._replace(tests=group.tests[:left])
         left -= len(group.tests)
         if left <= 0:
             return
@@ -175,7 +174,7 @@ class StreamedCells(Collection[Cell]):
         It does when cells are skipped, when cases share tests, and when there are few cells.
         """
         summary, asked, count = Summary(), array("Q"), 0
-        for placed, tests, _, _ in groups:
+        for placed, tests in groups:
             if any(lacks for _, lacks in placed.candidates):
                 return False
             if cells := len(placed.candidates) * len(placed.case.prompts):

@@ -173,10 +173,6 @@ class AlikeCases(NamedTuple):
     """The first one; its number leaves out the cases of settled parts."""
     tests: Sequence[Sequence[str]]
     """Those of each case."""
-    keys: Sequence[str]
-    """The digest of the values of each row."""
-    rows: Sequence[str]
-    """The label of each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +271,10 @@ def place_alike(
     shared: _SharedJudges = {}
     for path, file in files.items():
         finder = _Finder(path, file, candidates, judges, shared, selected)
-        for number, case, tests, keys, rows in alike_cases(file, settled.get(path, ())):
+        for number, case, tests in alike_cases(file, settled.get(path, ())):
             if (made_of := finder.find(case)) is not None:
                 placed = PlacedCase(path, file.attempts, number, case, *made_of)
-                yield AlikeCases(placed, tests, keys, rows)
+                yield AlikeCases(placed, tests)
 
 
 def take_first(cases: Iterable[PlacedCase], most: int | None) -> Iterator[PlacedCase]:

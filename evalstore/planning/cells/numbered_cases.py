@@ -35,10 +35,6 @@ class AlikeRows(NamedTuple):
     first: Case
     tests: Sequence[Sequence[str]]
     """Those of each case."""
-    keys: Sequence[str]
-    """The digest of the values of each row."""
-    rows: Sequence[str]
-    """The label of each row."""
 
 
 def alike_cases(file: CaseFile, settled: Collection[int] = ()) -> Iterator[AlikeRows]:
@@ -48,7 +44,7 @@ def alike_cases(file: CaseFile, settled: Collection[int] = ()) -> Iterator[Alike
     """
     if not isinstance(file.cases, StoredCases):
         for number, case in enumerate(file.cases):
-            yield AlikeRows(number, case, [case.tests], [case.key], [case.row])
+            yield AlikeRows(number, case, [case.tests])
         return
     number, share = 0, share_tuples()
     for cases in file.cases.iterate_stored(settled):
@@ -57,7 +53,5 @@ def alike_cases(file: CaseFile, settled: Collection[int] = ()) -> Iterator[Alike
                 number,
                 restore_case(group[0], share),
                 [case["tests"] for case in group],
-                [case["key"] for case in group],
-                [case.get("row", "") for case in group],
             )
             number += len(group)
