@@ -114,7 +114,7 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
             runs = store.find_runs(limit=limit)
             pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
             edits = find_run_edits(location, store, runs)
-            outcomes, compared = _find_outcomes(location, store, runs)
+            outcomes, compared = find_outcomes(location, store, runs)
             entries = [
                 LogEntry(
                     run,
@@ -167,7 +167,7 @@ def _explain_run(store: Store, name: str, problem: EvalstoreError) -> EvalstoreE
     return EvalstoreError(str(problem), hint=f"'evalstore show {name}' shows a run")
 
 
-def _find_outcomes(
+def find_outcomes(
     location: Location, store: Store, runs: Sequence[Run]
 ) -> tuple[dict[str, tuple[int, int]], int]:
     """Return how many results broke and were fixed in each of the newest of these runs, by id.

@@ -222,6 +222,16 @@ class RowQueries(Database):
         with self._reading() as connection:
             return {as_digits(leaf) for (leaf,) in select_each(connection, statement, leaves)}
 
+    def count_by_candidate(self, leaves: Iterable[str]) -> dict[str, VerdictCounts]:
+        """Return how many results each of these nodes has, which have no parts."""
+        statement = "SELECT leaf, model, verdict, count(*) FROM result_rows WHERE leaf IN"
+        counts: dict[str, VerdictCounts] = {}
+        with self._reading() as connection:
+            rows = select_each(connection, statement, leaves, "GROUP BY leaf, model, verdict")
+            for leaf, model, verdict, count in rows:
+                counts.setdefault(as_digits(leaf), Counter())[model, WORDS.get(verdict)] = count
+        return counts
+
     def count_verdicts(self, leaves: Iterable[str]) -> Iterator[tuple[str, VerdictsOfCases]]:
         """Yield of each of these nodes how many of its cases have how many results."""
         statement = (

@@ -1,0 +1,204 @@
+"""The trend: the pass rate of each candidate in the newest runs, and the edits where cases broke.
+
+Plain values, which the report, the list of runs of `serve` and the browser draw alike. A run of
+some cases has points, too, and so has one that was interrupted, but these are not comparable with
+the others: they are drawn hollow, and no line joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.side_names import WORKSPACE
+from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.edits.run_edits import find_run_edits
+from evalstore.results.log.log import find_outcomes
+from evalstore.store.trees.path_trees import read_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from evalstore.core.runs import Run
+    from evalstore.planning.options import Location
+    from evalstore.store import Store
+    from evalstore.store.rows.row_queries import VerdictCounts
+
+MOST_RUNS = 30
+"""The most runs of a trend."""
+_MOST_RESULTS = 200_000
+"""About how many results are counted for it; those that several runs have count once."""
+
+_MOST_MISSING = 0.1
+"""The largest share of results without a verdict with which a rate is comparable."""
+
+
+class CandidateCounts(NamedTuple):
+    """The results of a candidate in a run."""
+
+    passed: int
+    judged: int
+    results: int
+    """Those that are pending, too."""
+
+
+Rates = Mapping[str, CandidateCounts]
+"""The results of each candidate."""
+
+
+class TrendRun(NamedTuple):
+    """A run in the trend, or the workspace as it is now."""
+
+    id: str
+    """The id of the run, or `workspace`."""
+    at: int
+    """When it started, in microseconds since 1970, UTC."""
+    is_partial: bool
+    """Whether it left out cases; not one of all cases by some candidates."""
+    rates: Rates
+    outcome: tuple[int, int] | None = None
+    """How many results broke and were fixed; None: not computed."""
+    edits: tuple[str, ...] = ()
+    """What was edited before it, where results broke: `tests/late.md changed`."""
+
+
+class TrendPoint(NamedTuple):
+    """The pass rate of a candidate in a run."""
+
+    run: int
+    """The number of the run in `Trend.runs`."""
+    rate: float
+    """0..1; what is undecided has not passed."""
+    is_partial: bool
+    """Whether it stands for some of the cases: it is drawn hollow, and no line joins it."""
+
+
+class TrendLine(NamedTuple):
+    """The pass rates of a candidate, the oldest first."""
+
+    candidate: str
+    points: tuple[TrendPoint, ...]
+
+    @property
+    def joined(self) -> list[TrendPoint]:
+        """Return the points that a line joins: those of all cases."""
+        return [point for point in self.points if not point.is_partial]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The newest runs up to one, and the pass rates of the candidates in them."""
+
+    runs: tuple[TrendRun, ...]
+    """The oldest first."""
+    lines: tuple[TrendLine, ...]
+    """The candidates in their order."""
+
+
+def read_trend(
+    location: Location,
+    store: Store,
+    newest: Run | None,
+    now: TrendRun | None = None,
+    order: Callable[[str], Any] = str,
+) -> Trend:
+    """Return the trend up to a run, or with `now` up to the workspace after the newest run.
+
+    `order` is the sort key of candidates. There are at most 30 runs, fewer where they have many
+    results; the edits are those of the newest runs of which it is known that something broke.
+    """
+    earlier = store.find_recent_runs(before=newest, limit=MOST_RUNS)
+    runs = [*islice(chain([newest] if newest else [], earlier), MOST_RUNS - bool(now))]
+    rates = count_rates(store, runs)
+    runs = runs[: len(rates)]
+    outcomes, _ = find_outcomes(location, store, runs)
+    broken = {id for id, (broke, _) in outcomes.items() if broke}
+    edited = find_run_edits(location, store, runs) if broken else [()] * len(runs)
+    listed = [
+        TrendRun(
+            run.id,
+            run.started,
+            is_partial(run) and leaves_out_cases(run),
+            rates[number],
+            outcomes.get(run.id),
+            tuple(edit.subject for edit in edits) if run.id in broken else (),
+        )
+        for number, (run, edits) in enumerate(zip(runs, edited, strict=True))
+    ]
+    return make_trend([*([now] if now else []), *listed], order)
+
+
+def make_trend(runs: Sequence[TrendRun], order: Callable[[str], Any] = str) -> Trend:
+    """Return the trend of runs, which are given newest first."""
+    oldest_first = tuple(reversed(runs))
+    names = sorted({name for run in runs for name in run.rates}, key=order)
+    return Trend(
+        oldest_first, tuple(TrendLine(name, _points(oldest_first, name)) for name in names)
+    )
+
+
+def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:
+    counted = ((number, run, run.rates.get(candidate)) for number, run in enumerate(runs))
+    return tuple(
+        TrendPoint(
+            number,
+            counts.passed / counts.judged,
+            run.is_partial or counts.judged < (1 - _MOST_MISSING) * counts.results,
+        )
+        for number, run, counts in counted
+        if counts and counts.judged
+    )
+
+
+def workspace_in_trend(run: Run, rates: Rates) -> TrendRun:
+    """Return the workspace as it is now, as the newest of the runs."""
+    return TrendRun(WORKSPACE, run.started, False, rates)
+
+
+def count_rates(store: Store, runs: Sequence[Run]) -> list[dict[str, CandidateCounts]]:
+    """Return the results of each candidate in the newest of these runs, newest first.
+
+    Results that several runs have are counted once; the older runs are left out when these are
+    many.
+    """
+    trees = read_trees([(run.results, None) for run in runs], store.load_nodes)
+    known: dict[str, dict[str, CandidateCounts]] = {}
+    found: list[dict[str, CandidateCounts]] = []
+    counted = 0
+    for entries in trees:
+        if counted > _MOST_RESULTS:
+            break
+        unknown = {node for node in entries.values() if node not in known}
+        for node, counts in _count_nodes(store, unknown).items():
+            known[node] = _by_candidate(counts)
+            counted += counts.total()
+        found.append(_add(known.get(node, {}) for node in entries.values()))
+    return found
+
+
+def _count_nodes(store: Store, nodes: Iterable[str]) -> dict[str, VerdictCounts]:
+    """Return how many results are in and below the results of files."""
+    divided = set(store.find_divided(nodes := [*nodes]))
+    counts = store.count_by_candidate(node for node in nodes if node not in divided)
+    return counts | {node: store.count_results(node) for node in divided}
+
+
+def _by_candidate(counts: VerdictCounts) -> dict[str, CandidateCounts]:
+    return _add(
+        {model: CandidateCounts(count * (verdict == "pass"), count * (verdict is not None), count)}
+        for (model, verdict), count in counts.items()
+    )
+
+
+def _add(listed: Iterable[Rates]) -> dict[str, CandidateCounts]:
+    counted: dict[str, list[CandidateCounts]] = {}
+    for rates in listed:
+        for model, counts in rates.items():
+            counted.setdefault(model, []).append(counts)
+    return {
+        model: CandidateCounts(*map(sum, zip(*counts, strict=True)))
+        for model, counts in counted.items()
+    }

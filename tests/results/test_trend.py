@@ -1,0 +1,61 @@
+"""The trend: what it says of runs of all cases, of some, and of those that were interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
+from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, read_trend
+from tests.interfaces.html.pages import call, make_workspace, scripted
+
+
+def trend_of(root: Path) -> Trend:
+    with open_store(location := Location(root)) as store:
+        return read_trend(location, store, None)
+
+
+def points_of(trend: Trend, candidate: str) -> list[tuple[float, bool]]:
+    (line,) = (each for each in trend.lines if each.candidate == candidate)
+    return [(point.rate, point.is_partial) for point in line.points]
+
+
+def test_each_candidate_has_its_own_line_and_an_edit_that_broke_cases_its_name(
+    tmp_path: Path,
+) -> None:
+    root = make_workspace(tmp_path, {})
+    call(root, "run")
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away, too."}))
+    path = root / "tests/hello.md"
+    path.write_text(path.read_text().replace("Hello", "Hello!"))
+    call(root, "run")
+    trend = trend_of(root)
+    assert points_of(trend, "first") == [(1.0, False), (0.0, False)]
+    assert points_of(trend, "second") == [(0.0, False), (0.0, False)]
+    assert [run.outcome for run in trend.runs] == [None, (1, 0)]
+    assert any("hello.md" in edit for edit in trend.runs[-1].edits)
+
+
+def test_a_run_of_some_cases_has_points_that_no_line_joins(tmp_path: Path) -> None:
+    other = "# 👤\n\nBye\n\n---\n\nThe answer must be kind.\n"
+    root = make_workspace(tmp_path, {"tests/bye.md": other})
+    call(root, "run")
+    call(root, "run", "tests/hello.md", "--refresh")
+    line = trend_of(root).lines[0]
+    assert [point.is_partial for point in line.points] == [False, True]
+    assert [point.run for point in line.joined] == [0]
+
+
+def test_a_run_of_all_cases_by_one_candidate_is_joined(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path, {})
+    call(root, "run")
+    call(root, "run", "-m", "first", "--refresh")
+    assert points_of(trend_of(root), "first") == [(1.0, False), (1.0, False)]
+
+
+def test_a_run_that_judged_a_part_of_its_results_is_not_joined() -> None:
+    whole = TrendRun("a", 1, False, {"mini": CandidateCounts(10, 20, 20)})
+    broken_off = TrendRun("b", 2, False, {"mini": CandidateCounts(1, 1, 20)})
+    unjudged = TrendRun("c", 3, False, {"mini": CandidateCounts(0, 0, 20)})
+    trend = make_trend([unjudged, broken_off, whole])
+    assert points_of(trend, "mini") == [(0.5, False), (1.0, True)]
