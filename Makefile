@@ -48,16 +48,14 @@ fix: .venv/.installed-dev ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/.installed-dev ## Write docs/cli.md, the contents, tables and pictures of docs/ again
+docs: .venv/.installed-dev ## Write docs/cli.md, the tables and the pictures of docs/ again
 	$(BIN)/python -m tools.cli_docs > docs/cli.md.new
 	mv docs/cli.md.new docs/cli.md
 	$(BIN)/python tools/browser_docs.py
 	$(BIN)/python -m tools.check_docs
 	$(BIN)/python -m tools.mcp_docs
-	$(BIN)/python -m tools.contents
 	$(BIN)/evalstore check --schema --into docs/schemas
-	$(BIN)/python -m tools.pictures docs/images
-	$(BIN)/python -m tools.screenshots docs/images/screens --page docs/screens.md
+	$(BIN)/python -m tools.screenshots
 
 site: .venv/.installed-dev .venv-site/.installed ## Build the docs site in build/site
 	$(BIN)/python -m tools.site_source build

@@ -85,7 +85,7 @@ def keys() -> str:
 
 
 def screens() -> str:
-    """A table of the screens: what each shows, and the keys that lead to it."""
+    """A table of the screens: what each shows, in a sentence, and the keys that lead to it."""
     named = {id: key_name(action.keys[0]) for id, action in REGISTRY.actions.items()}
 
     def with_keys(text: str) -> str:
@@ -93,10 +93,14 @@ def screens() -> str:
 
     rows = []
     for page in screens_in_order():
-        shows = next(paragraphs(with_keys(page.HELP or "")))
+        shows = _first_sentence(next(paragraphs(with_keys(page.HELP or ""))))
         way = with_keys(page.WAY) or "`evalstore view` begins with it"
         rows.append(f"| {page.TITLE} | {shows} | {way} |\n")
     return "| screen | what it shows | the way there |\n|---|---|---|\n" + "".join(rows)
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.])\s", text, maxsplit=1)[0]
 
 
 def filters() -> str:

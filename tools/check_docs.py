@@ -19,7 +19,7 @@ from evalstore.checks.explain_check import (
     explain_check,
 )
 from evalstore.files.atomic_write import write_whole
-from tools.contents import with_contents
+
 
 if TYPE_CHECKING:
     from evalstore.checks.description import CheckExample, CheckSetting
@@ -59,7 +59,7 @@ def checks_page() -> str:
         if check.settings:
             parts.append(f"\n{_table(check.settings, check.main)}")
         parts += [_example(example) for example in check.examples]
-    return with_contents("".join(parts))
+    return "".join(parts)
 
 
 def _table(settings: Iterable[CheckSetting], main: str | None) -> str:

@@ -9,7 +9,7 @@ from evalstore.interfaces.cli import main as cli
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import GROUPS
 from evalstore.interfaces.cli.commands import stats, workspace
-from tools.contents import with_contents
+
 
 HEAD = """\
 # Commands
@@ -103,7 +103,7 @@ def pages() -> str:
         parts.append(f"## {title}\n")
         parts += [_page(f"evalstore {name}", group.commands[name], level=3) for name in names]
     parts.append(_variables(group))
-    return with_contents("\n".join(parts))
+    return "\n".join(parts)
 
 
 VARIABLES = """\

@@ -11,7 +11,7 @@ from typing import Any
 from evalstore.files.atomic_write import write_whole
 from evalstore.interfaces.mcp.arguments import PageArguments
 from evalstore.interfaces.mcp.tool_table import READ_TOOLS, RUN, Tool, argument_names, input_schema
-from tools.contents import with_contents
+
 
 PAGE = Path(__file__).parent.parent / "docs" / "mcp.md"
 _BLOCK = re.compile("(?<=<!-- made: tools -->\n).*?(?=<!-- end: tools -->)", re.DOTALL)
@@ -19,11 +19,11 @@ _PAGING = tuple(PageArguments.model_fields)
 
 
 def page(text: str) -> str:
-    """Return the page with the sections of the tools, and with its contents."""
+    """Return the page with the sections of the tools."""
     sections = "".join(map(_section, (*READ_TOOLS, RUN)))
     shared = {name: schema for name, schema in _schemas(READ_TOOLS[0]).items() if name in _PAGING}
     made = f"{sections}\n### Pages\n\n{_table(shared, ())}\n"
-    return with_contents(_BLOCK.sub(lambda _: made, text))
+    return _BLOCK.sub(lambda _: made, text)
 
 
 def _section(tool: Tool) -> str:

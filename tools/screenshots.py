@@ -1,15 +1,13 @@
-"""`python -m tools.screenshots FOLDER`: draws the screens in several sizes and themes.
+"""`python -m tools.screenshots`: draws the screens of the browser, and writes docs/screens.md.
 
-With `--page FILE` it also writes a page that shows the pictures of FOLDER in tables. The workspace
-is the example after two runs. Ids and durations differ each time, and ages are made up.
+The workspace is the example after some runs. Ids and durations differ each time, and ages are made
+up; the rest is what the program shows.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import os
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,10 +17,9 @@ from unittest import mock
 
 from evalstore.files.atomic_write import write_whole
 from evalstore.providers.scripted import ScriptedProvider
-from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until
-from tests.interfaces.tui.themes import NO_COLOUR, set_theme
-from tools.contents import with_contents
+from tests.interfaces.tui.driving import drive, press, screen, settled, until
 from tools.example_history import ages_are_made_up, build_history
+from tools.headings import DOCS
 from tools.small_svg import shrink
 
 if TYPE_CHECKING:
@@ -48,27 +45,27 @@ _TO_CASES = ("down", "enter")
 _TO_ANSWER = (*_TO_CASES, "n", "n", "n", "n", "enter")
 SCREENS = {
     "runs": Shown("Runs", ("down",), "All runs, and what the run under the cursor did."),
-    "cases": Shown("Cases", _TO_ANSWER[:-1], "The cases of a run; the cursor is on a failure."),
+    "cases": Shown("Cases", _TO_ANSWER[:-1], "The cases of a run. The cursor is on a failure."),
     "answer": Shown("Answer", _TO_ANSWER, "An answer, and why it failed."),
     "versions": Shown(
         "Versions",
         (*_TO_CASES, "slash", *"late", "enter", "v"),
         "The versions of a test, with the edit between them and the newest verdicts on each.",
     ),
-    "comparison": Shown("Comparison", ("down", "d"), "Two runs, between which a test was edited."),
+    "comparison": Shown(
+        "Comparison", ("down", "d"), "Two runs. A test was edited between the two."
+    ),
     "statistics": Shown("Statistics", ("down", "S"), "The pass rates of a run by candidate."),
     "search": Shown(
         "Search", ("slash", *"helmet"), "Answers, feedback, tests and instructions with a word."
     ),
     "pending": Shown("Pending work", ("w",), "What a run would do, why, and at which price."),
-    "plan": Shown("Plan of a run", ("R",), "The same, before the run is started."),
-    "run": Shown(
-        "Run in progress", ("R", "enter"), "A run that waits for a candidate.", is_held=True
-    ),
+    "plan": Shown("Plan of a run", ("R",), "The same, before you start the run."),
+    "run": Shown("Run in progress", ("R", "enter"), "A run in progress.", is_held=True),
     "quit": Shown(
         "Quit during a run",
         ("R", "enter"),
-        "The question before it quits.",
+        "The question before the browser quits.",
         is_held=True,
         then=("q",),
     ),
@@ -76,68 +73,44 @@ SCREENS = {
 }
 HELD = "scripted/hasty"
 """The candidate that does not answer while a run stands still."""
-SIZES = ((80, 24), (120, 36), (200, 60))
-THEMES = {"dark": "textual-dark", "light": "textual-light", "no-colour": NO_COLOUR}
-_TITLES = {"dark": "dark", "light": "light", "no-colour": "no colour"}
+FOLDER = "images/screens"
+"""The pictures, in the folder of the docs."""
+PAGE = DOCS / "screens.md"
+_SIZE = (120, 36)
 _HEAD = """\
 # Screens of the browser
 
-The screens of [the browser](browser.md) in three sizes of the terminal, in a dark theme, in a
-light one, and without colours (`NO_COLOR`). `make docs` draws them from the example workspace.
+Each screen of [the browser](browser.md) in a terminal of 120 columns and 36 lines.
 """
 
 
-def picture_name(screen: str, size: tuple[int, int], theme: str) -> str:
-    """The name of a picture's file."""
-    width, height = size
-    return f"{screen}-{width}x{height}-{theme}.svg"
-
-
-def picture_names() -> list[str]:
-    """The names of all pictures."""
-    return [
-        picture_name(screen, size, theme)
-        for screen in SCREENS
-        for size in SIZES
-        for theme in THEMES
-    ]
-
-
-def draw(
-    screens: Sequence[str], sizes: Sequence[tuple[int, int]] = SIZES
-) -> Iterator[tuple[str, str]]:
-    """Yield the names and the pictures (SVG) of these screens."""
+def draw(screens: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield these screens and their pictures (SVG)."""
     at_rest = [name for name in screens if not SCREENS[name].is_held]
     # A run changes the workspace, so each has its own.
     parts = [at_rest, *([name] for name in screens if SCREENS[name].is_held)]
     for part in filter(None, parts):
         with tempfile.TemporaryDirectory() as place, contextlib.chdir(build_history(Path(place))):
             for name in part:
-                yield from _draw(name, sizes)
+                yield name, _draw(SCREENS[name])
 
 
-def _draw(name: str, sizes: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+def _draw(shown: Shown) -> str:
     pictures = []
-    shown = SCREENS[name]
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, *shown.keys, awaits_runs=not shown.is_held)
         if shown.is_held:
             await until(pilot, lambda: _is_half_done(pilot))
             await press(pilot, *shown.then, awaits_runs=False)
-        for size in sizes:
-            await resized(pilot, *size, awaits_runs=not shown.is_held)
-            for theme, value in THEMES.items():
-                await set_theme(pilot, value, awaits_runs=not shown.is_held)
-                svg = pilot.app.export_screenshot(title="evalstore view", simplify=True)
-                pictures.append((picture_name(name, size, theme), shrink(svg)))
+        pictures.append(pilot.app.export_screenshot(title="evalstore view", simplify=True))
         released.set()
         await settled(pilot)
 
     released = threading.Event()
     with ages_are_made_up(), _held(released) if shown.is_held else contextlib.nullcontext():
-        drive(scenario, size=sizes[0])
-    return pictures
+        drive(scenario, size=_SIZE)
+    return shrink(pictures[0])
 
 
 def _is_half_done(pilot: Pilot[None]) -> bool:
@@ -171,37 +144,20 @@ def _held(released: threading.Event) -> Iterator[None]:
         yield
 
 
-def page(folder: str) -> str:
-    """A page with all pictures, which are in a folder beside it."""
-    parts = [_HEAD]
-    for name, shown in SCREENS.items():
-        parts.append(f"\n## {shown.title}\n\n{shown.about}\n")
-        for size in SIZES:
-            width, height = size
-            parts.append(f"\n{width} columns and {height} lines:\n\n")
-            parts.append(f"| {' | '.join(_TITLES[theme] for theme in THEMES)} |\n")
-            parts.append(f"|{'---|' * len(THEMES)}\n")
-            images = (
-                f"![{shown.title}, {_TITLES[theme]}]({folder}/{picture_name(name, size, theme)})"
-                for theme in THEMES
-            )
-            parts.append(f"| {' | '.join(images)} |\n")
-    return with_contents("".join(parts))
+def page() -> str:
+    """The page with all pictures."""
+    return _HEAD + "".join(
+        f"\n## {shown.title}\n\n{shown.about}\n\n![{shown.title}]({FOLDER}/{name}.svg)\n"
+        for name, shown in SCREENS.items()
+    )
 
 
 def main() -> None:
     """Draw all pictures, and write the page."""
-    parser = argparse.ArgumentParser(prog="python -m tools.screenshots")
-    parser.add_argument("folder", type=Path, help="where the pictures are written")
-    parser.add_argument("--page", type=Path, help="a page (Markdown) that shows them")
-    arguments = parser.parse_args()
-    folder = arguments.folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    (DOCS / FOLDER).mkdir(exist_ok=True)
     for name, picture in draw(tuple(SCREENS)):
-        write_whole(folder / name, picture.encode())
-    if arguments.page:
-        target = arguments.page.resolve()
-        write_whole(target, page(Path(os.path.relpath(folder, target.parent)).as_posix()).encode())
+        write_whole(DOCS / FOLDER / f"{name}.svg", picture.encode())
+    write_whole(PAGE, page().encode())
 
 
 if __name__ == "__main__":

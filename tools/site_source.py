@@ -15,7 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evalstore.files.atomic_write import write_whole
-from tools.contents import headings
+from tools.headings import headings
 
 PROJECT = Path(__file__).parent.parent
 INDEX = "docs/README.md"

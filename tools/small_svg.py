@@ -24,7 +24,7 @@ _PLOTTED = re.compile("([\u2500-\u25ff\u2800-\u28ff]+)")
 """Box drawing, blocks, shapes and braille."""
 
 
-def without_fonts(svg: str) -> str:
+def _without_fonts(svg: str) -> str:
     """The picture without rules that fetch fonts to show it; signs of plots stand alone."""
     return _TEXT.sub(_split, _FONTS.sub("", svg))
 
@@ -49,7 +49,7 @@ def _split(match: re.Match[str]) -> str:
 
 def shrink(svg: str) -> str:
     """The same picture in fewer characters; numbers have one decimal."""
-    svg = without_fonts(svg)
+    svg = _without_fonts(svg)
     for unseen in (_CLIP_PATHS, _CLIPS, _EMPTY_TEXTS):
         svg = unseen.sub("", svg)
     svg = _PREFIX.sub("", svg).replace("&#160;", "\u00a0")

@@ -72,7 +72,12 @@ class Shell:
         self.workspace = folder
         self.folders = 0
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = {"HOME": str(folder), "LANG": "C.UTF-8", "PATH": programs}
+        self.environment = {
+            "COLUMNS": "80",  # the width of the code blocks of the site
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "PATH": programs,
+        }
 
     def start(self, *, with_example: bool) -> None:
         """Go on in a new folder: an empty one, or a copy of the example."""

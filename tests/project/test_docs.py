@@ -20,12 +20,10 @@ from tests.project.page_sessions import BLOCK
 from tests.project.test_wording import read_module
 from tools import browser_docs, check_docs
 from tools.browser_docs import IN_ORDER_OF_USE, screens_in_order
-from tools.contents import DOCS, LONG, anchors, headings, page_with_contents, pages, with_contents
+from tools.headings import DOCS, anchors, headings
 
 PROJECT = Path(__file__).parent.parent.parent
 PACKAGE = PROJECT / "evalstore"
-FIRST_LINES = 20
-"""The lines of a long page within which its contents begin."""
 WORDS = (
     "workspace", "store", "test file", "row", "case", "test version", "evaluation version",
     "prompt version", "model version", "tag", "special tag", "candidate", "evaluator", "question",
@@ -125,37 +123,19 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
         if "://" not in target:
             linked = path.parent / target if target else path
-            # `make docs` draws these pictures; test_screenshots.py compares their names.
-            assert linked.exists() or target.startswith("images/screens/"), target
+            assert linked.exists(), target
             if anchor:
                 assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("path", [*pages()], ids=lambda path: path.relative_to(PROJECT).as_posix())
-def test_a_long_page_begins_with_its_contents(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text == page_with_contents(path), "run 'make docs'"
-    if text.count("\n") > LONG:
-        before, _, _ = text.partition("<!-- made: contents -->")
-        assert before.count("\n") < FIRST_LINES, "begin the first section earlier"
-
-
-def test_every_page_gets_contents() -> None:
-    assert set(pages()) == {PROJECT / "README.md", *PROJECT.glob("docs/**/*.md")}
-
-
-def test_contents_name_the_sections_outside_of_code() -> None:
-    page = "# A\n\nText.\n\n## B `x`\n\n```text\n## no\n```\n\n### … C\n\n## A\n" + "\n" * LONG
+def test_anchors_are_those_of_the_headings_outside_of_code() -> None:
+    page = "# A\n\n## B `x`\n\n```text\n## no\n```\n\n### … C\n\n## A\n"
     assert list(headings(page)) == [
         (1, "A", "a"),
         (2, "B `x`", "b-x"),
         (3, "… C", "-c"),
         (2, "A", "a-1"),
     ]
-    made = with_contents(page)
-    assert "\n- [B `x`](#b-x): [… C](#-c)\n- [A](#a-1)\n" in made
-    assert with_contents(made) == made
-    assert made.index("made: contents") < made.index("\n## B")
 
 
 def test_the_pages_of_formats_keep_the_anchors_of_the_page_before() -> None:

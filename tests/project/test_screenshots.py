@@ -1,66 +1,89 @@
-"""The page of screenshots shows exactly the pictures that its tool draws."""
+"""The pictures of the browser in the docs are those that it draws today."""
 
 from __future__ import annotations
 
+import html
 import re
-from pathlib import Path
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
 
 from tools.browser_docs import IN_ORDER_OF_USE
-from tools.screenshots import HELD, SCREENS, SIZES, THEMES, draw, page, picture_name, picture_names
+from tools.headings import DOCS
+from tools.screenshots import FOLDER, HELD, PAGE, SCREENS, draw, page
 
-DOCS = Path(__file__).parents[2] / "docs"
-FOLDER = "images/screens"
+IMAGES = DOCS / FOLDER
+ID = re.compile(r"\b[0-9a-f]{8}\b")
+DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? ?(ms|s)\b")
 
 
 def test_the_page_is_the_one_that_the_tool_writes() -> None:
-    assert (DOCS / "screens.md").read_text(encoding="utf-8") == page(FOLDER)
-
-
-def test_the_page_shows_each_picture_once() -> None:
-    text = (DOCS / "screens.md").read_text(encoding="utf-8")
-    linked = re.findall(rf"\]\({FOLDER}/([^)]+)\)", text)
-    assert linked == picture_names()
-    assert len(set(linked)) == len(SCREENS) * len(SIZES) * len(THEMES) == 108
+    assert PAGE.read_text(encoding="utf-8") == page(), "run 'make docs'"
 
 
 def test_every_screen_of_the_browser_is_drawn() -> None:
     assert [shown.title for shown in SCREENS.values()] == list(IN_ORDER_OF_USE)
 
 
-def test_there_are_all_pictures_of_the_page_or_none() -> None:
-    drawn = {path.name for path in (DOCS / FOLDER).glob("*")}
-    assert drawn in (set(), set(picture_names()))
+def test_every_picture_is_shown_on_a_page() -> None:
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in pages)
+    pictures = [path.relative_to(DOCS) for path in (DOCS / "images").rglob("*.*")]
+    assert [path for path in pictures if f"{path.as_posix()})" not in text] == []
 
 
-def test_pictures_are_small_and_differ_in_their_colours_alone() -> None:
-    size = SIZES[0]
-    pictures = dict(draw(("cases",), (size,)))
-    assert list(pictures) == [picture_name("cases", size, theme) for theme in THEMES]
-    texts, colours = [], []
-    for picture in pictures.values():
-        assert len(picture.encode()) < 40_000
-        assert not re.search(r"@font-face|url\(\s*[\"']?https?:|\d\.\d\d", picture)
-        texts.append("".join(re.findall(r">([^<>]*)</text>", picture)))
-        colours.append(frozenset(re.findall(r'rect fill="(#[0-9a-f]+)" x="0"', picture)))
-    assert "careful" in texts[0]
-    assert len({re.sub(r"\s+", "", text) for text in texts}) == 1
-    assert len(set(colours)) == len(THEMES)
+def lines_of(picture: str) -> list[str]:
+    """The text of each line with its colours, without ids and durations."""
+    colours = dict(re.findall(r"\.(r[0-9]+) \{ fill: (#[0-9a-f]+)", picture))
+
+    def parts() -> Iterator[tuple[str, str]]:
+        for look, place, text in re.findall(
+            r'<text class="([\w-]+)"[^>]* y="([0-9.]+)"[^>]*>([^<]*)</text>', picture
+        ):
+            said = html.unescape(text).replace("\xa0", " ").strip()
+            if said:
+                yield place, f"{said} {colours.get(look, '')}"
+
+    lines = (
+        "  ".join(part for _, part in line) for _, line in groupby(parts(), lambda one: one[0])
+    )
+    return [re.sub(" +", " ", DURATION.sub("# s", ID.sub("########", line))) for line in lines]
 
 
-def test_a_run_stands_still_in_its_pictures() -> None:
-    pictures = dict(draw(("run", "quit"), (SIZES[0],)))
-    texts = {
-        name: re.sub(r"\s+", "", "".join(re.findall(r">([^<>]*)</text>", picture)))
-        for name, picture in pictures.items()
-    }
-    assert list(texts) == [
-        picture_name(screen, SIZES[0], theme) for screen in ("run", "quit") for theme in THEMES
-    ]
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, str]:
+    """The pictures as the browser draws them now."""
+    return dict(draw(tuple(SCREENS)))
+
+
+@pytest.mark.extended
+@pytest.mark.xdist_group("pictures")  # they are drawn once
+def test_the_pictures_show_what_the_browser_shows(drawn: dict[str, str]) -> None:
+    assert {path.stem for path in IMAGES.iterdir()} == SCREENS.keys()
+    at_rest = [name for name, shown in SCREENS.items() if not shown.is_held]
+    for name in at_rest:
+        kept = (IMAGES / f"{name}.svg").read_text(encoding="utf-8")
+        lines = lines_of(drawn[name])
+        assert len(lines) > 8
+        assert lines == lines_of(kept), f"{name}: draw it again with 'make docs'"
+
+
+@pytest.mark.extended
+@pytest.mark.xdist_group("pictures")
+@pytest.mark.parametrize("name", ["run", "quit"])
+def test_a_run_stands_still_in_its_pictures(drawn: dict[str, str], name: str) -> None:
     assert HELD == "scripted/hasty"
-    for name, text in texts.items():
-        assert "asking" in text
-        assert "2/4" in text
-        assert ("4of8aredone" in text) == name.startswith("quit")
-    for screen in ("run", "quit"):
-        shown = {text for name, text in texts.items() if name.startswith(screen)}
-        assert len(shown) == 1
+    text = re.sub(r"\s+", "", "".join(re.findall(r">([^<>]*)</text>", drawn[name])))
+    assert "asking" in text
+    assert "2/4" in text
+    assert ("4of8aredone" in text) == (name == "quit")
+
+
+def test_pictures_are_small_and_fetch_nothing() -> None:
+    pictures = list(IMAGES.iterdir())
+    assert pictures
+    for path in pictures:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.encode()) < 80_000
+        assert not re.search(r"@font-face|url\(\s*[\"']?https?:", text)
