@@ -20,7 +20,6 @@ from evalstore.checks.explain_check import (
 )
 from evalstore.files.atomic_write import write_whole
 
-
 if TYPE_CHECKING:
     from evalstore.checks.description import CheckExample, CheckSetting
 

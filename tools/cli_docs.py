@@ -10,7 +10,6 @@ from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import GROUPS
 from evalstore.interfaces.cli.commands import stats, workspace
 
-
 HEAD = """\
 # Commands
 

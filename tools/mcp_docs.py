@@ -12,7 +12,6 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.interfaces.mcp.arguments import PageArguments
 from evalstore.interfaces.mcp.tool_table import READ_TOOLS, RUN, Tool, argument_names, input_schema
 
-
 PAGE = Path(__file__).parent.parent / "docs" / "mcp.md"
 _BLOCK = re.compile("(?<=<!-- made: tools -->\n).*?(?=<!-- end: tools -->)", re.DOTALL)
 _PAGING = tuple(PageArguments.model_fields)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.headings import anchors
 from tools.example_report import PAGE, add_report
+from tools.headings import anchors
 from tools.site_source import PAGES, PROJECT, navigation, slug, write
 
 FENCED = re.compile(r"^(`{3,}|~{3,}).*?^\1$", re.DOTALL | re.MULTILINE)
