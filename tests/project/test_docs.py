@@ -26,8 +26,9 @@ PROJECT = Path(__file__).parent.parent.parent
 PACKAGE = PROJECT / "evalstore"
 WORDS = (
     "workspace", "store", "test file", "row", "case", "test version", "evaluation version",
-    "prompt version", "model version", "tag", "special tag", "candidate", "evaluator", "question",
-    "session", "check", "evaluation", "verdict", "plan", "run", "snapshot", "revision", "id",
+    "prompt version", "model version", "tag", "special tag", "candidate", "judge", "evaluator",
+    "question", "answer", "session", "check", "evaluation", "verdict", "plan", "run", "snapshot",
+    "revision", "id",
 )  # fmt: skip
 
 
