@@ -13,6 +13,7 @@ from evalstore.comparison.group_totals import PARTLY_TEXT, partly_judged
 from evalstore.core.case_name import case_name
 from evalstore.core.display import cost_text, money, percent, plural, saved_text, short
 from evalstore.exchange.exports.cells import code_block, code_span, markdown_cell
+from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import is_partial
 from evalstore.results.attempts import attempts_text
@@ -161,7 +162,7 @@ def _join(lines: Sequence[str]) -> str:
 
 def _read_feedback(store: Store, results: Sequence[Result]) -> dict[Result, str]:
     """Return the feedback on these results, by result."""
-    feedback = store.find_feedback(find_decisive(store, results))
+    feedback = find_feedback(store, find_decisive(store, results))
     return {result: join_feedback(result.evaluations, feedback) for result in results}
 
 

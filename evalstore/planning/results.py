@@ -18,6 +18,7 @@ from evalstore.core import hashing
 from evalstore.core.results import Result, Sample, Vote
 from evalstore.core.values import Json, Verdict
 from evalstore.planning.carried_votes import without_unneeded
+from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.plan import CHECKS, Plan, counted_votes, is_checked
 from evalstore.store.results import conversations_of, describe_cell
 from evalstore.store.trees.case_chunks import ResultBuilder, collect, is_tree
@@ -248,4 +249,4 @@ def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
     Votes without feedback are left out.
     """
     decisive = ([vote for vote in result.votes if vote.human] or result.votes for result in results)
-    return store.find_feedback(vote.id for votes in decisive for vote in votes)
+    return find_feedback(store, (vote.id for votes in decisive for vote in votes))

@@ -18,6 +18,7 @@ from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.cells.settled_recorder import SettledRecorder, measure_extent
+from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan, is_chosen_by_verdict
 from evalstore.planning.plan_items import FiledItems
@@ -50,7 +51,7 @@ from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import describe_scope
 from evalstore.runs.status.work_reasons import WorkReasons
-from evalstore.store.results import find_decisive, read_lines
+from evalstore.store.results import find_decisive, iterate_results, join_feedback
 from evalstore.store.run_sources import ensure_sources
 from evalstore.store.simulated_costs import is_all_scripted
 from evalstore.store.work.runs_in_progress import describe_unreadable
@@ -260,7 +261,7 @@ def _compare(
             )
             shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]
         ids = find_decisive(project.store, shown)
-        report.totals.feedback |= project.store.find_feedback(ids)
+        report.totals.feedback |= find_feedback(project.store, ids)
         report.changes = changes
     except StoreError as problem:
         if options.fail_on == "regression":
@@ -328,8 +329,12 @@ def _warnings(project: Project) -> list[str]:
 
 
 def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
+    """Yield the results of a run, each with its feedback: of a labelled one, only the note."""
     with open_store(location) as store:
-        yield from read_lines(store, run)
+        for batch in iterate_results(store, run):
+            feedback = find_feedback(store, find_decisive(store, batch))
+            for result in batch:
+                yield result, join_feedback(result.evaluations, feedback)
 
 
 def _store_sources(project: Project) -> str:

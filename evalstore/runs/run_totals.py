@@ -12,6 +12,7 @@ from evalstore.core import hashing
 from evalstore.core.results import Evaluation
 from evalstore.core.values import RESULT_WORDS
 from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.results import (
     CellResult,
     LeafBuilder,
@@ -273,7 +274,7 @@ class RunTotals:
             room[is_pending] -= 1
             if room[is_pending] >= 0:
                 self.notable.append(result)
-        self.feedback |= store.find_feedback(find_decisive(store, self.notable))
+        self.feedback |= find_feedback(store, find_decisive(store, self.notable))
 
     def count(self, word: str | None) -> int:
         """Return the number of cells with a verdict, or `pending`."""

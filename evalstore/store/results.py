@@ -267,14 +267,6 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
     return case
 
 
-def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
-    """Yield the cells of a run, each with its feedback: of a labelled one, only the note."""
-    for batch in iterate_results(store, run):
-        feedback = store.find_feedback(find_decisive(store, batch))
-        for result in batch:
-            yield result, join_feedback(result.evaluations, feedback)
-
-
 def find_decisive(store: Store, results: Sequence[Result]) -> Iterator[str]:
     """Yield the ids of the judgements that decide these results: the labels, if there are any."""
     labels = store.find_labels_among(id for result in results for id in result.evaluations)

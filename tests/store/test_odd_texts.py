@@ -15,6 +15,7 @@ from evalstore.core import hashing
 from evalstore.core.errors import StoreError
 from evalstore.core.results import Cost, Failure, Session
 from evalstore.core.values import FileVersion, Question, Reply, ToolCall, Usage
+from evalstore.planning.judge_names import find_feedback
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.location import read_address
@@ -75,7 +76,7 @@ def store_all(store: Store, text: str) -> dict[str, Any]:
         "votes": store.find_votes([id]),
         "sessions": store.load_sessions([id]),
         "answers": store.find_answers([id]),
-        "feedback": store.find_feedback([judged[0], person[0]]),
+        "feedback": find_feedback(store, [judged[0], person[0]]),
         "evaluations": store.load_evaluations([judged[0], person[0]]),
         "labels": store.find_labels(),
         "spent": store.find_spent([id]),
@@ -140,7 +141,7 @@ def test_any_text_comes_back(store: Store, text: str) -> None:
     judged = an_evaluation(id, feedback=text, nonce=f"n{text}")
     store.record({id: (session, row)}, {judged[0]: judged[1:]})
     assert store.load_sessions([id]) == {id: session}
-    assert store.find_feedback([judged[0]]).get(judged[0], "") == text
+    assert find_feedback(store, [judged[0]]).get(judged[0], "") == text
     assert store.load_evaluations([judged[0]]) == {judged[0]: judged[1]}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.case_name import case_name
 from evalstore.core.results import Vote
 from evalstore.exchange.exports.conversations import ExportedTurn, read_turns
-from evalstore.results.answer.judgements import evaluator_names
+from evalstore.planning.judge_names import evaluator_names
 from evalstore.results.attempts import judge_votes
 from evalstore.results.prompt_names import name_prompts_of_cases
 

@@ -91,6 +91,7 @@ def list_failed_calls(location: Location, arguments: PageArguments) -> Document:
 
 def list_results(location: Location, arguments: ResultsArguments) -> Document:
     """Return a page of the results of a run with their feedback."""
+    from evalstore.planning.judge_names import find_feedback
     from evalstore.planning.open_project import open_store
     from evalstore.results.prompt_names import name_prompts
     from evalstore.store.results import join_feedback
@@ -104,7 +105,7 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
             if start <= total < end:
                 chosen.append(result)
             total += 1
-        feedback = store.find_feedback(id for result in chosen for id in result.evaluations)
+        feedback = find_feedback(store, (id for result in chosen for id in result.evaluations))
     names = name_prompts(location, {result.prompt for result in chosen if result.prompt})
     items = [
         {

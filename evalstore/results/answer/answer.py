@@ -15,6 +15,7 @@ from evalstore.core import deserialize, hashing
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import FileRef, Json, Reply
 from evalstore.planning.first_pushes import first_push_of
+from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.reasons.version_reader import Fresh, VersionReader
@@ -22,7 +23,6 @@ from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.answer.judgements import check_name
 from evalstore.results.failed_results import judged_subjects
 from evalstore.results.log.failures import hint_for
-from evalstore.results.model_names import name_models
 from evalstore.results.prompt_names import name_prompts, name_references
 from evalstore.results.rendering import answer_text, check_yaml, joined, references_of, text_of
 from evalstore.results.request_lines import describe_request

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.answer.answer import (
@@ -19,7 +20,7 @@ from evalstore.results.answer.answer import (
     failure_text,
     read_conversation,
 )
-from evalstore.results.answer.judgements import JudgementView, evaluator_names, judgement_view
+from evalstore.results.answer.judgements import JudgementView, judgement_view
 from evalstore.results.failed_results import judged_subjects, questions_in_run
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from evalstore.checks.difference_locator import flat_checks
 from evalstore.checks.types.judge import without_judge
 from evalstore.core import hashing
+from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.plan import decided_first
-from evalstore.results.model_names import name_models
 from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
@@ -214,19 +214,3 @@ def judgement_view(
         latency=evaluation.latency,
         taken_from=evaluation.taken_from or "",
     )
-
-
-def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, bool]]:
-    """Return the name of each evaluator, and whether it is a person."""
-    contents = store.load_contents("evaluator", ids)
-    models = name_models(
-        store, {content["model"] for content in contents.values() if "model" in content}
-    )
-    names: dict[str, tuple[str, bool]] = {}
-    for id, content in contents.items():
-        if "model" in content:
-            names[id] = (models[content["model"]], False)
-        else:
-            person = content.get("human")
-            names[id] = (str(person or content.get("system") or "checks"), bool(person))
-    return names

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.files.filed_mapping import FiledMapping
+from evalstore.planning.judge_names import find_feedback
 from evalstore.results.compare.diff_reasons import QuestionChanges
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
@@ -44,7 +45,7 @@ class PairDetails:
         """Read what is shown of these pairs."""
         sides = [side for pair in pairs for side in (pair.was, pair.now) if side]
         ids = [id for side in sides for id in side.evaluations]
-        found = self._store.find_feedback(ids)
+        found = find_feedback(self._store, ids)
         self.feedback.update({id: found[id] for id in ids if id in found})
         self.labels |= self._store.find_labels_among(ids)
         was, now = self.attempts

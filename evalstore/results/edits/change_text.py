@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.focused_lines import focus
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.status.status_report import FileChange, OtherReason
 
+_COUNTS = (
+    *("asked", "judged", "gone", "new", "settled", "failing", "undecided", "broke", "fixed"),
+    *("waiting", "used_again", "added"),
+)
+"""The counts of a changed file."""
 _NEW_CANDIDATE = "new candidate"
 """Begins a reason for which nothing is asked again."""
 
@@ -33,6 +39,32 @@ def shared_edits(items: Iterable[FileChange | PlanItem]) -> tuple[str, ...]:
 def shared_text(shared: tuple[str, ...]) -> str:
     """Return what was edited in all entries of a list: `also changed in each: instructions`."""
     return f"also changed in each: {', '.join(shared)}"
+
+
+def join_changes(changes: Iterable[FileChange]) -> list[FileChange]:
+    """Return the changes with those of several files by the same edit as one: of `6 files`."""
+    groups: dict[tuple[object, ...], list[FileChange]] = {}
+    for change in changes:
+        edited = tuple("" if name == change.file else name for name in change.edited)
+        cause = (change.letters, change.reason, change.was, change.now, change.also)
+        alone = change.file if not change.reason or change.code in ("A ", "D ", "R ") else ""
+        groups.setdefault((cause, change.prompts, edited, change.reverted, alone), []).append(
+            change
+        )
+    return [_joined(group) if len(group) > 1 else group[0] for group in groups.values()]
+
+
+def _joined(changes: Sequence[FileChange]) -> FileChange:
+    """Return changes by the same edit as one."""
+    first = changes[0]
+    names = first.edited if first.edited == changes[1].edited else ()
+    return replace(
+        first,
+        file=plural(len(changes), "file"),
+        edited=names,
+        may_be_edited_rows=any(change.may_be_edited_rows for change in changes),
+        **{name: sum(getattr(change, name) for change in changes) for name in _COUNTS},
+    )
 
 
 def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:

@@ -14,13 +14,13 @@ from evalstore.core.runs import restore_run
 from evalstore.core.values import Json, is_text
 from evalstore.files.json_output import to_json
 from evalstore.planning.first_pushes import FirstPush, first_push_of
+from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.log.failures import describe_failures, find_question_places
 from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.log.log import MOST_COMPARED
-from evalstore.results.model_names import name_models
 from evalstore.results.prompt_names import name_prompts, name_references
 from evalstore.results.rendering import references_of
 from evalstore.results.show.shown_results import (

@@ -18,6 +18,7 @@ from evalstore.core.display import cost_text, is_simulated
 from evalstore.core.values import order_counts
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
+from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import (
     locate_store,
     open_catalogue,
@@ -362,7 +363,7 @@ def test_files(location: Location) -> list[str]:
 def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
     """Return the feedback of these judgements by id; judgements without feedback are left out."""
     with open_store(location) as store:
-        return store.find_feedback(evaluations)
+        return find_feedback(store, evaluations)
 
 
 def stored_labels(location: Location) -> LabelIndex:

@@ -12,7 +12,13 @@ from evalstore.core.display import cost_text, plural
 from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.render.lines import print_lines, print_wrapped
+from evalstore.interfaces.cli.render.lines import (
+    MOST_ALIKE,
+    alike_text,
+    join_alike,
+    print_lines,
+    print_wrapped,
+)
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import (
@@ -52,7 +58,7 @@ _GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 
 
 def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) -> None:
-    """Print a comparison; the pairs that broke or were fixed come first, or are listed alone."""
+    """Print the counts of a comparison, the edits, and the pairs, of which the flips come first."""
     changes: Sequence[str] = (*(FLIPS if flips else CHANGES),)
     if output.verbose and not flips:
         changes = (*changes, SAME_ANSWER)
@@ -60,6 +66,10 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         output.line(f"note: {output.safe(note)}")
     if diff.models:
         output.line(f"{' -> '.join(map(output.safe, diff.models))} in {side_name(diff.was)}")
+    print_lines(summary_lines(diff), output.table_width())
+    is_listed = not stat and any(getattr(diff.comparison, change) for change in changes)
+    if is_listed or (not stat and (diff.edits or diff.participants[0])):
+        output.line()
     if not stat:
         _print_edits(diff)
         for change in changes:
@@ -67,12 +77,11 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         if answers and not flips:
             equal = [pair for pair in diff.equal_with_answers if diff.answer_diff(pair)]
             _print_pairs(diff, "unchanged", equal, answers=True)
-    print_lines(summary_lines(diff), output.table_width())
     if diff.same_answer and not (stat or flips or output.verbose):
         output.talk("(-v lists those with the same answer)")
     if diff.is_now_partial:
         output.talk(f'(use "{output.safe(_whole_command(diff))}" to compare all cases)')
-    if not stat and any(getattr(diff.comparison, change) for change in changes):
+    if is_listed:
         output.talk('(use "evalstore show ID" to read an answer)')
         if diff.has_edited_rows:
             output.talk(f"({ROW_ID_HINT})")
@@ -121,17 +130,34 @@ def _print_pairs(diff: Diff, change: str, pairs: PairGroup | list[Pair], *, answ
     )
     output.line(f"{title} ({len(pairs)}):")
     shown = pairs if output.verbose or isinstance(pairs, list) else _first(pairs)
-    for pair in shown:
-        line = pair_line(diff, pair, signs={}, indent=4, with_ids=True)
-        print_lines([line], output.table_width())
-        if output.verbose or not pair.is_now_pending:
-            print_wrapped(side_lines(diff, pair, diff.feedback, indent=8))
+    is_joined = not (output.verbose or answers)
+
+    def reasons(pair: Pair) -> list[StyledLine]:
+        is_silent = pair.is_now_pending and not output.verbose
+        return [] if is_silent else [*side_lines(diff, pair, diff.feedback, indent=8)]
+
+    described = ((pair, reasons(pair)) for pair in shown)
+    for alike in join_alike(described, _change) if is_joined else ([each] for each in described):
+        for pair, _ in alike[:MOST_ALIKE]:
+            line = pair_line(diff, pair, signs={}, indent=4, with_ids=True)
+            print_lines([line], output.table_width())
+        pair, lines = alike[0]
+        print_wrapped(lines)
+        if len(alike) > MOST_ALIKE:
+            output.line(f"        {alike_text(len(alike) - MOST_ALIKE)}")
         if answers:
             for text in diff.answer_diff(pair):
                 colour = {"+": "new", "-": "old"}.get(text[:1], "")
                 print_lines([StyledLine((StyledSpan(output.safe(text), colour),), 8)])
     if len(pairs) > len(shown):
         output.line(f"    … {len(pairs) - len(shown)} more (-v lists all)")
+
+
+def _change(described: tuple[Pair, list[StyledLine]]) -> object:
+    """Return what pairs have in common that are listed together; None for one that stands alone."""
+    pair, lines = described
+    sides = [side and (side.verdict, side.word) for side in (pair.was, pair.now)]
+    return (*sides, tuple(lines)) if lines else None
 
 
 def _first(pairs: PairGroup) -> list[Pair]:

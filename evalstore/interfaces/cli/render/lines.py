@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.core.display import break_word
 from evalstore.core.styled_text import StyledLine, StyledSpan
@@ -13,6 +13,7 @@ from evalstore.interfaces.cli import output
 if TYPE_CHECKING:
     from evalstore.core.styled_text import TextBlock
 
+T = TypeVar("T")
 _WORD = re.compile(r"\s*\S+|\s+$")
 _LEAST = 20
 """The fewest columns to which a line is wrapped."""
@@ -68,6 +69,9 @@ def _fit(line: StyledLine, columns: int | None, mark: str = "") -> Iterator[Styl
 def _words(span: StyledSpan, columns: int) -> Iterator[StyledSpan]:
     """Yield the words of a span, each with the blanks before it; very long words in pieces."""
     most = max(_LEAST, columns // 2)
+    if span.colour == "faint" and output.columns_of(span.text) <= most:
+        yield span  # ids of both sides stay on a line
+        return
     for word in _WORD.findall(span.text):
         for piece in break_word(word, most, most):
             yield StyledSpan(piece, span.colour)
@@ -91,6 +95,24 @@ def _paint(span: StyledSpan) -> str:
     if span.colour == "faint":
         return output.faint(span.text)
     return output.paint(span.text, span.colour, bold=span.colour == "heading")
+
+
+MOST_ALIKE = 3
+"""Results with the same reasons that are named; more are counted."""
+
+
+def join_alike(things: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
+    """Return things with the same key together, in the order of the first ones."""
+    groups: dict[object, list[T]] = {}
+    for number, thing in enumerate(things):
+        known = key(thing)
+        groups.setdefault((number,) if known is None else known, []).append(thing)
+    return [*groups.values()]
+
+
+def alike_text(count: int) -> str:
+    """Return that more results have the same reasons."""
+    return f"… and {count:,} more with the same reason"
 
 
 def print_block(block: TextBlock, indent: str = "", columns: int | None = None) -> None:

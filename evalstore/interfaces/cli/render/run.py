@@ -9,7 +9,12 @@ from evalstore.core.display import is_simulated, money, plural
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.hinted_commands import for_here
-from evalstore.interfaces.cli.render.lines import print_lines
+from evalstore.interfaces.cli.render.lines import (
+    MOST_ALIKE,
+    alike_text,
+    join_alike,
+    print_lines,
+)
 from evalstore.interfaces.cli.render.status import case_place, print_untrusted
 from evalstore.interfaces.cli.render.table import (
     BESIDE_PLACE,
@@ -34,11 +39,11 @@ from evalstore.runs.run_text import (
 from evalstore.runs.status.status_text import skipped_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from evalstore.planning.code_trust import Untrusted
     from evalstore.runs.run_report import RunReport
-    from evalstore.runs.run_results import Extent
+    from evalstore.runs.run_results import Extent, ListedResult
     from evalstore.runs.run_text import RunSummary
     from evalstore.runs.runners.join import JoinReport
 
@@ -187,29 +192,16 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     models = max(map(output.columns_of, names.values()), default=0)
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)
-    for entry, label in zip(listed.entries, left, strict=False):
-        cell, feedback, change, attempts = (
-            entry.result,
-            entry.feedback,
-            entry.change,
-            entry.attempts,
-        )
-        word = cell.word or "answered"
-        session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
-        colour = _MARKS.get(change, "broke") if not entry.regression else "broke"
-        mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
-        mark += f"  {attempts}" if attempts else ""
-        line = (
-            f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(names[cell.model], models)}  {session}"
-        )
-        columns = output.table_width()
-        if mark and columns is not None and output.shown_columns(line + mark) > columns:
-            line, mark = f"{line}\n{'':9}{mark}", ""
-        output.line(f"{line}{mark}".rstrip())
-        for text in feedback.splitlines():
+    described = zip(listed.entries, left, strict=False)
+    is_joined = extent == "news" and not output.verbose
+    for alike in join_alike(described, _reasons) if is_joined else ([it] for it in described):
+        for entry, label in alike[:MOST_ALIKE]:
+            output.line(_result_line(entry, label, wide, names, models))
+        for text in alike[0][0].feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")
+        if len(alike) > MOST_ALIKE:
+            output.line(f"           {alike_text(len(alike) - MOST_ALIKE)}")
     if listed.rest:
         output.line(listed.rest)
     for cell, label in zip(listed.before, left, strict=False):
@@ -227,6 +219,31 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         several = len(report.totals.models) > 1
         command = show_command(first, prompt, names_model=several)
         output.talk(f'(use "{output.safe(command)}" to see why)')
+
+
+def _reasons(described: tuple[ListedResult, str]) -> object:
+    """Return what results have in common that are listed together; None for one without reasons."""
+    entry, _ = described
+    return (entry.result.word, entry.mark, entry.feedback) if entry.feedback else None
+
+
+def _result_line(
+    entry: ListedResult, label: str, wide: int, names: Mapping[str, str], models: int
+) -> str:
+    """Return the line of a result, or where it is too long two."""
+    cell, word = entry.result, entry.result.word or "answered"
+    session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
+    colour = "broke" if entry.regression else _MARKS.get(entry.change, "broke")
+    mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
+    mark += f"  {entry.attempts}" if entry.attempts else ""
+    line = (
+        f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
+        f"{output.pad(names[cell.model], models)}  {session}"
+    )
+    columns = output.table_width()
+    if mark and columns is not None and output.shown_columns(line + mark) > columns:
+        line, mark = f"{line}\n{'':9}{mark}", ""
+    return f"{line}{mark}".rstrip()
 
 
 _BAR = 20

@@ -20,6 +20,7 @@ from evalstore.planning.status.summed_items import SummedItems
 from evalstore.results.edits.change_text import (
     change_text,
     edit_lines,
+    join_changes,
     reason_text,
     reason_value_lines,
     shared_edits,
@@ -130,14 +131,17 @@ def _print_changes(status: Status) -> None:
     output.sentence(f"Changed since run {output.short(status.last_run or '')} ({when}):")
     file = " -- FILE" if status.changes else ""
     output.sentence(f'  (use "evalstore diff{file}" to see how)')
-    width = max((output.columns_of(change.file) for change in status.changes), default=0)
-    shared = shared_edits(status.changes)
-    for change in status.changes:
+    changes = status.changes if output.verbose else join_changes(status.changes)
+    width = max((output.columns_of(change.file) for change in changes), default=0)
+    shared = shared_edits(changes)
+    for change in changes:
         _print_wrapped(
             f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
             f"{output.safe(change_text(change, shared))}"
         )
         _print_values(change, 12)
+    if len(changes) < len(status.changes):
+        output.talk("  (-v lists each file)")
     if shared:
         _print_wrapped(shared_text(shared))
     for edit in status.edits:
@@ -148,9 +152,9 @@ def _print_changes(status: Status) -> None:
 
 
 def _print_other_reasons(status: Status) -> None:
-    """Print why something is pending in test files that have not changed since the last run."""
+    """Print why something is pending that the changes above do not explain."""
     reasons = status.other_reasons
-    output.sentence(f"In test files unchanged since run {output.short(status.last_run or '')}:")
+    output.sentence("Also pending:" if status.changes or status.edits else "Pending:")
     shown = _cut(reasons, _REASONS)
     for each in shown:
         place = each.file if each.files == 1 else f"{each.files:,} files"

@@ -34,7 +34,7 @@ def test_a_comparison_names_another_prompt_of_a_judge(
     evalstore("run")
     edit(workspace / "evalstore.yaml", PLAIN, WITH_PROMPT)
     shown = evalstore("diff").stdout
-    assert shown.startswith("Edited:\n    evaluator prompt changed: message 1 line 1 (and ")
+    assert "\n\nEdited:\n    evaluator prompt changed: message 1 line 1 (and " in shown
     assert "      + Be strict.\n" in shown
     assert "pass -> pending  (not judged)" in shown
     evalstore("run")
@@ -101,9 +101,9 @@ def test_more_or_fewer_attempts_are_told_wherever_verdicts_changed(
     shown = evalstore("diff", "@~1", "@").stdout
     assert shown.startswith(
         "note: 1 result has another number of attempts (5 -> 1): "
-        "that alone changes how often a verdict is a pass\n"
-        "Edited:\n    attempts 5 -> 1\n"
+        "that alone changes how often a verdict is a pass\n1 fixed, "
     )
+    assert "\n\nEdited:\n    attempts 5 -> 1\n" in shown
     assert "fail -> pass, 4 of 5 attempts failed -> 0 of 1  (attempts 5 -> 1)" in shown
     back = evalstore("diff", "@", "@~1").stdout
     assert "pass -> fail, 0 of 1 attempts failed -> 4 of 5  (attempts 1 -> 5)" in back

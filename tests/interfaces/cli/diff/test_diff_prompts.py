@@ -47,13 +47,13 @@ def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalst
         0,
         "note: 4 results of cases with only one of both prompts are left out\n"
         "brief -> kind in run <short>\n"
-        "Better (1):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pass  <short> -> <short>\n"
-        "        brief: It is cold there.\n"
         "kind: 1 better, 3 equal\n"
         "pass rate 50.0% -> 75.0% (4 results in 1 file, judged on both sides)\n"
         "kind against brief: +25.0 points (no interval: over 2 rows it would go beyond -100); "
-        "the pass rate of one row changed: too few for a significance test\n",
+        "the pass rate of one row changed: too few for a significance test\n"
+        "\nBetter (1):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pass  <short> -> <short>\n"
+        "        brief: It is cold there.\n",
         '(use "evalstore show ID" to read an answer)\n',
     )
     back = evalstore("diff", "@", "--prompt", "kind", "--vs", "brief", "--stat").stdout

@@ -265,7 +265,7 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
     )
     compared = history("diff", "@~1", "@").stdout
     assert "tests/a.md  scripted/one  pass -> pending  (test changed)  <short>\n" in compared
-    assert compared.endswith("1 changed, 3 unchanged\n1 result is now pending\n")
+    assert compared.startswith("1 changed, 3 unchanged\n1 result is now pending\n")
     assert "since the last run" not in history("run").stdout
     assert documents("run")["since"]["pending"] == 0
 

@@ -47,7 +47,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
         "        - Be STRICT. {{_evaluationInstructions}}\n"
         "        + Be mild. {{_evaluationInstructions}}\n"
     )
-    heading = "In test files unchanged since run <short>:\n    2 judgements in tests/weather.md: "
+    heading = "Pending:\n    2 judgements in tests/weather.md: "
     expected = f"{heading}{reason}\n{values}\nA run would "
     assert evalstore("status").stdout.startswith(expected)
     assert evalstore("status").stdout.startswith(expected)  # from the cache
@@ -71,8 +71,7 @@ def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
     evalstore("run", "-q", "tests/other.md")
     assert evalstore("status").stdout.startswith(
-        "In test files unchanged since run <short>:\n"
-        "    2 judgements in tests/weather.md: instructions changed: line 1: "
+        "Pending:\n    2 judgements in tests/weather.md: instructions changed: line 1: "
     )
     tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
     judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
@@ -246,7 +245,7 @@ def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> Non
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     evalstore("run", "-q")
     edited = "message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?\n"
-    assert evalstore("diff", "@~1", "@").stdout.startswith(
+    assert evalstore("diff", "@~1", "@").stdout.endswith(
         "Edited:\n"
         "    tests/weather.md\n"
         f"        {edited}"

@@ -1,0 +1,100 @@
+"""Reasons have the names of their judges, and equal reasons of many cases are printed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstore.interfaces.cli import output
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Evalstore
+
+JUDGE = """\
+id: scripted/{name}
+provider: scripted
+responses:
+  - {{when: Late, answer: {{pass: {late}, feedback: "{feedback}"}}}}
+  - {{answer: {{pass: true, feedback: Fine.}}}}
+"""
+FILES = {
+    "evalstore.yaml": "candidates: [one]\nevaluators: [scripted/strict, scripted/lenient]\n"
+    "verdict: all\n",
+    "models/one.yaml": "id: one\nprovider: scripted\n"
+    "responses: [{when: 'ship [0-9]*[5-9]', answer: Late.}, {answer: In time.}]\n",
+    "models/strict.yaml": JUDGE.format(name="strict", late="false", feedback="It is late."),
+    "models/lenient.yaml": JUDGE.format(name="lenient", late="true", feedback="Late but kind."),
+    "tests/ships.md": "---\nreplacements: {ship: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n---\n\n# 👤\n\n"
+    "When comes ship {{ship}}?\n\n---\n\nIt must be in time.\n",
+}
+
+
+@pytest.fixture
+def ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nine cases, of which five fail: one of two judges says so."""
+    monkeypatch.chdir(tree(tmp_path / "w", FILES))
+    return Path.cwd()
+
+
+NAMED = "           scripted/strict: It is late.\n           scripted/lenient: Late but kind.\n"
+
+
+def test_equal_reasons_are_printed_once_with_the_name_of_each_judge(
+    ships: Path, evalstore: Evalstore
+) -> None:
+    assert evalstore("run").stdout.startswith(
+        "".join(f"fail  tests/ships.md [ship={n}]  one  <short>\n" for n in (5, 6, 7)).replace(
+            "fail  ", "fail       "
+        )
+        + f"{NAMED}           … and 2 more with the same reason\n\n"
+    )
+
+
+def test_all_lists_each_result_with_its_reasons(ships: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run", "--all").stdout.count(NAMED) == 5
+
+
+def test_diff_names_the_judges_and_prints_equal_reasons_once(
+    ships: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(ships, {"models/one.yaml": FILES["models/one.yaml"].replace("5-9", "1-9")})
+    evalstore("run", "-q", "--refresh")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert shown.startswith("4 broke, 5 unchanged\n")
+    assert (
+        "[ship=3]  one  pass -> fail  (another answer)  <short> -> <short>\n"
+        "        was: Fine.\n"
+        "        now: scripted/strict: It is late.\n"
+        "             scripted/lenient: Late but kind.\n"
+        "        … and 1 more with the same reason\n"
+    ) in shown
+    assert "[ship=4]" in evalstore("diff", "@~1", "@", "-v").stdout
+
+
+def test_the_ids_of_both_answers_stay_on_one_line(
+    ships: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "-q")
+    tree(ships, {"models/one.yaml": FILES["models/one.yaml"].replace("5-9", "1-9")})
+    evalstore("run", "-q", "--refresh")
+    for columns in range(60, 130):
+        monkeypatch.setattr(output, "table_width", lambda columns=columns: columns)
+        shown = evalstore("diff", "@~1", "@").stdout
+        assert not [line for line in shown.splitlines() if line.endswith(" ->")]
+        assert shown.count("<short> -> <short>") == 3
+
+
+def test_status_shows_one_edit_of_many_files_once(ships: Path, evalstore: Evalstore) -> None:
+    text = FILES["tests/ships.md"].replace("---\nrep", "---\nsystemPrompts: [kind]\nrep", 1)
+    tree(
+        ships,
+        {f"tests/{number}.md": text.replace("comes", f"comes {number}") for number in range(5)},
+    )
+    tree(ships, {"prompts/kind.md": "Be kind.\n"})
+    evalstore("run", "-q")
+    tree(ships, {"prompts/kind.md": "Be kind and short.\n"})
+    status = evalstore("status").stdout
+    assert "    M.  5 files  45 cases asked again: system prompt kind changed: " in status
+    assert "tests/0.md" not in status
+    assert evalstore("status", "-v").stdout.count("  9 cases asked again: ") == 5
