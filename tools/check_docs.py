@@ -1,12 +1,12 @@
-"""Writes docs/checks.md, and the tables in docs/formats/checks.md, from the checks' descriptions.
+"""Writes docs/checks.md from the descriptions of the checks: `python -m tools.check_docs`.
 
-`python -m tools.check_docs`; with `--print NAME` it prints one of the pages instead.
+With `--print` it prints the page instead.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,17 +23,13 @@ from evalstore.files.atomic_write import write_whole
 if TYPE_CHECKING:
     from evalstore.checks.description import CheckExample, CheckSetting
 
-DOCS = Path(__file__).parent.parent / "docs"
+PAGE = Path(__file__).parent.parent / "docs/checks.md"
 HEAD = """\
 # Checks
 
-Made from the descriptions of the checks by `make docs`; a test keeps it true and runs the examples.
-`evalstore ls checks NAME` prints the same about one check, `evalstore ls checks` lists all.
-
-A check is an entry of the block of checks below the `---` of a test;
-[formats/checks.md](formats/checks.md#checks) says how such a block is written. The value of
-`type: value` is the setting that is marked with *value*. In texts there may be placeholders, as in
-`contains: "{{city}}"`.
+Every check with examples. `evalstore ls checks NAME` prints the same about one check. A check is an
+entry of the [block of checks](formats/checks.md#checks) below the `---` of a test, mostly as
+`type: value`. In texts there may be placeholders, as in `contains: "{{city}}"`.
 
 ## Settings of every check
 
@@ -49,30 +45,28 @@ def explanations() -> list[CheckExplanation]:
 
 def checks_page() -> str:
     """The page docs/checks.md."""
-    parts = [HEAD, _table(EVERY_SETTING, None)]
+    parts = [HEAD, _settings(EVERY_SETTING, None)]
     for check in explanations():
         parts.append(f"\n## {check.type}\n\nPasses if {check.description}.")
         parts.append(f" {check.notes}\n" if check.notes else "\n")
         if required := [setting.name for setting in check.common if setting.required]:
             parts.append(f"\nThe setting `{required[0]}` of every check is required here.\n")
         if check.settings:
-            parts.append(f"\n{_table(check.settings, check.main)}")
+            parts.append(f"\n{_settings(check.settings, check.main)}")
         parts += [_example(example) for example in check.examples]
     return "".join(parts)
 
 
-def _table(settings: Iterable[CheckSetting], main: str | None) -> str:
-    rows = [
-        f"| `{setting.name}`{', *value*' if setting.name == main else ''} | {setting.type.words} "
-        f"| {_default(setting)} | {setting.description} |\n"
-        for setting in settings
-    ]
-    return "| setting | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
-
-
-def _default(setting: CheckSetting) -> str:
-    text = default_text(setting)
-    return text if setting.required or not text else f"`{text}`"
+def _settings(settings: Iterable[CheckSetting], main: str | None) -> str:
+    lines = []
+    for setting in settings:
+        about = ["the value"] * (setting.name == main) + [setting.type.words]
+        if setting.required:
+            about.append("required")
+        elif default := default_text(setting):
+            about.append(f"`{default}` by default")
+        lines.append(f"- `{setting.name}` ({', '.join(about)}): {setting.description}\n")
+    return "".join(lines)
 
 
 def _example(example: CheckExample) -> str:
@@ -86,50 +80,8 @@ def _example(example: CheckExample) -> str:
     return f"\n~~~checks\n- {example.check}\n~~~\n{judged}"
 
 
-def types_table() -> str:
-    """The table of types in docs/formats/checks.md."""
-    rows = [
-        f"| [`{check.type}`](../checks.md#{check.type.lower()}) | {_settings(check)} "
-        f"| {check.description} |\n"
-        for check in explanations()
-    ]
-    return "| check | settings with their defaults | passes if |\n|---|---|---|\n" + "".join(rows)
-
-
-def _settings(check: CheckExplanation) -> str:
-    required = [f"`{setting.name}` (required)" for setting in check.common if setting.required]
-    own = [
-        f"`{setting.name}`"
-        + (" (value)" if setting.name == check.main else " (required)" * setting.required)
-        + (f": {default}" if (default := _default(setting)) and not setting.required else "")
-        for setting in check.settings
-    ]
-    return ", ".join(own + required) or "none"
-
-
-def common_table() -> str:
-    """The table of the settings of every check in docs/formats/checks.md."""
-    return _table(EVERY_SETTING, None)
-
-
-def blocks_page() -> str:
-    """The page docs/formats/checks.md with its generated tables replaced."""
-    text = (DOCS / "formats/checks.md").read_text(encoding="utf-8")
-    for name, table in (("settings of checks", common_table()), ("checks", types_table())):
-        begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
-        before, _, rest = text.partition(begin)
-        text = f"{before}{begin}\n{table.strip()}\n\n{end}{rest.partition(end)[2]}"
-    return text
-
-
-PAGES: Mapping[str, Callable[[], str]] = {
-    "checks.md": checks_page,
-    "formats/checks.md": blocks_page,
-}
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--print"]:
-        sys.stdout.write(PAGES[sys.argv[2]]())
+    if sys.argv[1:] == ["--print"]:
+        sys.stdout.write(checks_page())
     else:
-        for name, page in PAGES.items():
-            write_whole(DOCS / name, page().encode())
+        write_whole(PAGE, checks_page().encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -13,48 +14,10 @@ from evalstore.interfaces.cli.commands import stats, workspace
 HEAD = """\
 # Commands
 
-Made from `evalstore COMMAND --help -v` by `make docs`; a test keeps it true. Without `-v`, a long
-help only names the advanced options.
-
-Data goes to stdout, messages (progress, notes, hints, errors) to stderr. With `--json` a command
-prints one JSON document with `"format": 1`, in the shape of
-[documents.schema.json](documents.schema.json), which stays stable. Every option
-has an environment variable, such as `EVALSTORE_RUN_CONCURRENCY`; they are listed
-[below](#environment-variables). An error is a line `error: ...`, mostly followed by `hint: ...`
-with what to type or change.
-
-## Output
-
-In a terminal the output of `diff`, `grep`, `log`, `ls`, `show` and `stats` goes through
-`EVALSTORE_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless you have set others, so
-what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prints it.
-Leaving the pager early does not change the exit code; a pager that cannot be started is an
-error (2).
-
-Colours are used in a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`; `FORCE_COLOR=1` or
-`CLICOLOR_FORCE=1` has them in a file or a pipe, too. `--color` overrides all three.
-
-In a terminal a table fits the screen: columns are left out in the order below until it does, then
-long texts are cut, never numbers; a note on stderr says so, and `--wide` shows everything. In a
-file or a pipe a table is complete unless the variable `COLUMNS` is set.
-
-| table | left out first to last |
-|---|---|
-{columns}
-
-A row of results in `run` and `show` has no header. First the ids of further answers are left out,
-then the mark and the older run of a result move to a line of their own, then the names of the case
-and the model are cut. The bar of a candidate in `run` is left out before its name is shorter than
-16 columns, and a model has half of the screen in `doctor`. Other lines are wrapped between words;
-only what is copied whole, such as a path or a command in a hint, can be wider than the screen.
-
-`ls`, `log`, `diff`, `stats`, `grep`, `show`, `status`, `check`, `doctor` and `remote` print
-their list with `-o` as `json` (the same as `--json`), `jsonl` (an object of the document's list
-per line), `csv` or `md` (a Markdown table). The columns of `csv` and `md` are the members of these
-objects, an object within them as `cost.all.total`; without a row they are the header alone. `diff`
-has the column `list`: `broke`, `fixed`, `changed`, `new` or `gone`; so has `doctor`: `findings` or
-`models`. In `csv` a text that a spreadsheet would take for a formula begins with an apostrophe.
-The list of `show` has the results of a run, of the workspace or of a file.
+Made from `evalstore COMMAND --help -v`. Every command has `--help`, and nearly all have `--json`,
+which prints one document with `"format": 1` in the shape of
+[documents.schema.json](documents.schema.json). Results go to stdout, everything else to stderr. An
+error is a line `error: ...`, mostly with `hint: ...`, which says what to type or change.
 
 ## Exit codes
 
@@ -70,20 +33,37 @@ The list of `show` has the results of a run, of the workspace or of a file.
 | 70 | a bug in evalstore |
 | 130 | interrupted; what was finished is stored |
 
-A failed verdict counts more than something missing: then the exit code is 1, and `failed` in the
-JSON says how much is missing.
+If verdicts fail and others are missing, the exit code is 1, and `failed` in the JSON counts what is
+missing.
 
 ## Revisions
 
-`@` is the latest run, `@~2` the second before it, `7f3c` the run (or any
-other stored thing) whose id starts so, with at least 4 digits. Any revision that names a run
-may be followed by `~` and a number, as in git: `7f3c~1` is the run before `7f3c`. For `stats`,
-`show`, `diff` and `view` there is also `@work`, the workspace: all cases as the files have them
-now, each with the verdict that stored answers and judgements give it.
+| revision | names |
+|---|---|
+| `@`, `@~2` | the latest run, the second before it |
+| `7f3c`, `7f3c~1` | what has an id that begins so (at least 4 digits); the run before it |
+| `@work` | the workspace: all cases as the files are now, with their stored verdicts |
+| `origin/@`, `origin/7f3c` | runs of the remote `origin`, as the last `pull` or `push` saw them |
 
-`origin/@` is the latest run that the remote `origin` has, and `origin/@~2` and `origin/7f3c` are
-others of its runs, as far as the last `pull` or `push` has seen them. Only a pulled run
-can be shown.
+## Output
+
+- **Pager.** In a terminal, `diff`, `grep`, `log`, `ls`, `show` and `stats` print through
+  `EVALSTORE_PAGER`, `PAGER` or `less`, if the output is longer than the screen. `--no-pager`
+  switches it off.
+- **Colours** are used in a terminal unless `NO_COLOR` is set or `TERM` is `dumb`. `FORCE_COLOR=1`
+  or `CLICOLOR_FORCE=1` has them in a file, too; `--color` overrides all.
+- **Width.** In a terminal a table leaves out columns until it fits, then cuts long texts, never
+  numbers. `--wide` shows everything. In a file or a pipe tables are complete, unless `COLUMNS` is
+  set.
+- **Other formats.** `ls`, `log`, `diff`, `stats`, `grep`, `sql`, `show`, `status`, `check`,
+  `doctor` and `remote` print their list with `-o` (`--output`) `json`, `jsonl`, `csv` or `md`.
+  Columns are the members of the JSON objects; `cost.all.total` is a member of a member. `diff` has
+  the column `list` (`broke`, `fixed`, `changed`, `new`, `gone`), and so has `doctor` (`findings`,
+  `models`).
+
+| table | columns left out first to last |
+|---|---|
+{columns}
 """
 
 
@@ -108,27 +88,27 @@ def pages() -> str:
 VARIABLES = """\
 ## Environment variables
 
-An option on the command line overrides its variable. A flag is set by `1`, the values of a
-repeatable option are separated by blanks. A variable is ignored where its option has no
-meaning, such as `EVALSTORE_REMOTE_GRACE` in `evalstore remote show`; on the command line that is
-an error.
+Every option has a variable: `--max-cost` of `run` is `EVALSTORE_RUN_MAX_COST`, `--store` is
+`EVALSTORE_STORE`. The command line overrides it. `1` sets a flag; spaces separate the values of a
+repeatable option. These have other names:
 
-| command | option | variable |
-|---|---|---|
+| option | variable |
+|---|---|
 """
 
 
 def _variables(group: Any) -> str:
-    """The environment variable of each option."""
-    commands = [("evalstore", "EVALSTORE", group)]
+    """The environment variables whose names do not follow from their options."""
+    commands = [("", "EVALSTORE", group)]
     for names in GROUPS.values():
         for name in names:
-            commands.append((name, f"EVALSTORE_{name.upper()}", group.commands[name]))
+            commands.append((f"{name} ", f"EVALSTORE_{name.upper()}", group.commands[name]))
     rows = [
-        f"| {name} | `{parameter.opts[-1]}` | `{variable_of(prefix, parameter)}` |\n"
+        f"| `{name}{parameter.opts[-1]}` | `{variable_of(prefix, parameter)}` |\n"
         for name, prefix, command in commands
         for parameter in command.params
         if parameter.param_type_name == "option" and not parameter.hidden
+        if variable_of(prefix, parameter) != usual_variable(prefix, parameter.opts[-1])
     ]
     return VARIABLES + "".join(rows)
 
@@ -138,11 +118,25 @@ def variable_of(prefix: str, parameter: Any) -> str:
     return str(parameter.envvar or f"{prefix}_{parameter.name.upper()}")
 
 
+def usual_variable(prefix: str, option: str) -> str:
+    """The name of the environment variable that the page derives from an option."""
+    return f"{prefix}_{option.lstrip('-').upper().replace('-', '_')}"
+
+
 def _page(title: str, command: Any, level: int = 2) -> str:
     output.verbose = True  # all options are described
-    width = {"max_content_width": 100, "terminal_width": 100}
+    width = {"max_content_width": 80, "terminal_width": 80}
     with command.make_context(title, [], resilient_parsing=True, **width) as context:
-        return f"{'#' * level} {title}\n\n```text\n{command.get_help(context)}\n```\n"
+        text = _OF_ALL.sub("", command.get_help(context))
+    return f"{'#' * level} {title}\n\n```text\n{text}\n```\n"
+
+
+_OF_ALL = re.compile(
+    r"\n\n\w[^\n]*:\n +--help +Show this message and exit\.(?=\n\n|$)"  # alone under its heading
+    r"|\n +--help +Show this message and exit\.|\n +--json +Print JSON \(stable schema\)\."
+    r"|\n +-o, --output FORMAT +As table, json, jsonl, csv or md\.  \[default: table\]"
+)
+"""What the head of the page says of all commands."""
 
 
 if __name__ == "__main__":

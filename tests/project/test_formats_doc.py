@@ -13,6 +13,7 @@ from evalstore.interfaces.cli.main import main
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "formats").glob("*.md"))
 PAGE = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
+CHECKS = (PAGES[0].parents[1] / "checks.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"^<!-- file: (\S+) -->\n(`{3,})\w+\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
 HELLO = "# 👤\n\nHello\n\n---\n\nExpect a greeting.\n"
 
@@ -79,8 +80,7 @@ def test_every_field_of_a_test_is_described() -> None:
 def test_every_check_is_described() -> None:
     from evalstore.checks import known_kinds
 
-    checks = PAGE.partition("\n## Checks\n")[2].partition("\n## ")[0]
-    assert [name for name in known_kinds() if f"`{name}`" not in checks] == []
+    assert [name for name in known_kinds() if f"\n## {name}\n" not in CHECKS] == []
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,8 @@ def test_every_setting_of_a_check_is_described(check: Json) -> None:
     assert kind
     arguments = CheckArguments(settings)
     kind.read(arguments)
-    checks = PAGE.partition("\n## Checks\n")[2].splitlines()
-    row = next(line for line in checks if line[:1] == "|" and f"`{name}`" in line.split("|")[1])
-    assert [name for name in arguments._known if name != kind.main and f"`{name}" not in row] == []
+    section = CHECKS.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    assert [name for name in arguments._known if f"- `{name}` (" not in section] == []
 
 
 def rows_of_expressions() -> list[tuple[str, str]]:
