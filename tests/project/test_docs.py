@@ -138,16 +138,6 @@ def test_anchors_are_those_of_the_headings_outside_of_code() -> None:
     ]
 
 
-def test_the_pages_of_formats_keep_the_anchors_of_the_page_before() -> None:
-    page = (PROJECT / "docs/formats.md").read_text(encoding="utf-8")
-    places = dict(re.findall(r'<a id="([^"]+)"></a>\[[^\]]+\]\(([^)]+)\)', page))
-    assert len(places) == 27
-    renamed = {"judges-that-classify-or-score": "classification-and-scoring-judges"}
-    for anchor, place in places.items():
-        heading = renamed.get(anchor, anchor)
-        assert place.endswith(f"#{heading}") or place.startswith("coming-from/")
-
-
 @pytest.mark.parametrize("head", ["| exit code | meaning |", "| you edit | asked again |"])
 def test_a_table_that_many_pages_need_stands_in_one_place(head: str) -> None:
     every = [*PROJECT.glob("docs/**/*.md"), PROJECT / "README.md", PROJECT / "example/README.md"]
