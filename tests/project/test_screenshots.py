@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterator
-from itertools import groupby
 
 import pytest
 
 from tools.browser_docs import IN_ORDER_OF_USE
 from tools.headings import DOCS
-from tools.screenshots import FOLDER, HELD, PAGE, SCREENS, draw, page
+from tools.screenshots import FOLDER, HELD, PAGE, SCREENS, draw, lines_of, page
 
 IMAGES = DOCS / FOLDER
-ID = re.compile(r"\b[0-9a-f]{8}\b")
-DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? ?(ms|s)\b")
 
 
 def test_the_page_is_the_one_that_the_tool_writes() -> None:
@@ -31,24 +26,6 @@ def test_every_picture_is_shown_on_a_page() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in pages)
     pictures = [path.relative_to(DOCS) for path in (DOCS / "images").rglob("*.*")]
     assert [path for path in pictures if f"{path.as_posix()})" not in text] == []
-
-
-def lines_of(picture: str) -> list[str]:
-    """The text of each line with its colours, without ids and durations."""
-    colours = dict(re.findall(r"\.(r[0-9]+) \{ fill: (#[0-9a-f]+)", picture))
-
-    def parts() -> Iterator[tuple[str, str]]:
-        for look, place, text in re.findall(
-            r'<text class="([\w-]+)"[^>]* y="([0-9.]+)"[^>]*>([^<]*)</text>', picture
-        ):
-            said = html.unescape(text).replace("\xa0", " ").strip()
-            if said:
-                yield place, f"{said} {colours.get(look, '')}"
-
-    lines = (
-        "  ".join(part for _, part in line) for _, line in groupby(parts(), lambda one: one[0])
-    )
-    return [re.sub(" +", " ", DURATION.sub("# s", ID.sub("########", line))) for line in lines]
 
 
 @pytest.fixture(scope="module")
