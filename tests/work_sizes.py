@@ -104,6 +104,7 @@ store.trees.tree_nodes: _AT_ONCE
 store.trees.tree_sizes: _AT_ONCE
 workspace.digest_set: _BUCKET_BITS _PARTS _SORT_BITS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
+workspace.testfiles.case_builder: _AHEAD
 workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY
 """
 """The numbers that are drawn."""

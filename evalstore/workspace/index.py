@@ -39,7 +39,7 @@ SUFFIXES = {
 """The suffixes of the files of each kind."""
 GRAIN = 1_000_000_000
 """Nanoseconds; a file that was younger when it was read may have changed since unnoticed."""
-_FORMAT = [4, __version__]
+_FORMAT = [5, __version__]
 """Raise the number when the way of reading files changes."""
 
 Stamp = tuple[int, int, int, int]

@@ -6,15 +6,16 @@ All problems of all files are found at once. Unchanged files are taken from the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.checks.registry import is_installed
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, Problem
-from evalstore.core.values import DEFAULT_PROMPT, CaseFile, FileVersion
+from evalstore.core.values import DEFAULT_PROMPT, Case, CaseFile, FileVersion
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.datasets import DatasetSpec
 from evalstore.files.fields import suggest
@@ -28,7 +29,13 @@ from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
 from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
 from evalstore.workspace.settings.model_suggestions import suggest_model
-from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
+from evalstore.workspace.testfiles.context import (
+    COLUMNS,
+    KEPT_AT_ONCE,
+    Definitions,
+    Sink,
+    keep_after,
+)
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, shows_instructions
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
@@ -269,6 +276,29 @@ class _Reader:
             return 1
         return document.line("id") if document else 1
 
+    def _find_known(self, path: str, digest: str, depends: dict[str, Any]) -> Iterable[Case] | None:
+        """Return the stored cases of a test file if nothing but its data differs.
+
+        `depends` are those of its dependencies that do not follow from its rows; those of the
+        stored cases are added.
+        """
+        entry = self._index.files.get(path)
+        if entry is None or entry.digest != digest or self._load_nodes is None:
+            return None
+        current = CurrentDependencies(self._library, self._references)
+        for name, ids in entry.depends.items():
+            kind = name.partition(":")[0]
+            if kind == COLUMNS and depends.get(name) != ids:
+                return None
+            if kind not in ("dataset", COLUMNS) and not current.is_same(path, name, ids):
+                return None
+        file = self._load_nodes([entry.node]).get(entry.node)
+        if file is None:
+            return None
+        for name, ids in entry.depends.items():
+            depends.setdefault(name, ids)
+        return file.cases
+
     def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
         """Return whether a file has the same bytes under another stamp, which then is updated."""
         if entry.stamp[0] != now[0]:
@@ -301,7 +331,14 @@ class _Reader:
         except FileProblem as problem:
             reading.problems += problem.all_at(path, text.split("\n"))
             return
-        expansion = expand_test(test, self._library, keep, in_nodes=load_nodes is not None)
+        digest = hashing.hash_bytes(data)
+        expansion = expand_test(
+            test,
+            self._library,
+            keep,
+            in_nodes=load_nodes is not None,
+            known=partial(self._find_known, path, digest),
+        )
         if expansion.node and keep and load_nodes:
             keep(expansion.contents, expansion.files)
             expansion.contents, expansion.files = {}, {}
@@ -323,7 +360,7 @@ class _Reader:
         reading.files[path], reading.nodes[path] = expansion.file, node
         reading.blobs |= expansion.files
         reading.depends[path] = expansion.dependencies
-        reading.digests[path] = digest = hashing.hash_bytes(data)
+        reading.digests[path] = digest
         if not expansion.problems and not collector.warnings:
             self._index.put(
                 path,
@@ -351,6 +388,8 @@ class CurrentDependencies:
     def is_same(self, path: str, name: str, ids: Any) -> bool:
         """Return whether a dependency of a test file still has these ids."""
         kind, _, rest = name.partition(":")
+        if kind == COLUMNS:  # they follow from the data
+            return True
         try:
             if kind == "package":
                 return is_installed(rest) is ids

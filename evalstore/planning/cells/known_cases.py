@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.values import Case, CaseFile
 from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.reasons.renames import pair_with_workspace
+from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run, RunCandidate, RunEvaluator
+    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.project import Project
 
 
@@ -23,7 +25,7 @@ class KnownCase(NamedTuple):
 
 
 class KnownCases:
-    """The cases of the newest runs; everything that was read stays in memory."""
+    """The cases of the newest runs."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -34,8 +36,11 @@ class KnownCases:
         """The path that each test file had, by snapshot."""
         self._files: dict[str, CaseFile] = {}
         """By node."""
+        self._finder = CaseFinder(project.store)
         self._rows: dict[str, RowIndex] = {}
         """By node, of files that were searched."""
+        self._expected: dict[str, list[Case]] = {}
+        """By test file, of the batch that is searched now."""
 
     @property
     def runs(self) -> list[Run]:
@@ -58,6 +63,13 @@ class KnownCases:
             self._files |= self._project.store.find_case_files(list(missing))
         return self._trees[root]
 
+    def expect(self, cells: Iterable[Cell]) -> None:
+        """Prepare to find the cases of these cells, and forget those found before."""
+        self._rows.clear()
+        self._expected.clear()
+        for cell in cells:
+            self._expected.setdefault(cell.file, []).append(cell.case)
+
     def find(self, file: str, case: Case) -> Iterator[KnownCase]:
         """Yield the versions of a case in earlier runs, newest first.
 
@@ -70,7 +82,7 @@ class KnownCases:
             if node is None or (node, run.candidates, run.evaluators) in seen:
                 continue
             seen.add((node, run.candidates, run.evaluators))
-            rows = self._rows_of(node)
+            rows = self._rows_of(node, file)
             old = rows.find(case) if rows else None
             if old:
                 yield KnownCase(old, run)
@@ -85,10 +97,11 @@ class KnownCases:
             for known in self.find(file, case)
         )
 
-    def _rows_of(self, node: str) -> RowIndex | None:
+    def _rows_of(self, node: str, file: str) -> RowIndex | None:
         """Return the rows of a stored test file; None when the store does not have it."""
         if node not in self._rows and node in self._files:
-            self._rows[node] = RowIndex(self._files[node])
+            self._rows[node] = RowIndex(self._files[node], self._finder)
+            self._rows[node].expect(self._expected.get(file, ()))
         return self._rows.get(node)
 
     def path_in(self, root: str, file: str) -> str | None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evalstore.store.failures import Place
 
 
-T = TypeVar("T")
+T = TypeVar("T", "PlannedAsk", "PlannedJudgement")
 
 
 class Explainer:
@@ -74,6 +74,7 @@ class Explainer:
         """Return each item with its reason, after the versions of a batch were read together."""
         reasons: list[tuple[T, Reason]] = []
         for batch in in_batches(items):
+            self._earlier.known.expect(item.cell for item in batch)
             self._earlier.versions.read_ahead(
                 version for item in batch for version in versions_needed(item)
             )

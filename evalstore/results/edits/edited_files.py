@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.version_diff import Difference
@@ -23,6 +23,7 @@ from evalstore.results.edits.edited_sources import EditedSources, Versions
 from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
+from evalstore.store.trees.case_files import StoredCases
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import find_entry, read_tree, read_trees
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.workspace.folder import WorkspaceFolder
 
+    Prompts: TypeAlias = tuple[str | None, ...]
     WasRun: TypeAlias = Callable[[str, Case], bool]
     """Whether an earlier run had a case of a file as it is now."""
 
@@ -293,8 +295,7 @@ def _find_replaced(before: CaseFile, after: CaseFile) -> set[tuple[int, str, str
     Empty if prompts were added, removed or exchanged, which is an edit of the test file.
     """
     replaced: set[tuple[int, str, str]] = set()
-    pairs = zip(before.cases, after.cases, strict=False)
-    for was, now in {(was.prompts, now.prompts) for was, now in pairs}:
+    for was, now in _pair_prompts(before, after):
         if len(was) != len(now):
             return set()
         former_ones, present = frozenset(was), frozenset(now)
@@ -304,6 +305,15 @@ def _find_replaced(before: CaseFile, after: CaseFile) -> set[tuple[int, str, str
                     return set()
                 replaced.add((number, former, id))
     return replaced
+
+
+def _pair_prompts(before: CaseFile, after: CaseFile) -> set[tuple[Prompts, Prompts]]:
+    """Return the system prompts of the cases at the same places of two versions of a file."""
+    if isinstance(before.cases, StoredCases) and isinstance(after.cases, StoredCases):
+        # All cases of a long file are rows of one test file, so they have the same ones.
+        return {(before.cases[0].prompts, after.cases[0].prompts)}
+    pairs = zip(before.cases, after.cases, strict=False)
+    return {(was.prompts, now.prompts) for was, now in pairs}
 
 
 def _without_prompts(file: CaseFile) -> list[Case]:
@@ -347,10 +357,11 @@ class FileItems:
 class EditedFile:
     """A test file in a run and in the workspace, with the sums of the plans of its cases."""
 
-    def __init__(self, path: str, was: CaseFile, now: CaseFile) -> None:
-        """Compare the cases of both."""
+    def __init__(self, path: str, was: CaseFile, now: CaseFile, finder: CaseFinder) -> None:
+        """Compare the cases of both; the first one is stored."""
         self._path = path
         self.was, self.now = was, now
+        self._finder = finder
         self._bits = bytearray(len(now.cases))
         self._gone = self._compare()
         self._first: PlanItem | None = None
@@ -366,21 +377,29 @@ class EditedFile:
         return bool(self._gone) or any(self._bits)
 
     def _compare(self) -> int:
-        """Set the bits of the edited cases; returns how many cases are gone."""
+        """Set the bits of the edited cases; returns how many cases are gone.
+
+        The parts of a long file that both versions have are read only as far as the other parts
+        have cases with the same conversations or names.
+        """
         known, evaluations, kept = DigestSet(), DigestSet(), DigestSet()
         names: list[array[int]] = [array("Q"), array("Q")]
         has_several = False
-        for case in self.was.cases:
+        before, after = self._iterate_compared()
+        for case, is_in_both in before:
             known.add(digest_of_value(_shown(case)))
             evaluations.add(digest_of_value((case.tests, case.evaluation)))
-            names[0].append(digest_of_value(case.key))
-            names[1].append(digest_of_value(case.row))
+            if not is_in_both:
+                names[0].append(digest_of_value(case.key))
+                names[1].append(digest_of_value(case.row))
             has_several = has_several or len(case.tests) > 1
         shown: list[Case] = []
         """Those that are compared with cases of several conversations."""
-        for number, case in enumerate(self.now.cases):
+        for number, case in after:
             kept.add(digest_of_value(case.key))
             kept.add(digest_of_value(case.row))
+            if number is None:
+                continue
             if digest_of_value(_shown(case)) not in known:
                 self._bits[number] = _SHOWN
                 shown += [case] if has_several else []
@@ -393,9 +412,35 @@ class EditedFile:
                     self._bits[number] = 0 if is_judged else _REJUDGED
         return sum(1 for key, row in zip(*names, strict=True) if not (key in kept or row in kept))
 
+    def _iterate_compared(
+        self,
+    ) -> tuple[Iterator[tuple[Case, bool]], Iterator[tuple[int | None, Case]]]:
+        """Return the cases to compare: the older ones, and the newer ones with their numbers.
+
+        Each older one has whether it is in a part of both versions; a newer one in such a part has
+        no number.
+        """
+        was, now = self.was.cases, self.now.cases
+        if not (isinstance(was, StoredCases) and isinstance(now, StoredCases)):
+            return ((case, False) for case in was), enumerate(now)
+        old, new = list(was.smallest_parts()), list(now.smallest_parts())
+        same = {part.node for part in old} & {part.node for part in new}
+        gone, added = ([part for part in parts if part.node not in same] for parts in (old, new))
+        tests = {test for case in now.read(added) for test in case.tests}
+        names = {name for case in was.read(gone) for name in (case.key, case.row)}
+        like_added = same & self._finder.nodes_with(tests=tests)
+        like_gone = same & self._finder.nodes_with(names)
+        before = was.read(part for part in old if part.node in like_added)
+        after = now.read(part for part in new if part.node in like_gone)
+        numbers = chain.from_iterable(range(part.first, part.first + part.size) for part in added)
+        return (
+            chain(((case, False) for case in was.read(gone)), ((case, True) for case in before)),
+            chain(zip(numbers, now.read(added), strict=True), ((None, case) for case in after)),
+        )
+
     @cached_property
     def _old(self) -> RowIndex:
-        return RowIndex(self.was)
+        return RowIndex(self.was, self._finder)
 
     def add(self, rows: PlannedRows, items: FileItems) -> None:
         """Add rows and items of the plan; all of a case must be added at once."""

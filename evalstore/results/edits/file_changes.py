@@ -68,7 +68,8 @@ class FileChanges:
         leaves = {before[path] for path in (*changed.values(), *gone)}
         old_files |= store.load_case_files(leaves - old_files.keys())
         for path, old in changed.items():
-            edited = EditedFile(path, old_files[before[old]], project.reading.files[path])
+            now = project.reading.files[path]
+            edited = EditedFile(path, old_files[before[old]], now, CaseFinder(store))
             if edited.differs:
                 self._edited[path] = edited
         self._gone = {path: len(old_files[before[path]].cases) for path in gone - broken}

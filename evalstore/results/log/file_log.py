@@ -177,18 +177,10 @@ def _follow_row(
     for numbers in (range(start, len(distinct)), range(start - 1, -1, -1)):
         known = case
         for number in numbers:
-            found = _find_row(files[distinct[number]], finder, known)
+            found = RowIndex(files[distinct[number]], finder).find(known)
             followed[distinct[number]] = (found,) if found else ()
             known = found or known
     return followed
-
-
-def _find_row(file: CaseFile, finder: CaseFinder, case: Case) -> Case | None:
-    """Return the row of a file that is a case of another version of it, as `RowIndex` does."""
-    if not isinstance(file.cases, StoredCases):
-        return RowIndex(file).find(case)
-    named = tuple(finder.find(file, {case.key, case.row}))
-    return RowIndex(replace(file, cases=named)).find(case)
 
 
 def _find_runs(store: Store, file: str, folder: str) -> list[tuple[Run, str, str, str | None]]:

@@ -24,6 +24,7 @@ from evalstore.results.edits.test_parts import SYSTEM, describe_parts, load_test
 from evalstore.results.prompt_names import label_prompts
 from evalstore.store.results import results_of
 from evalstore.store.trees.case_chunks import find_same
+from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import find_entry
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         files = store.load_case_files(list({span.node for span in spans if span.node}))
         spans = join_spans(spans, files)
         add_workspace(spans, files, project, now)
-        follow_case(spans, files, row)
+        follow_case(spans, files, row, CaseFinder(store))
         add_results(store, spans, file)
         if project and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = results_now(project, now, spans[-1].case.row)
@@ -386,7 +387,9 @@ def add_workspace(
     spans.append(now)
 
 
-def follow_case(spans: Sequence[VersionSpan], files: Mapping[str, CaseFile], row: str) -> None:
+def follow_case(
+    spans: Sequence[VersionSpan], files: Mapping[str, CaseFile], row: str, finder: CaseFinder
+) -> None:
     """Find the case in each span: by its label in the newest one, then by its values or label."""
     start = next(
         (
@@ -404,8 +407,9 @@ def follow_case(spans: Sequence[VersionSpan], files: Mapping[str, CaseFile], row
         assert known is not None
         for number in numbers:
             node = spans[number].node
+            stored = finder if spans[number].run else None  # that of the workspace may not be
             spans[number].case = (
-                RowIndex(files[node]).find(known) if node and node in files else None
+                RowIndex(files[node], stored).find(known) if node and node in files else None
             )
             known = spans[number].case or known
 

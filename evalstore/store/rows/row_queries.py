@@ -272,9 +272,13 @@ class RowQueries(Database):
             waiting += named
         return apart
 
-    def find_named_leaves(self, names: Iterable[str]) -> set[str]:
-        """Return the nodes that may have cases with one of these names: their keys or labels."""
-        left = iter(sorted(set(map(hash_name, names))))
+    def find_named_leaves(self, names: Iterable[str], tests: Iterable[str] = ()) -> set[str]:
+        """Return the nodes that may have cases with one of these names, or one of these tests.
+
+        Names are keys and labels.
+        """
+        numbers = {*map(hash_name, names), *(number_of(bytes.fromhex(test)) for test in tests)}
+        left = iter(sorted(numbers))
         statement, found = "SELECT DISTINCT leaf FROM case_names WHERE name IN", set[str]()
         with self._reading() as connection:
             while some := list(islice(left, _AT_ONCE)):

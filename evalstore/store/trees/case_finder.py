@@ -61,6 +61,10 @@ class CaseFinder:
             CaseTraits(*map(any, zip(*traits, strict=True))) if traits else CaseTraits(False, False)
         )
 
+    def nodes_with(self, names: Iterable[str] = (), tests: Iterable[str] = ()) -> set[str]:
+        """Return the nodes that may have cases with one of these names or conversations."""
+        return self._store.find_named_leaves(names, tests)
+
     def parts_with(self, parts: Sequence[CasePart], names: Iterable[str]) -> list[CasePart]:
         """Return those of these smallest parts that may have cases with one of these names."""
         named = self._store.find_named_leaves(names)

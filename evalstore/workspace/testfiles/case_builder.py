@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks import implied_checks
@@ -56,6 +57,8 @@ class CaseDraft(NamedTuple):
 
     values: dict[str, Json]
     """What tells the row from others: the values of its data that are used, and the author's."""
+    key: str
+    """The digest of the values."""
     id: str
     """Its value of the field `rowId`; empty without this field."""
     tests: tuple[str, ...]
@@ -148,8 +151,10 @@ class CaseBuilder:
             if shown := _needs_of_messages(messages):
                 needs = tuple(sorted({*needs, *shown}))
         judged = self._judged or self._judge(row, project, shapes)
+        values = self.values(row)
         return CaseDraft(
-            self.values(row),
+            values,
+            hashing.row_key(values),
             self.id_of(row),
             tuple(tests),
             judged.evaluation,
@@ -189,6 +194,20 @@ class CaseBuilder:
         ):
             self._judged = judged
         return judged
+
+    @property
+    def follows_from_values(self) -> bool:
+        """Return whether rows with the same plain values always have the same case.
+
+        The order of the columns can change it where a text uses the whole row; and so can the
+        type of one of several replacements with the same text.
+        """
+        written = [value for item in self._test.replacements for value in item.values()]
+        return (
+            not self.has_groups
+            and not self.filler.is_used(ITEM)
+            and sum(map(len, written)) == len(self.filler.values)
+        )
 
     def values(self, row: RowValues) -> dict[str, Json]:
         """Return what tells rows apart: the used values of their data, and the author's."""
@@ -273,7 +292,7 @@ class CaseBuilder:
                 if row_draft.evaluation is None:
                     continue
             used_labels.add(label)
-            yield self.case(label, hashing.row_key(row_draft.values), row_draft, prompts)
+            yield self.case(label, row_draft, prompts)
         for group, members in groups.items():
             name = shorten_value(group) or "''"
             label = f"all of {name}" if self._group else "all rows"
@@ -283,14 +302,14 @@ class CaseBuilder:
                 label += "'"
             used_labels.add(label)
             key = hashing.row_key({"": group})  # no value of a row has an empty name
-            yield self.case(label, key, self._together(members, project), prompts)
+            yield self.case(label, self._together(members, project)._replace(key=key), prompts)
 
-    def case(self, label: str, key: str, draft: CaseDraft, prompts: tuple[str | None, ...]) -> Case:
+    def case(self, label: str, draft: CaseDraft, prompts: tuple[str | None, ...]) -> Case:
         """Return the case of a row."""
         options = self._test.options
         return Case(
             row=label,
-            key=key,
+            key=draft.key,
             tests=draft.tests,
             evaluation=draft.evaluation,
             tags=self._tags,
@@ -320,6 +339,59 @@ class CaseBuilder:
             judge_prompts=(),
             code=_code(evaluation.checks),
         )
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_AHEAD = 10_000
+"""The most known cases in memory."""
+
+
+class FormerCases:
+    """The cases of a file as it was read before, for rows of data that are as they were.
+
+    Both are read in their order. A row that moved further than the cases in memory is drafted
+    again.
+    """
+
+    def __init__(self, builder: CaseBuilder, cases: Iterable[Case]) -> None:
+        self._builder = builder
+        self._left = enumerate(cases)
+        self._ahead: dict[str, tuple[int, Case]] = {}
+        """By their keys, in order, with their numbers."""
+
+    def find(self, row: RowValues) -> CaseDraft | None:
+        """Return the draft of a row with the same values; None when it is not known."""
+        values = self._builder.values(row)
+        if not _PLAIN.issuperset(map(type, values.values())):
+            return None
+        key = hashing.row_key(values)
+        case = self._take(key)
+        if case is None:
+            return None
+        return CaseDraft(
+            values,
+            key,
+            self._builder.id_of(row),
+            case.tests,
+            case.evaluation,
+            case.judged_by,
+            case.needs,
+            case.recorded,
+            case.judge_prompts,
+            case.code,
+            group="",
+            group_checks=(),
+        )
+
+    def _take(self, key: str) -> Case | None:
+        ahead = self._ahead
+        if key not in ahead:
+            missing = _AHEAD - len(ahead)
+            ahead.update((case.key, (n, case)) for n, case in islice(self._left, missing))
+        number, case = ahead.get(key, (0, None))
+        while case and next(iter(ahead.values()))[0] < number - _AHEAD // 2:
+            del ahead[next(iter(ahead))]  # its row is gone, or will be drafted again
+        return case
 
 
 def texts_of_row(values: Mapping[str, Json]) -> dict[str, str]:

@@ -40,6 +40,8 @@ class Definitions:
 
 Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
 """Receives contents (id -> kind and canonical JSON) and referenced files."""
+COLUMNS = "columns"
+"""The dependency on the names of the columns of the data."""
 KEPT_AT_ONCE = 16_000
 """The number of contents per transaction; a large one is faster."""
 _MOST_CHARACTERS = 16 * 2**20

@@ -7,14 +7,13 @@ data. The result is the cases, the contents of their versions, and the dependenc
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.checks.base import INSTALL
 from evalstore.checks.parser import packages_of
 from evalstore.checks.registry import is_installed
-from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, LimitProblem, Problem
 from evalstore.core.values import CaseFile
 from evalstore.files.fields import suggest
@@ -23,13 +22,21 @@ from evalstore.store.wanted import note_reached
 from evalstore.workspace.testfiles.case_builder import (
     CaseBuilder,
     CaseDraft,
+    FormerCases,
     differing_groups,
 )
-from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext, Sink
+from evalstore.workspace.testfiles.context import (
+    COLUMNS,
+    Definitions,
+    ExpandedFile,
+    FillContext,
+    Sink,
+)
 from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
 
 if TYPE_CHECKING:
+    from evalstore.core.values import Case
     from evalstore.files.datasets import Dataset, DatasetRow
     from evalstore.workspace.testfiles.parser import TestFile
 
@@ -44,12 +51,18 @@ _MOST_PROBLEMS = 20
 
 
 def expand_test(
-    test: TestFile, library: Definitions, sink: Sink | None = None, *, in_nodes: bool = False
+    test: TestFile,
+    library: Definitions,
+    sink: Sink | None = None,
+    *,
+    in_nodes: bool = False,
+    known: Callable[[dict[str, Any]], Iterable[Case] | None] = lambda _: None,
 ) -> ExpandedFile:
     """Expand a test file to its cases, or its problems.
 
     With `sink`, large numbers of contents and files are passed to it, and the result lacks them.
-    With `in_nodes` so are many cases, and the result has their node instead.
+    With `in_nodes` so are many cases, and the result has their node instead. `known` returns the
+    stored cases of the same file with the same dependencies, to which it adds, but other data.
     """
     result = ExpandedFile(sink=sink)
     if not test.readable:
@@ -76,6 +89,10 @@ def expand_test(
     )
     try:
         can_store = in_nodes and data is not None and not drafter.has_groups
+        former = known(result.dependencies) if can_store and drafter.follows_from_values else None
+        if former is not None:
+            _build_tree(test, drafter, data, prompts, project, FormerCases(drafter, former))
+            return result
         most = _MOST_AT_ONCE if can_store else MOST_CASES
         drafts = list(_draft(test, drafter, data, project, most))
     except _ManyRowsError:
@@ -107,6 +124,7 @@ def _build_tree(
     data: Dataset | None,
     prompts: tuple[str | None, ...],
     project: FillContext,
+    known: FormerCases | None = None,
 ) -> None:
     """Store the cases of many rows in nodes; the rows are read twice."""
     result = project.result
@@ -123,10 +141,10 @@ def _build_tree(
     labeller = columns.labeller()
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
     unjudged = False
-    for number, draft in enumerate(_draft(test, drafter, data, project, MOST_CASES)):
+    for number, draft in enumerate(_draft(test, drafter, data, project, MOST_CASES, known)):
         _tell(number, count)
         label = labeller.label(drafter.naming_texts(draft.values, draft.id))
-        builder.add(drafter.case(label, hashing.row_key(draft.values), draft, prompts))
+        builder.add(drafter.case(label, draft, prompts))
         unjudged = unjudged or draft.evaluation is None
     if data is not None:
         result.problems += data.problems
@@ -164,7 +182,12 @@ def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
 
 
 def _draft(
-    test: TestFile, drafter: CaseBuilder, data: Dataset | None, project: FillContext, most: int
+    test: TestFile,
+    drafter: CaseBuilder,
+    data: Dataset | None,
+    project: FillContext,
+    most: int,
+    known: FormerCases | None = None,
 ) -> Iterator[CaseDraft]:
     """Yield the draft of every row; problems go to the result without duplicates.
 
@@ -176,7 +199,7 @@ def _draft(
             if number == most:
                 raise _ManyRowsError
             try:
-                yield drafter.draft(row, project)
+                yield (known and known.find(row)) or drafter.draft(row, project)
             except LimitProblem:
                 raise
             except FileProblem as problem:
@@ -211,6 +234,7 @@ def _open_data(test: TestFile, library: Definitions, result: ExpandedFile) -> Da
         return None
     data, digest = library.open_data(test.dataset, test.path)
     result.dependencies[f"dataset:{test.dataset.path}"] = digest
+    result.dependencies[COLUMNS] = [*data.columns, *map(list, data.aliases.items())]
     return data
 
 

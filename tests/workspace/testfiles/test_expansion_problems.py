@@ -48,6 +48,7 @@ def test_what_a_file_depends_on_is_kept_with_the_ids_it_had() -> None:
     expanded_file = expanded(test_file(*head, shown="{{ q }} {{_file:a.txt}}"), known)
     assert expanded_file.dependencies == {
         "dataset:q.jsonl": hashing.hash_bytes(b'{"q": "a"}\n'),
+        "columns": ["q"],
         "prompt:p": ["1", "2"],
         "prompt:gone": [],
         "tool:w": "3",

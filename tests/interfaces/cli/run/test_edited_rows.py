@@ -1,0 +1,210 @@
+"""Rows of an edited dataset that are as they were keep their stored cases."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.core.errors import NO, OK
+from evalstore.workspace.testfiles import case_builder
+from evalstore.workspace.testfiles.case_builder import CaseBuilder
+from tests.builders import tree
+from tests.interfaces.cli.conftest import Evalstore
+
+Rows = list[dict[str, Any]]
+BODY = (
+    "# 👤\n\nWhere is {{{{country}}}}?{more}\n\n---\n\n"
+    "~~~checks\n- contains: '{{{{capital}}}}'\n~~~\n"
+)
+SETTINGS = {
+    "evalstore.yaml": "candidates: [one]\nevaluators: [two]\n",
+    "models/one.yaml": "id: one\nprovider: scripted\nresponses: [{answer: Oslo}]\n",
+    "models/two.yaml": "id: two\nprovider: scripted\nresponses: [{answer: {pass: true}}]\n",
+    "prompts/strict.md": "---\ntags: [_evaluator]\n---\n\n# 👤\n\n"
+    "`{{_evaluationInstructions}}` `{{_actualResponse}}`\n",
+    "tests/sea.txt": "The sea.\n",
+    **{f"tests/{name}.txt": name for name in [*(f"Oslo {n}" for n in range(5)), "New"]},
+    **{f"tests/Rome {n}.txt": "Rome" for n in range(3)},
+}
+
+
+def _rows() -> Rows:
+    return [{"id": n, "country": f"land {n}", "capital": f"Oslo {n % 5}"} for n in range(90)]
+
+
+def _text(head: str = "", more: str = "") -> str:
+    return f"---\ndataset: data.jsonl\n{head}---\n\n{BODY.format(more=more)}"
+
+
+def _write(root: Path, rows: Rows) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (root / "tests/data.jsonl").write_text(lines, encoding="utf-8")
+
+
+def _index(root: Path) -> dict[str, Any]:
+    content = json.loads((root / ".evalstore/index.json").read_text(encoding="utf-8"))
+    entry = content["files"].get("tests/rows.md")
+    if entry is None:
+        return {}  # a file with a warning is read again each time
+    return {"node": entry[-2], "depends": content["depends"][entry[-1]]}
+
+
+@pytest.fixture
+def drafted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list with an item for each row whose texts were filled."""
+    counts: list[int] = []
+    draft = CaseBuilder.draft
+
+    def count(self: CaseBuilder, *arguments: Any) -> Any:
+        counts.append(1)
+        return draft(self, *arguments)
+
+    monkeypatch.setattr(CaseBuilder, "draft", count)
+    return counts
+
+
+@pytest.fixture
+def make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore
+) -> Callable[[str], Path]:
+    """Return a function that makes a workspace with a test file and its rows, and reads it."""
+
+    def make_place(text: str) -> Path:
+        root = tree(tmp_path / "ws", {**SETTINGS, "tests/rows.md": text})
+        monkeypatch.chdir(root)
+        _write(root, _rows())
+        assert evalstore("run", "--quiet").exit_code in (OK, NO)
+        return root
+
+    return make_place
+
+
+def _read_both(root: Path, evalstore: Evalstore) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the entries of the index after reading what changed, and after reading everything."""
+    evalstore("run", "--quiet")
+    changed = _index(root)
+    (root / ".evalstore/index.json").unlink()
+    evalstore("run", "--quiet")
+    return changed, _index(root)
+
+
+def _edit(rows: Rows, source: random.Random) -> Rows:
+    """Edit, add, remove, repeat, move and swap some rows."""
+    rows = [dict(row) for row in rows]
+    for _ in range(source.randrange(1, 5)):
+        place = source.randrange(len(rows))
+        what = source.randrange(7)
+        if what == 0:
+            rows[place]["country"] += "!"
+        elif what == 1:
+            rows[place]["capital"] = f"Rome {source.randrange(3)}"
+        elif what == 2:
+            rows.insert(place, {"id": 1_000 + place, "country": "new", "capital": "New"})
+        elif what == 3:
+            del rows[place : place + source.randrange(1, 30)]
+        elif what == 4:
+            rows.insert(source.randrange(len(rows)), rows[place])
+        elif what == 5:
+            rows.append(rows.pop(place))
+        else:
+            rows[place] = dict(reversed(rows[place].items()))
+    return rows
+
+
+@pytest.mark.parametrize("ahead", [3, 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(_text(), id="rows"),
+        pytest.param(_text("rowId: id\n"), id="ids"),
+        pytest.param(_text("replacements: {n: [1, 2]}\n", " {{n}}"), id="replacements"),
+        pytest.param(_text("replacements: {n: [1, '1']}\n", " {{n * 2}}"), id="equal texts"),
+        pytest.param(_text("", " {{item}}"), id="whole rows"),
+        pytest.param(_text("", " `{{_file:sea.txt}}`"), id="a file"),
+        pytest.param(_text("", " `{{_file:`{{capital}}`.txt}}`"), id="files of rows"),
+        pytest.param(_text("where: item.id % 3\n"), id="some rows"),
+        pytest.param(_text("sample: 40\n"), id="a sample"),
+    ],
+)
+def test_edited_rows_have_the_cases_that_they_have_when_all_are_read(
+    make: Callable[[str], Path],
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    ahead: int,
+) -> None:
+    monkeypatch.setattr(case_builder, "_AHEAD", ahead)
+    root = make(text)
+    source, rows = random.Random(5), _rows()
+    for _ in range(6):
+        rows = _edit(rows, source) or _rows()
+        _write(root, rows)
+        changed, whole = _read_both(root, evalstore)
+        assert changed == whole or not whole
+
+
+def test_only_the_rows_that_differ_are_filled_again(
+    make: Callable[[str], Path], evalstore: Evalstore, drafted: list[int]
+) -> None:
+    root = make(_text())
+    rows = _rows()
+    rows[7]["country"] = "Norway"
+    rows.insert(30, {"id": 99, "country": "Italy", "capital": "Rome"})
+    del rows[60]
+    _write(root, rows)
+    drafted.clear()
+    evalstore("run", "--quiet")
+    assert len(drafted) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda row: {**row, "capital": row["capital"].split()[-1]}, id="another text"),
+        pytest.param(lambda row: {**row, "country": [row["country"]]}, id="a list"),
+        pytest.param(lambda row: {**row, "other": 1}, id="another column"),
+    ],
+)
+def test_all_rows_are_filled_again_when_all_differ(
+    make: Callable[[str], Path],
+    evalstore: Evalstore,
+    drafted: list[int],
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    root = make(_text())
+    _write(root, [*map(change, _rows())])
+    drafted.clear()
+    evalstore("run", "--quiet")
+    assert len(drafted) == 90
+
+
+@pytest.mark.parametrize(
+    ("what", "place"),
+    [("prompts/strict.md", "`{{"), ("tests/rows.md", "Is it"), ("tests/sea.txt", "The")],
+)
+def test_what_rows_use_is_noticed_after_an_edit_of_other_rows(
+    make: Callable[[str], Path], evalstore: Evalstore, what: str, place: str
+) -> None:
+    below = "Is it right?\n\n~~~checks\n- judge: {prompt: strict}\n~~~\n\n"
+    text = (
+        "---\ndataset: data.jsonl\n---\n\n# 👤\n\n{{country}} `{{_file:sea.txt}}`\n\n---\n\n"
+        + below
+    )
+    root = make(text)
+    before = _index(root)["node"]
+    rows = _rows()
+    rows[3]["country"] = "Norway"
+    _write(root, rows)
+    evalstore("run", "--quiet")
+    edited = _index(root)
+    path = root / what
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(place, f"Now {place}"), encoding="utf-8")
+    changed, whole = _read_both(root, evalstore)
+    assert changed == whole
+    assert len({before, edited["node"], changed["node"]}) == 3
