@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.placed_results import digest_of_cell
 from evalstore.comparison.word_diff import diff_lines
-from evalstore.core.display import clip, safe, short
+from evalstore.core.display import safe, short
 from evalstore.core.side_names import side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
-from evalstore.interfaces.html.case_table import CHANGES, CaseTable, TableRow
+from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
 from evalstore.planning.cells.earlier_results import EarlierRuns
 from evalstore.planning.cells.same_cells import index_cells
 from evalstore.planning.reasons.path_history import PathHistory
@@ -35,20 +36,24 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, FileRef
+    from evalstore.results.answer.answer import Criteria, TurnView
     from evalstore.results.answer.case_answers import AnswerReader, ResultView
     from evalstore.results.answer.judgements import JudgementView
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.growing_results import CellKey
     from evalstore.results.markdown_tokens import Token
+    from evalstore.results.session_facts import SessionFacts
     from evalstore.store import Store
     from evalstore.store.rows.row_results import RowResults
 
 
 CASES_IN_A_BLOCK = 50
 """Cases whose details are read together when one of them is opened."""
-_SNIPPET = 120
-"""The most columns of a feedback in the table."""
+_SNIPPET = 80
+"""The most characters of a question, an answer and a reason in the table."""
+_QUOTED = 240
+"""The most characters of them in the summary."""
 _MOST_DIFFS = 5_000
 """The most answers that are compared with their previous version."""
 MOST_EXPLAINED = 100
@@ -65,10 +70,12 @@ class CaseData:
         history: CaseHistory,
         name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
         explain: Callable[[Result, Sequence[Result]], VerdictExplanation],
+        listed: Iterable[Result] = (),
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
-        `explain` gets a result and all those of its case.
+        `explain` gets a result and all those of its case; `listed` are those whose texts the
+        summary quotes.
         """
         self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
@@ -76,6 +83,7 @@ class CaseData:
         self._reader, self._history = reader, history
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._explained = 0
+        self._listed = set(map(cell_of, listed))
         self._pairs = ChangedPairs(diff)
         self._diff = diff
         self._undiffed = 0
@@ -113,24 +121,23 @@ class CaseData:
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
         result, case = views[0].result, views[0].case
-        self.table.rows.append(self._row(views))
         tests = list(dict.fromkeys(case.tests))
+        conversations = [self._reader.conversation(test, result.prompt) for test in tests]
+        question = _question(conversations[0])
+        self.table.rows.append(self._row(views, question))
         criteria = self._reader.criteria(case.evaluation)
+        request = list(map(safe, self._reader.request(tests[0])))
+        for view in views:
+            if cell_of(view.result) in self._listed:
+                self.table.quoted[cell_of(view.result)] = self._quote(view, question)
         return {
-            "turns": [self._conversation(test, result.prompt, texts) for test in tests],
-            "request": list(map(safe, self._reader.request(tests[0]))),
-            **(
-                {
-                    "told": texts.add(criteria.instructions) if criteria.instructions else -1,
-                    "checks": [safe(check.text, lines=True) for check in criteria.checks],
-                }
-                if criteria
-                else {}
-            ),
+            "turns": [self._conversation(turns, texts) for turns in conversations],
+            **({"request": request} if request else {}),
+            **(self._criteria(criteria, texts) if criteria else {}),
             "cells": [self._cell(view, views, tests, texts) for view in views],
         }
 
-    def _row(self, views: Sequence[ResultView]) -> TableRow:
+    def _row(self, views: Sequence[ResultView], question: str) -> TableRow:
         result, case = views[0].result, views[0].case
         return TableRow(
             self._number("files", result.file),
@@ -142,10 +149,12 @@ class CaseData:
                 self._number("models", view.result.model): (
                     view.result.word or "answered",
                     self._pairs.change(view.result),
-                    "" if view.result.verdict == "pass" else _snippet(view),
+                    _line(_answer(view), _SNIPPET),
+                    "" if view.result.verdict == "pass" else _line(_reason(view), _SNIPPET),
                 )
                 for view in views
             },
+            _line(question, _SNIPPET),
         )
 
     def _number(self, kind: str, name: str) -> int:
@@ -155,9 +164,31 @@ class CaseData:
             getattr(self.table, kind).append(name)
         return numbers[name]
 
-    def _conversation(self, test: str, prompt: str | None, texts: TextTable) -> Json:
+    def _criteria(self, criteria: Criteria, texts: TextTable) -> dict[str, Json]:
+        """Return the instructions and the checks, as far as there are any."""
+        checks = [safe(check.text, lines=True) for check in criteria.checks]
+        told = {"told": texts.add(criteria.instructions)} if criteria.instructions else {}
+        return told | ({"checks": checks} if checks else {})
+
+    def _quote(self, view: ResultView, question: str) -> QuotedCell:
+        """Return what the summary shows of a changed result."""
+        pair = self._pairs.pair(view.result)
+        before, now = self._diff.shown_sessions(pair) if pair and self._diff else (None, None)
+        shown = [session.answers[-1] for session in view.sessions if session.id == now]
+        return QuotedCell(
+            _line(question, _QUOTED),
+            _line(self._before.get(before or "", ""), _QUOTED),
+            _line(next((text for text in shown if text), _answer(view)), _QUOTED),
+            [
+                (safe(vote.by), _line(vote.feedback, _QUOTED))
+                for vote in view.judgements
+                if vote.verdict != "pass" and vote.feedback
+            ],
+        )
+
+    def _conversation(self, conversation: Iterable[TurnView], texts: TextTable) -> Json:
         turns = []
-        for turn in self._reader.conversation(test, prompt):
+        for turn in conversation:
             if turn.answer is not None:
                 turns.append([turn.role, "", -1])
                 continue
@@ -193,10 +224,9 @@ class CaseData:
             "attempts": attempts or None,
             "sessions": [
                 [
-                    session.id,
                     tests.index(session.test) if session.test in tests else 0,
                     [texts.add(answer) for answer in session.answers],
-                    f"{short(session.id)}, {facts_text(session.facts, None)}",
+                    f"{short(session.id)}, {_facts(session.facts)}",
                     *([verdicts[session.id]] if session.id in verdicts else []),
                 ]
                 for session in view.sessions
@@ -287,24 +317,61 @@ def _whole_cases(
         yield waiting
 
 
-def _snippet(view: ResultView) -> str:
-    text = next((vote.feedback for vote in view.judgements if vote.feedback), "")
-    text = text or next(iter(view.failures), "")
-    return clip(text[: 10 * _SNIPPET], _SNIPPET)
+def _line(text: str, most: int) -> str:
+    """Return the start of a text in one line."""
+    line = " ".join(text[: 4 * most].split())
+    return safe(line if len(line) <= most else f"{line[: most - 1]}…")
+
+
+def _question(conversation: Sequence[TurnView]) -> str:
+    """Return what is asked first."""
+    asked = [turn for turn in conversation if turn.answer is None and turn.text]
+    return next(
+        (turn.text for turn in asked if turn.role == "user"), asked[-1].text if asked else ""
+    )
+
+
+def _answer(view: ResultView) -> str:
+    """Return the last turn of the answer, of several attempts that of one with the verdict."""
+    with_verdict = {
+        id
+        for attempt in view.attempts
+        if attempt.verdict == view.result.verdict
+        for id in attempt.sessions
+    }
+    sessions = [each for each in view.sessions if each.id in with_verdict] or view.sessions
+    return sessions[0].answers[-1] if sessions and sessions[0].answers else ""
+
+
+def _reason(view: ResultView) -> str:
+    """Return why a result does not pass: in the words of a judge with the same verdict, if any."""
+    votes = [vote for vote in view.judgements if vote.feedback]
+    same = [vote for vote in votes if vote.verdict == view.result.verdict] or votes
+    return same[0].feedback if same else next(iter(view.failures), "")
+
+
+def _facts(facts: SessionFacts) -> str:
+    """Return the facts of an answer; that it came to its end goes without saying."""
+    whole = facts.finish_reason == "stop"
+    return facts_text(replace(facts, finish_reason="") if whole else facts, None)
 
 
 def _vote(vote: JudgementView, texts: TextTable) -> Json:
-    document = {
-        "word": vote.verdict,
-        "by": judgement_title(vote),
-        "feedback": texts.add(vote.feedback, markdown=False) if vote.feedback else None,
-        "reasoning": texts.add(vote.reasoning, markdown=False) if vote.reasoning else None,
-        "checks": [
-            [check.verdict, texts.add(check_text(check), markdown=False)] for check in vote.checks
-        ]
-        or None,
-    }
-    return {name: value for name, value in document.items() if value is not None}
+    """Return the verdict, who gave it, and the numbers of its texts; without what is missing."""
+    checks = [
+        [check.verdict, texts.add(check_text(check), markdown=False)] for check in vote.checks
+    ]
+    is_said = any(check.feedback and check.feedback in vote.feedback for check in vote.checks)
+    parts: list[Json] = [
+        vote.verdict,
+        judgement_title(vote),
+        texts.add(vote.feedback, markdown=False) if vote.feedback and not is_said else None,
+        texts.add(vote.reasoning, markdown=False) if vote.reasoning else None,
+        checks or None,
+    ]
+    while parts[-1] is None:
+        parts.pop()
+    return parts
 
 
 # --- finds the changed pairs of a comparison by their newer results, reading those of some at a t

@@ -30,7 +30,10 @@ class TableRow:
     """The name of the system prompt if the case has several; else empty."""
     tags: Sequence[int]
     cells: Mapping[int, Sequence[str]]
-    """The verdict, its change and the start of its feedback, by the number of the candidate."""
+    """The verdict, its change, the starts of the answer and of the reason, by the number of the
+    candidate."""
+    question: str = ""
+    """The start of the question."""
 
     @property
     def case(self) -> tuple[int, str]:
@@ -40,8 +43,8 @@ class TableRow:
     @property
     def urgency(self) -> int:
         """Return the rank of the case in a list that begins with what needs attention."""
-        changed = any(change == "broke" for _, change, _ in self.cells.values())
-        ranks = [URGENCY.index(word) for word, _, _ in self.cells.values()]
+        changed = any(change == "broke" for _, change, *_ in self.cells.values())
+        ranks = [URGENCY.index(word) for word, *_ in self.cells.values()]
         return -1 if changed else min(ranks, default=len(URGENCY))
 
 
@@ -65,14 +68,15 @@ class CaseRows:
 
     def append(self, row: TableRow) -> None:
         """Add a row."""
-        self.words.update(word for word, _, _ in row.cells.values())
+        self.words.update(word for word, *_ in row.cells.values())
         if safe(row.row) is not row.row:
             self.addresses[str(len(self))] = quote(row.row, safe="")
         self._urgencies.append(row.urgency)
         self._cases.append(digest_of_value(row.case))
         self.places.append(digest_of_value((*row.case, row.prompt_number)))
         cells = [[model, *cell] for model, cell in row.cells.items()]
-        self._rows.append([row.file, row.row, row.prompt_number, row.prompt, [*row.tags], cells])
+        place = [row.file, row.row, row.prompt_number, row.prompt]
+        self._rows.append([*place, [*row.tags], cells, row.question])
 
     def __iter__(self) -> Iterator[TableRow]:
         return map(_unpack, self._rows)
@@ -105,6 +109,17 @@ class CaseRows:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotedCell:
+    """The starts of the question and of both answers of a changed result, and the reasons."""
+
+    question: str = ""
+    was: str = ""
+    now: str = ""
+    reasons: Sequence[tuple[str, str]] = ()
+    """The judge and the reason of each that did not pass it."""
+
+
+@dataclass(frozen=True, slots=True)
 class CasePlaces:
     """The numbers of the rows of a table."""
 
@@ -127,8 +142,9 @@ def count_cases(rows: Iterable[TableRow]) -> int:
 
 def _unpack(values: Sequence[Any]) -> TableRow:
     """Return a row that was kept as JSON."""
-    file, row, prompt_number, prompt, tags, cells = values
-    return TableRow(file, row, prompt_number, prompt, tags, {cell[0]: cell[1:] for cell in cells})
+    file, row, prompt_number, prompt, tags, cells, question = values
+    by_candidate = {cell[0]: cell[1:] for cell in cells}
+    return TableRow(file, row, prompt_number, prompt, tags, by_candidate, question)
 
 
 CHANGES = ("broke", "fixed", "changed", "new")
@@ -151,6 +167,8 @@ class CaseTable:
     """The run that the cases are compared with, for display; empty if there is none."""
     attempts: dict[CellKey, str] = field(default_factory=dict)
     """How many attempts at a changed result fail, if there are several."""
+    quoted: dict[CellKey, QuotedCell] = field(default_factory=dict)
+    """The texts of the changed results that the summary lists."""
     undiffed: int = 0
     """The number of changed answers whose difference is left out."""
     unexplained: int = 0
@@ -212,10 +230,11 @@ class CaseTable:
                         model,
                         URGENCY.index(word),
                         CHANGES.index(change) if change else -1,
-                        *([text] if text else []),
+                        *([answer, reason] if reason else [answer] if answer else []),
                     ]
-                    for model, (word, change, text) in row.cells.items()
+                    for model, (word, change, answer, reason) in row.cells.items()
                 ],
+                row.question,
             ]
 
 

@@ -7,11 +7,17 @@ JavaScript.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from evalstore.core.display import percent
+from evalstore.core.clock import minute
+from evalstore.core.display import percent, plural, safe
+from evalstore.core.side_names import side_name
+
+if TYPE_CHECKING:
+    from evalstore.results.stats.trend import Trend, TrendLine, TrendPoint
 
 
 class Drawing(str):
@@ -23,39 +29,38 @@ class Drawing(str):
         return self
 
 
-class TrendPoint(NamedTuple):
-    """A run in the chart of the trend."""
-
-    label: str
-    rate: float | None
-    """0..1; None when nothing was judged."""
-    cost: float | None
-    """USD."""
-    is_current: bool
-
-
-_WIDTH, _HEIGHT, _MARGIN = 640, 150, 12
+_WIDTH, _HEIGHT = 960, 156
+_LEFT, _TOP, _BOTTOM = 44, 26, 26
+"""The room for the numbers, for the names of edits and for the dates."""
+_LETTER = 7
+"""About the width of a letter."""
+_LONGEST_NAME = 24
+_LINE = 15
+"""The least distance of names below each other."""
+_DATES = 5
+"""The most dates on the axis."""
+COLOURS = 6
+"""How many colours lines have; further ones are dashed."""
 
 
 def interval_chart(rate: float | None, interval: tuple[float, float] | None) -> Drawing:
-    """Return a rate as a dot on a scale from 0 to 100 %, and its interval as a bar."""
+    """Return a rate as a mark on a scale from 0 to 100 %, and its interval as a bar."""
     if rate is None or interval is None:
         return Drawing("")
     low, high = interval
     name = f"{percent(rate)}, 95% interval {percent(low)} to {percent(high)}"
     ticks = "".join(
-        f'<line class="tick" x1="{x}" x2="{x}" y1="3" y2="13"/>' for x in (0.5, 50, 100, 150, 199.5)
+        f'<rect class="tick" x="{x}" y="3" width=".5" height="10"/>'
+        for x in (0, 49.75, 99.75, 149.75, 199.5)
     )
-    return _svg(
-        200,
-        16,
-        name,
-        f'<line class="axis" x1="0" x2="200" y1="8" y2="8"/>{ticks}'
-        f'<rect class="interval" x="{200 * low:.1f}" y="4" rx="3"'
+    content = (
+        f'<rect class="tick" x="0" y="7.5" width="200" height="1"/>{ticks}'
+        f'<rect class="interval" x="{200 * low:.1f}" y="4"'
         f' width="{max(1.0, 200 * (high - low)):.1f}" height="8"/>'
-        f'<circle class="rate" cx="{200 * rate:.1f}" cy="8" r="4"/>',
-        "interval-chart",
+        f'<rect class="rate" x="{max(0.0, min(198.4, 200 * rate - 0.8)):.1f}" y="1"'
+        ' width="1.6" height="14"/>'
     )
+    return _svg(200, 16, name, content, "interval-chart", stretch=True)
 
 
 def verdict_bar(counts: Mapping[str, int]) -> Drawing:
@@ -76,47 +81,118 @@ def verdict_bar(counts: Mapping[str, int]) -> Drawing:
     return _svg(1000, 20, name, "".join(parts), "verdict-bar", stretch=True)
 
 
-def trend_chart(points: Sequence[TrendPoint]) -> Drawing:
-    """Return the pass rates of runs as a line, oldest first; empty with fewer than two rates.
+def trend_chart(trend: Trend) -> Drawing:
+    """Return the pass rates of runs, a line for each candidate; empty with fewer than two runs.
 
-    Its axis is the whole range of rates, as in the browser.
+    Its axis is the whole range of rates, as in the browser. What stands for some of the cases is a
+    hollow point that no line joins.
     """
-    rates = [point.rate for point in points if point.rate is not None]
-    if len(rates) < 2:
+    lines = [line for line in trend.lines if line.points]
+    runs = {point.run for line in lines for point in line.points}
+    if len(runs) < 2:
         return Drawing("")
-    grid = [0.0, 0.5, 1.0]
+    names = [_clipped(line.candidate.rpartition("/")[2] or line.candidate) for line in lines]
+    right = _WIDTH - _LETTER * max(map(len, names)) - 16
 
-    def x(number: int) -> float:
-        return 44 + (_WIDTH - 44 - _MARGIN) * number / max(1, len(points) - 1)
+    def x(run: int) -> float:
+        return _LEFT + 6 + (right - _LEFT - 12) * run / max(1, len(trend.runs) - 1)
 
     def y(rate: float) -> float:
-        return _MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - rate)
+        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - rate)
 
-    lines = "".join(
-        f'<line class="tick" x1="44" x2="{_WIDTH}" y1="{y(rate):.1f}" y2="{y(rate):.1f}"/>'
-        f'<text x="38" y="{y(rate) + 4:.1f}" text-anchor="end">{100 * rate:.0f}%</text>'
-        for rate in grid
-    )
-    places = [
-        (x(number), y(point.rate), point)
-        for number, point in enumerate(points)
-        if point.rate is not None
+    parts = [
+        f'<line class="tick" x1="{_LEFT}" x2="{right}" y1="{y(rate):.1f}" y2="{y(rate):.1f}"/>'
+        f'<text x="{_LEFT - 6}" y="{y(rate) + 4:.1f}" text-anchor="end">{100 * rate:.0f}%</text>'
+        for rate in (0.0, 0.5, 1.0)
     ]
-    path = " ".join(f"{left:.1f},{top:.1f}" for left, top, _ in places)
-    dots = "".join(
-        f'<circle class="{"rate current" if point.is_current else "rate"}" cx="{left:.1f}"'
-        f' cy="{top:.1f}" r="{6 if point.is_current else 4}">'
-        f"<title>{escape(point.label)}: {percent(point.rate)}</title></circle>"
-        for left, top, point in places
+    parts += [*_dates(trend, x), *_edits(trend, x, y(0.0))]
+    heights = _apart([y((line.joined or line.points)[-1].rate) for line in lines])
+    for number, (line, name, height) in enumerate(zip(lines, names, heights, strict=True)):
+        kind = f"line-{number % COLOURS}" + " dashed" * (number >= COLOURS)
+        path = " ".join(f"{x(point.run):.1f},{y(point.rate):.1f}" for point in line.joined)
+        dots = "".join(
+            f'<circle class="{"hollow" if point.is_partial else "dot"}"'
+            f' cx="{x(point.run):.1f}" cy="{y(point.rate):.1f}" r="4">'
+            f"<title>{escape(_point_text(trend, line, point))}</title></circle>"
+            for point in line.points
+        )
+        end = x((line.joined or line.points)[-1].run)
+        parts.append(
+            f'<g class="{kind}"><polyline points="{path}"/>{dots}'
+            f'<text x="{max(right, end) + 8:.1f}" y="{height + 4:.1f}">{escape(safe(name))}'
+            f"<title>{escape(safe(line.candidate))}</title></text></g>"
+        )
+    name = f"Pass rates of {plural(len(lines), 'candidate')} in {plural(len(trend.runs), 'run')}"
+    return _svg(_WIDTH, _HEIGHT, name, "".join(parts), "trend-chart")
+
+
+def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:
+    run = trend.runs[point.run]
+    counts = run.rates[line.candidate]
+    part = " (some of the cases)" if point.is_partial else ""
+    return (
+        f"{safe(line.candidate)}: {percent(point.rate)}, {counts.passed:,} of {counts.judged:,}"
+        f"{part}, {side_name(run.id)}, {minute(run.at)}"
     )
-    name = f"Pass rates of {len(rates)} runs, from {percent(rates[0])} to {percent(rates[-1])}"
-    return _svg(
-        _WIDTH,
-        _HEIGHT,
-        name,
-        f'{lines}<polyline class="trend" points="{path}"/>{dots}',
-        "trend-chart",
-    )
+
+
+def _dates(trend: Trend, x: Callable[[int], float]) -> Iterator[str]:
+    """Yield dates below the axis, or times where all runs are of one day."""
+    days = [minute(run.at)[5:10] for run in trend.runs]
+    texts = days if len({*days}) > 1 else [minute(run.at)[11:16] for run in trend.runs]
+    last = len(texts) - 1
+    step = max(1, -(-last // (_DATES - 1)))
+    for number in range(last, -1, -step):
+        anchor = "start" if number == 0 else "middle"
+        place = f'x="{x(number):.1f}" y="{_HEIGHT - 6}"'
+        yield f'<text {place} text-anchor="{anchor}">{texts[number]}</text>'
+
+
+def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[str]:
+    """Yield a mark at each run in which something broke, with the name of the edit before it."""
+    free = float(_WIDTH)
+    for number in range(len(trend.runs) - 1, -1, -1):
+        run = trend.runs[number]
+        if not run.edits:
+            continue
+        place = x(number)
+        more = f" and {len(run.edits) - 1} more" if run.edits[1:] else ""
+        text = _clipped(run.edits[0], 2 * _LONGEST_NAME) + more
+        title = escape(safe(", ".join(run.edits)))
+        yield (
+            f'<line class="edit" x1="{place:.1f}" x2="{place:.1f}" y1="{_TOP - 8}"'
+            f' y2="{bottom:.1f}"><title>{title}</title></line>'
+        )
+        if place + 4 > free:
+            continue
+        width = _LETTER * len(text)
+        is_left = place + width > free
+        start = place - width if is_left else place
+        if start < 0:
+            continue
+        anchor = "end" if is_left else "start"
+        yield (
+            f'<text class="edit-name" x="{place:.1f}" y="{_TOP - 12}" text-anchor="{anchor}">'
+            f"{escape(safe(text))}<title>{title}</title></text>"
+        )
+        free = start
+
+
+def _apart(heights: Sequence[float]) -> list[float]:
+    """Return the heights of names, moved so that none covers another."""
+    order = sorted(range(len(heights)), key=heights.__getitem__)
+    placed = [*heights]
+    for above, below in pairwise(order):
+        placed[below] = max(placed[below], placed[above] + _LINE)
+    limit = _HEIGHT - 6.0
+    for number in reversed(order):
+        placed[number] = min(placed[number], limit)
+        limit = placed[number] - _LINE
+    return placed
+
+
+def _clipped(text: str, most: int = _LONGEST_NAME) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def share_bar(share: float) -> Drawing:
@@ -130,7 +206,7 @@ def share_bar(share: float) -> Drawing:
 def _svg(
     width: int, height: int, name: str, content: str, kind: str, *, stretch: bool = False
 ) -> Drawing:
-    ratio = ' preserveAspectRatio="none"' if stretch else ""
+    ratio = f' preserveAspectRatio="{"none" if stretch else "xMinYMid"}"'
     return Drawing(
         f'<svg class="{kind}" viewBox="0 0 {width} {height}"{ratio} role="img"'
         f' aria-label="{escape(name)}">{content}</svg>'

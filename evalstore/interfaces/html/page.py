@@ -35,8 +35,9 @@ class StaticRow:
     row: str
     prompt: str
     tags: str
+    question: str
     cells: tuple[Sequence[str] | None, ...]
-    """The verdict, its change and its feedback by candidate."""
+    """The verdict, its change, the answer and the reason by candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def write_page(
     """Write the page; `data` has the elements with the data of the script."""
     script, style = read_asset("report.js"), read_asset("report.css")
     rows = table.rows.choose(MOST_ROWS)
+    rates = {row.name: row.rate for row in summary.candidates}
     out.write(mark)
     out.write(
         render(
@@ -71,7 +73,7 @@ def write_page(
             policy=content_policy(script, style, is_served=served is not None),
             style=Drawing(style),
             version=__version__,
-            models=list(map(safe, table.candidates)),
+            models=[(name, rates.get(name, "")) for name in map(safe, table.candidates)],
             rows=[_static_row(row, table) for row in rows],
             case_count=count_cases(rows),
             total=table.case_count,
@@ -88,6 +90,7 @@ def _static_row(row: TableRow, table: CaseTable) -> StaticRow:
         row=safe(row.row),
         prompt=safe(row.prompt),
         tags=safe(", ".join(table.tags[number] for number in row.tags)),
+        question=row.question,
         cells=tuple(map(row.cells.get, table.columns)),
     )
 

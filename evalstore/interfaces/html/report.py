@@ -17,7 +17,7 @@ from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_data import CaseData, CaseHistory
 from evalstore.interfaces.html.embedding import data_block, write_list_block
 from evalstore.interfaces.html.page import ServedPage, write_page
-from evalstore.interfaces.html.summary import MOST_RUNS, summarise_results
+from evalstore.interfaces.html.summary import listed_results, summarise_results
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import is_partial
 from evalstore.results.answer.case_answers import AnswerReader
@@ -31,6 +31,7 @@ from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
+from evalstore.results.stats.trend import CandidateCounts, read_trend, workspace_in_trend
 from evalstore.results.table.garbage_collection import without_garbage_collection
 from evalstore.store.revisions import WORK
 from evalstore.store.rows.row_results import RowResults
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
+    from evalstore.results.stats.trend import Trend
     from evalstore.store import Store
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
@@ -157,6 +159,7 @@ def build_report(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
             lambda result, cells: _explain(project, run, result, cells, rows, sessions),
+            listed_results(compared, regressions),
         )
         with TemporaryFile() as spool:
             results = chain.from_iterable(collector.pass_on(batches))
@@ -171,12 +174,13 @@ def build_report(
             spool.write(data_block("data-runs", runs))
             table = data.table
             write_list_block(spool, "data-cases", table.content(), "rows", table.rows_as_json())
+            statistics = _finish(collector)
             summary = summarise_results(
                 project.workspace.root.name,
                 run,
-                _finish(collector),
+                statistics,
                 compared,
-                _find_trend(project.store, stored),
+                _find_trend(project, run, statistics),
                 data.table,
                 collector.saved(),
                 regressions,
@@ -238,12 +242,12 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
 
 
 def _runs_before_workspace(project: Project, runs: list[Run]) -> list[Run]:
-    """Return the runs before the workspace: without the newest one if it has just recorded it."""
+    """Return the runs of all cases before the workspace: without one that has just recorded it."""
     whole = [run for run in runs if not is_partial(run)] or runs
-    if whole and whole[0] is runs[0] and runs[1:]:
-        now = read_tree(runs[0].snapshot, project.store.load_nodes)
+    if whole[1:]:
+        now = read_tree(whole[0].snapshot, project.store.load_nodes)
         if now == project.reading.nodes:
-            return runs[1:]
+            return whole[1:]
     return whole
 
 
@@ -256,14 +260,21 @@ def _find_regressions(
     return find_open_regressions(project, run, compared.broke)
 
 
-def _find_trend(store: Store, run: Run | None) -> list[Run]:
-    """Return the newest runs of all cases up to a run, newest first."""
-    runs = [run] if run and not is_partial(run) else []
-    earlier = store.find_recent_runs(before=run)
-    return [
-        *runs,
-        *islice((other for other in earlier if not is_partial(other)), MOST_RUNS),
-    ]
+def _find_trend(project: Project, run: Run, statistics: Sequence[Stats]) -> Trend:
+    """Return the trend up to a run, or to the workspace as it is now."""
+    by_model = next((each.groups for each in statistics if each.by == ("model",)), ())
+    rates = {
+        group.name: CandidateCounts(group.rate.passed, group.rate.judged, group.results)
+        for group in by_model
+    }
+    is_now = run.id == WORKSPACE
+    return read_trend(
+        project.location,
+        project.store,
+        None if is_now else run,
+        workspace_in_trend(run, rates) if is_now else None,
+        candidate_order(project.settings),
+    )
 
 
 def _read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:

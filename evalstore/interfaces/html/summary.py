@@ -1,8 +1,8 @@
-"""Computes what the report says at its top: rates, changes, costs and the trend."""
+"""Computes what the report says above and below the table of cases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,47 +11,35 @@ from evalstore.comparison.group_totals import PARTLY_TEXT, partly_judged
 from evalstore.core.case_name import case_name
 from evalstore.core.clock import minute
 from evalstore.core.display import cost_text, money, percent, plural, safe, short, simulated
-from evalstore.core.side_names import WORKSPACE
+from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.values import RECORDED
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED
-from evalstore.interfaces.html.charts import (
-    Drawing,
-    TrendPoint,
-    interval_chart,
-    share_bar,
-    trend_chart,
-    verdict_bar,
-)
+from evalstore.interfaces.html.case_table import QuotedCell
+from evalstore.interfaces.html.charts import Drawing, interval_chart, share_bar, trend_chart
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import SideVerdict, describe_pair, summary_lines
-from evalstore.results.flips.regressions import regressions_text
 from evalstore.results.growing_results import cell_of
+from evalstore.results.stats.overview import make_overview
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.group_totals import ResultGroup
-    from evalstore.comparison.statistics import Rate
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
+    from evalstore.results.stats.overview import CandidateRow
     from evalstore.results.stats.stats import Stats
+    from evalstore.results.stats.trend import Trend, TrendRun
 
 MOST_GROUPS = 50
 """The most groups of a table."""
 MOST_CHANGES = 10
 """The most changed cases that the summary lists for each kind of change."""
-MOST_RUNS = 30
-"""The most runs in the trend."""
-_TITLES = {
-    "model": "Models",
-    "prompt": "System prompts",
-    "tag": "Tags",
-    "file": "Test files",
-}
-_UNITS = {"model": "Model", "prompt": "System prompt", "tag": "Tag", "file": "Test file"}
+_TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
+_UNITS = {"prompt": "System prompt", "tag": "Tag", "file": "Test file"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +49,23 @@ class Fact:
     name: str
     value: str
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateLine:
+    """A candidate as it is shown first."""
+
+    name: str
+    rate: str
+    judged: str
+    interval: str
+    chart: Drawing
+    change: str
+    """The change in points; empty without an earlier run."""
+    trend: str
+    """`better`, `worse` or `same`."""
+    cost: str
+    latency: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +85,12 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupTable:
-    """The pass rates, costs and latencies by candidate, prompt, tag or file."""
+    """The pass rates, costs and latencies by prompt, tag or file."""
 
     id: str
     title: str
     unit: str
+    count: int
     rows: tuple[GroupRow, ...]
     note: str
     """How many groups are left out, and what a sign means; empty if there is nothing to say."""
@@ -100,46 +106,68 @@ class ChangedCase:
     attempts: str
     """How many attempts fail, if there are several."""
     reason: str
-    feedback: str
+    texts: QuotedCell
+    """The question and the answers; empty if the case is not in the table."""
     place: int
     """The number of the case in the table; -1 if it is not there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What changed since another run."""
+class ChangeList:
+    """The cases that changed in the same way."""
 
-    since: str
-    lines: tuple[str, ...]
-    headline: str
-    lists: tuple[tuple[str, tuple[ChangedCase, ...], int], ...]
-    """The title of each list, its cases, and how many are left out."""
-    notes: tuple[str, ...]
+    id: str
+    title: str
+    count: int
+    cases: tuple[ChangedCase, ...]
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run of the trend."""
+
+    id: str
+    started: str
+    is_partial: bool
+    rates: tuple[str, ...]
+    """The pass rate of each candidate; empty without one."""
+    outcome: str
+    """What broke and was fixed."""
+    edits: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """Everything above the table of cases."""
+    """Everything but the table of cases."""
 
     title: str
     name: str
     """The name of the workspace."""
     run: str
+    sentence: str
+    notes: tuple[str, ...]
+    """What else is to be known about the numbers, in one line."""
+    candidates: tuple[CandidateLine, ...]
+    has_changes: bool
+    """Whether any candidate has an earlier rate."""
+    trend: Drawing
+    broke: tuple[ChangeList, ...]
+    """What broke now, and what broke earlier."""
+    fixed: ChangeList | None
+    since: str
+    """What the results are compared with; empty for a first run."""
+    change_lines: tuple[str, ...]
+    groups: tuple[GroupTable, ...]
+    facts: tuple[Fact, ...]
     about: tuple[tuple[str, str], ...]
     """Facts about the run: its time, commit, selection and message."""
-    warnings: tuple[str, ...]
-    rate: str
-    interval: str
-    rate_chart: Drawing
-    counts: tuple[tuple[str, str], ...]
-    """The verdicts and how many cases have each."""
-    bar: Drawing
-    facts: tuple[Fact, ...]
-    changes: Changes | None
-    groups: tuple[GroupTable, ...]
-    trend: Drawing
-    runs: tuple[tuple[str, str, str, str, str], ...]
-    """The id, time, status, pass rate and cost of the runs of the trend, newest first."""
+    limits: tuple[str, ...]
+    """What the report leaves out."""
+    runs: tuple[RunRow, ...]
+    """The runs of the trend, newest first."""
+    lines: tuple[str, ...]
+    """The candidates of the trend."""
 
 
 def summarise_results(
@@ -147,67 +175,85 @@ def summarise_results(
     run: Run,
     statistics: Sequence[Stats],
     diff: Diff | None,
-    earlier: Sequence[Run],
+    trend: Trend,
     table: CaseTable,
     saved: float,
     regressions: Sequence[Regression] = (),
 ) -> ReportSummary:
-    """Return the summary of a run; `name` is that of the workspace, and `earlier` the trend.
+    """Return the summary of a run; `name` is that of the workspace.
 
-    `statistics` are empty if the run has no results. `earlier` includes the run, newest first.
-    `saved` is the cost of what the run reused, in USD; `regressions` broke in earlier runs.
+    `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
+    in USD; `regressions` broke in earlier runs.
     """
-    total = statistics[0].total if statistics else None
-    counts = _count_words(table)
-    rate = total.rate if total and not is_partial(run) else None
-    headline = _rate_text(rate) if rate or not is_partial(run) else _partial_text(run, counts)
+    totals = next((each for each in statistics if each.by == ("model",)), None)
+    overview = make_overview(run, totals, diff, regressions)
+    counts = table.rows.words
+    broke = [_list("broke", "Broke", diff, table)] if diff else []
+    fixed = _list("fixed", "Fixed", diff, table) if diff else None
+    before = [_regressed(diff, each, table) for each in regressions[:MOST_CHANGES]] if diff else []
+    earlier = ChangeList("before", "Broke earlier", len(regressions), tuple(before))
     return ReportSummary(
-        title=f"{safe(name)}: {headline}",
+        title=f"{safe(name)}: {safe(overview.sentence)}",
         name=safe(name),
         run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",
-        about=tuple(_about(run)),
-        warnings=tuple(_warnings(run, counts, table)),
-        rate=headline,
-        interval=_interval_text(rate),
-        rate_chart=interval_chart(rate.rate, rate.interval) if rate else Drawing(""),
-        counts=tuple((word, f"{count:,}") for word, count in counts.items() if count),
-        bar=verdict_bar(counts),
-        facts=tuple(_facts(run, statistics[0] if statistics else None, table, saved)),
-        changes=_changes(diff, table, regressions) if diff else None,
+        sentence=safe(overview.sentence),
+        notes=tuple(map(safe, _notes(run, counts, diff))),
+        candidates=tuple(map(_candidate_line, overview.candidates)),
+        has_changes=any(row.shift for row in overview.candidates),
+        trend=trend_chart(trend),
+        broke=tuple(each for each in (*broke, earlier) if each.count),
+        fixed=fixed if fixed and fixed.count else None,
+        since=side_name(diff.was) if diff else "",
+        change_lines=tuple(line.text for line in summary_lines(diff)) if diff else (),
         groups=tuple(
             _group_table(stats)
             for stats in statistics
-            if stats.by[0] in ("model", "file") or len(stats.plain_groups) > 1
+            if stats.by[0] == "file" or (stats.by[0] in _TITLES and len(stats.plain_groups) > 1)
         ),
-        trend=trend_chart(_trend_points(run, earlier)),
-        runs=tuple(map(_run_row, earlier)) if len(earlier) > 1 else (),
+        facts=tuple(_facts(run, totals, table, saved)),
+        about=tuple(_about(run)),
+        limits=tuple(_limits(table)),
+        runs=tuple(_run_row(each, trend) for each in reversed(trend.runs)),
+        lines=tuple(safe(line.candidate) for line in trend.lines),
     )
 
 
-def _rate_text(rate: Rate | None) -> str:
-    return f"{rate.text} passed" if rate and rate.judged else "nothing is judged yet"
-
-
-def _partial_text(run: Run, counts: Mapping[str, int]) -> str:
-    """Return what a run of some cases has found: counts, as it says nothing about the others."""
-    words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-    cases = run.cases
-    of = f"{cases.selected:,} of {plural(cases.total, 'case')}: " if cases else ""
-    return f"{of}{words or 'no results'}"
-
-
-def _interval_text(rate: Rate | None) -> str:
-    if rate is None or rate.interval is None:
-        return ""
-    low, high = map(percent, rate.interval)
-    return f"{rate.passed:,} of {rate.judged:,} judged results; 95% interval {low} to {high}"
-
-
-def _count_words(table: CaseTable) -> dict[str, int]:
-    counts = dict.fromkeys(
-        ("pass", "fail", "undecided", "error", "no reply", "pending", "answered"), 0
+def _candidate_line(row: CandidateRow) -> CandidateLine:
+    rate, shift = row.group.rate, row.shift
+    difference = shift.now - shift.was if shift else 0.0
+    return CandidateLine(
+        name=safe(row.name),
+        rate=row.group.rate_text(is_partly=row.is_partly) if rate.judged else "-",
+        judged=f"{rate.passed:,} of {rate.judged:,}" if rate.judged else "none judged",
+        interval=" to ".join(map(percent, rate.interval)) if rate.interval else "",
+        chart=interval_chart(rate.rate, rate.interval),
+        change=shift.text if shift else "",
+        trend="better" if difference > 0 else "worse" if difference < 0 else "same",
+        cost=row.cost,
+        latency=row.latency,
     )
-    return counts | table.rows.words
+
+
+def _notes(run: Run, counts: Mapping[str, int], diff: Diff | None) -> Iterable[str]:
+    if run.status != "complete":
+        yield f"this run is {run.status}: some answers or verdicts are missing"
+    if is_partial(run):
+        yield f"partial run: {scope_text(run)}"
+    missing = counts.get("pending", 0) + counts.get("no reply", 0)
+    total = sum(counts.values())
+    if missing:
+        yield f"{missing:,} of {total:,} pending"
+    for word in ("undecided", "error"):
+        if counts.get(word):
+            yield f"{word}: {counts[word]:,} of {total:,}"
+    if diff:
+        yield f"compared with {side_name(diff.was)}"
+        comparison = diff.comparison
+        if comparison.flips and not comparison.by_verdict and comparison.rates()[0].judged:
+            yield comparison.change().finding
+        yield from diff.notes
+    elif run.id != WORKSPACE:
+        yield "first run"
 
 
 def _about(run: Run) -> Iterable[tuple[str, str]]:
@@ -229,39 +275,32 @@ def _about(run: Run) -> Iterable[tuple[str, str]]:
         yield "judged by", safe(", ".join(judges))
 
 
-def _warnings(run: Run, counts: Mapping[str, int], table: CaseTable) -> Iterable[str]:
-    if run.status != "complete":
-        yield f"This run is {run.status}: some results are missing."
-    if is_partial(run):
-        yield f"This run is partial: {safe(scope_text(run))}."
-    missing = counts["pending"] + counts["no reply"]
-    if missing:
-        yield f"{plural(missing, 'result')} pending: an answer or a judgement is missing."
-    unclear = [f"{counts[word]:,} {word}" for word in ("undecided", "error") if counts[word]]
-    if unclear and not is_partial(run):
-        yield f"{' and '.join(unclear)}: the pass rate is given as a range."
+def _limits(table: CaseTable) -> Iterable[str]:
     if table.undiffed:
-        yield f"The differences of {table.undiffed:,} changed answers are left out."
+        yield f"The differences of {plural(table.undiffed, 'changed answer')} are left out."
     if table.unexplained:
-        explained = f"beyond the first {MOST_EXPLAINED:,}"
-        yield f"Results whose verdict is not explained, {explained}: {table.unexplained:,}."
+        yield (
+            f"The history of a verdict is shown for the first {MOST_EXPLAINED:,} that do not pass, "
+            f"and left out for {plural(table.unexplained, 'other')}."
+        )
 
 
 def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -> Iterable[Fact]:
     total = statistics.total if statistics else None
     priced = simulated if statistics and statistics.is_simulated else str
-    places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'result')}"
+    places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'answer')}"
     yield Fact("Cases", f"{table.case_count:,}", places)
     asked = [name for name in table.candidates if name != RECORDED]
     others = ["recorded answers"] if RECORDED in table.candidates else []
     yield Fact("Candidates", f"{len(asked):,}", ", ".join([*map(safe, asked[:3]), *others]))
     if run.id != WORKSPACE:
-        calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new judgement')}"
+        calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new verdict')}"
         yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
     if saved and run.id != WORKSPACE:  # the workspace has reused nothing: a run does
-        yield Fact("Saved by reuse", priced(money(saved)), f"{run.reused:,} answers reused")
+        reused = f"{plural(run.reused, 'answer')} reused"
+        yield Fact("Saved by reuse", priced(money(saved)), reused)
     if total and total.cost:
-        yield Fact("Cost of all results", priced(total_cost(total)), "whichever run has paid")
+        yield Fact("Cost of all answers and verdicts", priced(total_cost(total)), "of all runs")
     if total and total.latency:
         yield Fact("Mean latency", f"{total.latency:.2f} s", "of an answer")
     if total and total.flip is not None:
@@ -271,33 +310,10 @@ def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -
 # --- changes
 
 
-def _changes(diff: Diff, table: CaseTable, regressions: Sequence[Regression]) -> Changes:
-    broke, fixed = len(diff.broke), len(diff.fixed)
-    counts = ((broke, "broke"), (fixed, "fixed"), (diff.comparison.undecided, "now undecided"))
-    parts = [f"{count:,} {word}" for count, word in counts if count]
-    if regressions:
-        parts.append(regressions_text(regressions, is_rest=bool(broke)))
-    before = [_regressed(diff, each, table) for each in regressions[:MOST_CHANGES]]
-    return Changes(
-        since=diff.names[0],
-        headline=", ".join(parts) or "nothing broke or was fixed",
-        lines=tuple(line.text for line in summary_lines(diff)),
-        lists=tuple(
-            (title, tuple(cases), count - len(cases))
-            for title, cases, count in (
-                ("Broke", _changed(diff, diff.broke, table), broke),
-                ("Passed before", before, len(regressions)),
-                ("Fixed", _changed(diff, diff.fixed, table), fixed),
-            )
-            if cases
-        ),
-        notes=tuple(map(safe, diff.notes)),
-    )
-
-
-def _changed(diff: Diff, pairs: Sequence[Pair], table: CaseTable) -> list[ChangedCase]:
-    """Return the first of these pairs."""
-    return [_changed_case(diff, pair, table) for pair in pairs[:MOST_CHANGES]]
+def _list(id: str, title: str, diff: Diff, table: CaseTable) -> ChangeList:
+    pairs: Sequence[Pair] = getattr(diff, id)
+    cases = tuple(_changed_case(diff, pair, table) for pair in pairs[:MOST_CHANGES])
+    return ChangeList(id, title, len(pairs), cases)
 
 
 def _changed_case(diff: Diff, pair: Pair, table: CaseTable) -> ChangedCase:
@@ -308,7 +324,7 @@ def _changed_case(diff: Diff, pair: Pair, table: CaseTable) -> ChangedCase:
         verdicts=facts.verdicts,
         attempts=table.attempts.get(cell_of(result), ""),
         reason=safe(facts.reason),
-        feedback="" if result.verdict == "pass" else safe(diff.feedback_on(pair)[1][:300]),
+        texts=table.quoted.get(cell_of(result), QuotedCell()),
         place=_place(result, table),
     )
 
@@ -322,9 +338,17 @@ def _regressed(diff: Diff, regression: Regression, table: CaseTable) -> ChangedC
         verdicts=(SideVerdict(result.word or "answered"),),
         attempts=table.attempts.get(cell_of(result), ""),
         reason=f"passed in run {short(regression.passed_in)}",
-        feedback="",
+        texts=table.quoted.get(cell_of(result), QuotedCell()),
         place=_place(result, table),
     )
+
+
+def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> Iterator[Result]:
+    """Yield the results whose question and answers the summary shows."""
+    for pair in (*diff.broke[:MOST_CHANGES], *diff.fixed[:MOST_CHANGES]) if diff else ():
+        yield pair.either
+    for regression in regressions[:MOST_CHANGES]:
+        yield regression.result
 
 
 def _place(result: Result, table: CaseTable) -> int:
@@ -349,6 +373,7 @@ def _group_table(stats: Stats) -> GroupTable:
         id=f"by-{by}",
         title=_TITLES[by],
         unit=_UNITS[by],
+        count=len(groups),
         rows=tuple(
             GroupRow(
                 name=safe(group.name),
@@ -378,23 +403,22 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
     return (2.0 if group.pass_rate is None else group.pass_rate), group.name.casefold()
 
 
-def _trend_points(run: Run, earlier: Sequence[Run]) -> list[TrendPoint]:
-    return [
-        TrendPoint(
-            f"{short(other.id)}, {minute(other.started)}",
-            _share(other),
-            other.cost,
-            other.id == run.id,
-        )
-        for other in reversed(earlier)
-    ]
-
-
-def _share(run: Run) -> float | None:
-    judged = sum(count for word, count in run.verdicts.items() if word != "pending")
-    return run.verdicts.get("pass", 0) / judged if judged else None
-
-
-def _run_row(run: Run) -> tuple[str, str, str, str, str]:
-    cost = cost_text(run.cost, run.spending, brief=True)
-    return short(run.id), minute(run.started), run.status, percent(_share(run)), cost
+def _run_row(run: TrendRun, trend: Trend) -> RunRow:
+    counts = [run.rates.get(line.candidate) for line in trend.lines]
+    broke, fixed = run.outcome or (0, 0)
+    parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
+    return RunRow(
+        id="now" if run.id == WORKSPACE else short(run.id),
+        started=minute(run.at),
+        is_partial=run.is_partial,
+        rates=tuple(
+            ""
+            if not each or not each.judged
+            else f"{each.passed:,} of {each.judged:,}"
+            if run.is_partial
+            else percent(each.passed / each.judged)
+            for each in counts
+        ),
+        outcome=", ".join(parts),
+        edits=safe(", ".join(run.edits)),
+    )

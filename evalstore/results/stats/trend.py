@@ -107,8 +107,9 @@ def read_trend(
 ) -> Trend:
     """Return the trend up to a run, or with `now` up to the workspace after the newest run.
 
-    `order` is the sort key of candidates. There are at most 30 runs, fewer where they have many
-    results; the edits are those of the newest runs of which it is known that something broke.
+    The workspace is left out where it has the rates of the last run of all cases. `order` is the
+    sort key of candidates. There are at most 30 runs, fewer where they have many results; the
+    edits are those of the newest runs of which it is known that something broke.
     """
     earlier = store.find_recent_runs(before=newest, limit=MOST_RUNS)
     runs = [*islice(chain([newest] if newest else [], earlier), MOST_RUNS - bool(now))]
@@ -128,7 +129,9 @@ def read_trend(
         )
         for number, (run, edits) in enumerate(zip(runs, edited, strict=True))
     ]
-    return make_trend([*([now] if now else []), *listed], order)
+    last = next((run for run in listed if not run.is_partial), None)
+    is_news = now is not None and (last is None or now.rates != last.rates)
+    return make_trend([*([now] if now and is_news else []), *listed], order)
 
 
 def make_trend(runs: Sequence[TrendRun], order: Callable[[str], Any] = str) -> Trend:

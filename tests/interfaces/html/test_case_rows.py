@@ -15,11 +15,17 @@ from evalstore.interfaces.html.case_table import CHANGES, CasePlaces, CaseRows, 
 def _row(random: Random, number: int) -> TableRow:
     models = random.sample(range(3), random.randrange(4))
     cells = {
-        model: [random.choice(URGENCY), random.choice(("", *CHANGES)), random.choice(("", "No."))]
+        model: [
+            random.choice(URGENCY),
+            random.choice(("", *CHANGES)),
+            random.choice(("", "No.")),
+            "",
+        ]
         for model in models
     }
     label = random.choice(("a", "\x1b[1m", "ü"))
-    return TableRow(number // 40, f"{label} {number // 3}", number % 3, "brief", [1, 2], cells)
+    row = f"{label} {number // 3}"
+    return TableRow(number // 40, row, number % 3, "brief", [1, 2], cells, "What?")
 
 
 def _choose(rows: list[TableRow], most: int) -> list[TableRow]:
@@ -47,7 +53,7 @@ def test_rows_in_a_file_are_those_that_were_added(
     assert [*rows] == expected
     assert len(rows) == len(expected)
     assert rows.count_cases() == len({row.case for row in expected})
-    assert rows.words == Counter(word for row in expected for word, _, _ in row.cells.values())
+    assert rows.words == Counter(word for row in expected for word, *_ in row.cells.values())
     for most in (1, 2, 5, 12, 200):
         assert rows.choose(most) == _choose(expected, most)
     places = CasePlaces(["x.md", "y.md", "z.md"], rows.places)

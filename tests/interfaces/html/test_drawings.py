@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
-from evalstore.interfaces.html.charts import (
-    TrendPoint,
-    interval_chart,
-    share_bar,
-    trend_chart,
-    verdict_bar,
-)
+from evalstore.interfaces.html.charts import interval_chart, share_bar, trend_chart, verdict_bar
 from evalstore.interfaces.html.embedding import data_block
 from evalstore.interfaces.html.templates import render
+from evalstore.results.stats.trend import CandidateCounts, TrendRun, make_trend
 
 
 def test_an_interval_is_drawn_to_scale() -> None:
     chart = ElementTree.fromstring(interval_chart(0.5, (0.25, 0.9)))
     assert chart.get("aria-label") == "50.0%, 95% interval 25.0% to 90.0%"
-    bar, dot = chart.find("rect"), chart.find("circle")
-    assert bar is not None
-    assert dot is not None
-    assert (bar.get("x"), bar.get("width"), dot.get("cx")) == ("50.0", "130.0", "100.0")
+    parts = {part.get("class"): part for part in chart.findall("rect")}
+    bar, mark = parts["interval"], parts["rate"]
+    assert (bar.get("x"), bar.get("width"), mark.get("x")) == ("50.0", "130.0", "99.2")
     assert interval_chart(None, None) == ""
 
 
@@ -37,19 +32,46 @@ def test_the_bar_of_verdicts_has_their_shares() -> None:
     assert verdict_bar({"pass": 0}) == ""
 
 
-def test_the_trend_marks_the_current_run_and_leaves_out_runs_without_a_rate() -> None:
-    points = [
-        TrendPoint("a <run>", 0.5, None, False),
-        TrendPoint("b", None, None, False),
-        TrendPoint("c", 1.0, None, True),
+def run_of(number: int, passed: int, *, is_partial: bool = False, edit: str = "") -> TrendRun:
+    """A run of four results of two candidates, one of which passes all of them."""
+    rates = {"atlas/<big>": CandidateCounts(4, 4, 4), "mini": CandidateCounts(passed, 4, 4)}
+    edits = (edit,) if edit else ()
+    return TrendRun(f"{number}abc", number * 86_400_000_000, is_partial, rates, None, edits)
+
+
+def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joins() -> None:
+    runs = [run_of(3, 0, is_partial=True), run_of(2, 2, edit="tests/<a>.md changed"), run_of(1, 3)]
+    chart = ElementTree.fromstring(trend_chart(make_trend(runs)))
+    lines = chart.findall("g")
+    names = [text.text for text in chart.findall("g/text")]
+    assert names == ["<big>", "mini"]
+    for line in lines:
+        path = line.find("polyline")
+        assert path is not None
+        assert len(str(path.get("points")).split()) == 2
+        assert [dot.get("class") for dot in line.findall("circle")] == ["dot", "dot", "hollow"]
+    title = lines[1].findall("circle/title")[-1].text
+    assert title == ("mini: 0.0%, 0 of 4 (some of the cases), run 3abc, 1970-01-04 00:00 UTC")
+    texts = [text.text for text in chart.findall("text")]
+    assert texts == ["0%", "50%", "100%", "01-04", "01-03", "01-02", "tests/<a>.md changed"]
+    assert trend_chart(make_trend(runs[1:2])) == ""
+
+
+def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
+    many = {f"model-{number}": CandidateCounts(1, 2, 2) for number in range(7)}
+    runs = [
+        TrendRun(f"{number}", number, False, many, None, ("tests/a-long-name.md changed",))
+        for number in range(30)
     ]
-    chart = ElementTree.fromstring(trend_chart(points))
-    dots = chart.findall("circle")
-    assert [dot.get("class") for dot in dots] == ["rate", "rate current"]
-    assert [dot.findtext("title") for dot in dots] == ["a <run>: 50.0%", "c: 100.0%"]
-    assert chart.get("aria-label") == "Pass rates of 2 runs, from 50.0% to 100.0%"
-    assert [text.text for text in chart.findall("text")] == ["0%", "50%", "100%"]
-    assert trend_chart(points[1:]) == ""
+    chart = ElementTree.fromstring(trend_chart(make_trend(runs)))
+    heights = sorted(float(text.get("y", "0")) for text in chart.findall("g/text"))
+    assert all(below - above >= 14.9 for above, below in pairwise(heights))
+    assert heights[0] > 0
+    assert heights[-1] < 160
+    named = [text for text in chart.findall("text") if text.get("class") == "edit-name"]
+    places = sorted(float(text.get("x", "0")) for text in named)
+    assert all(right - left > 150 for left, right in pairwise(places[:-1]))
+    assert len(chart.findall("line[@class='edit']")) == 30
 
 
 def test_a_share_is_at_most_the_whole_bar() -> None:
@@ -77,7 +99,7 @@ def test_templates_escape_values_and_insert_drawings() -> None:
         "name": "<b>", "rate": "", "interval": "", "chart": share_bar(0.5), "judged": "",
         "cost": "", "cost_bar": "", "latency": "", "latency_bar": "",
     }  # fmt: skip
-    table = {"id": "x", "title": "<i>", "unit": "", "note": "", "rows": [row]}
+    table = {"id": "x", "title": "<i>", "unit": "", "count": 1, "note": "", "rows": [row]}
     from evalstore.interfaces.html.templates import _environment
 
     module = _environment().get_template("parts.html").module

@@ -66,7 +66,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def names(page: Page) -> list[str]:
     """The cases in the table."""
     shown: list[str] = page.value(
-        "[...document.querySelectorAll('#matrix tbody th')].map(e => e.textContent)"
+        "[...document.querySelectorAll('#matrix tbody th a')].map(e => e.textContent)"
     )
     return shown
 
@@ -80,12 +80,24 @@ def choose(page: Page, field: str, value: str) -> str:
     return str(page.value("document.getElementById('count').textContent"))
 
 
+def press_chip(page: Page, name: str) -> str:
+    """Press a button of the filter; what the page says then."""
+    page.value(
+        "[...document.querySelectorAll('#chips button')]"
+        f".find(e => e.textContent.startsWith({json.dumps(name)})).click()"
+    )
+    return str(page.value("document.getElementById('count').textContent"))
+
+
 def test_the_summary_is_at_the_top(changed: Path, page: Page) -> None:
     page.open(changed)
     assert page.value("document.title").startswith("desk: ")
-    top = page.value("document.querySelector('.headline').getBoundingClientRect().bottom")
-    assert 0 < top < 600
-    assert page.value("document.querySelectorAll('.headline .big')[1].textContent") == "1 fixed"
+    sentence = page.value("document.querySelector('h1').textContent")
+    assert sentence == "second got better, 0% to 1%; 1 case fixed. Best: first, 99%."
+    bottom = "document.querySelector('#candidates').getBoundingClientRect().bottom"
+    assert 0 < page.value(bottom) < 500
+    plot = "document.querySelector('.trend-chart').getBoundingClientRect().height"
+    assert 0 < page.value(plot) <= 160
 
 
 def test_problems_stand_first_in_pages_of_the_table(changed: Path, page: Page) -> None:
@@ -108,21 +120,41 @@ def test_filters_and_search(changed: Path, page: Page) -> None:
     assert choose(page, "search", "nowhere") == f"0 of {COUNT + 1} cases match"
     assert names(page) == []
     choose(page, "search", "")
-    assert choose(page, "change", "fixed") == f"1 of {COUNT + 1} cases match"
+    assert press_chip(page, "Fixed") == f"1 of {COUNT + 1} cases match"
     assert names(page) == ["tests/hello.md"]
-    choose(page, "model", "0")
-    assert choose(page, "change", "fixed") == f"0 of {COUNT + 1} cases match"
-    page.value("document.querySelector('#filter [type=reset]').click()")
-    page.wait(f"document.getElementById('count').textContent === '{COUNT + 1} cases'")
-    assert choose(page, "word", "fail").endswith(f"of {COUNT + 1} cases match")
-    assert choose(page, "word", "") == f"{COUNT + 1} cases"
-    assert choose(page, "tag", "0") != choose(page, "tag", "1")
+    assert choose(page, "search", "math") == f"0 of {COUNT + 1} cases match"
+    choose(page, "search", "")
+    assert press_chip(page, "All") == f"{COUNT + 1} cases"
+
+
+def test_each_chip_says_how_many_cases_it_shows(changed: Path, page: Page) -> None:
+    page.open(changed)
+    chips = page.value("[...document.querySelectorAll('#chips button')].map(e => e.textContent)")
+    assert chips[0] == f"All {COUNT + 1}"
+    for chip in chips[1:]:
+        name, _, count = chip.rpartition(" ")
+        assert press_chip(page, name) == f"{count} of {COUNT + 1} cases match"
+    pressed = "document.querySelectorAll('#chips [aria-pressed=true]').length"
+    assert page.value(pressed) == 1
+
+
+def test_a_cell_has_the_verdict_and_the_answer_and_the_row_the_question(
+    changed: Path, page: Page
+) -> None:
+    page.open(changed)
+    choose(page, "search", "hello.md")
+    row = "document.querySelector('#matrix tbody tr')"
+    assert page.value(f"{row}.querySelector('.question').textContent") == "Hi"
+    cells = page.value(f"[...{row}.querySelectorAll('td:not(.question)')].map(e => e.innerText)")
+    assert [cell.split() for cell in cells] == [
+        ["✓", "pass", "Good", "morning!"],
+        ["✓", "pass", "fixed", "Good", "**day**!"],
+    ]
 
 
 def test_the_search_reaches_conversations_if_it_is_told_so(changed: Path, page: Page) -> None:
     page.open(changed)
-    assert choose(page, "search", "good day") == f"0 of {COUNT + 1} cases match"
-    assert choose(page, "search", "what is 99") == f"0 of {COUNT + 1} cases match"
+    assert choose(page, "search", "must be right 99") == f"0 of {COUNT + 1} cases match"
     page.value("document.getElementById('deep').click()")
     page.wait(f"document.getElementById('count').textContent === '1 of {COUNT + 1} cases match'")
     assert names(page) == ["tests/math.md [n=99]"]
@@ -130,7 +162,7 @@ def test_the_search_reaches_conversations_if_it_is_told_so(changed: Path, page: 
 
 def test_a_case_opens_by_keyboard_and_gives_the_focus_back(changed: Path, page: Page) -> None:
     page.open(changed)
-    choose(page, "change", "fixed")
+    press_chip(page, "Fixed")
     page.value("document.querySelector('#matrix tbody a').focus()")
     page.call(
         "Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13
@@ -149,13 +181,13 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
     changed: Path, page: Page
 ) -> None:
     page.open(changed)
-    choose(page, "change", "fixed")
+    press_chip(page, "Fixed")
     page.value("document.querySelector('#matrix tbody a').click()")
     page.wait("document.getElementById('case').open")
     text = page.value("document.querySelectorAll('#case article')[1].innerText")
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     assert lines[:3] == ["second", "✓ pass fixed", "Good day!"]
-    assert lines[4:7] == ["Judgements", "✓ pass by judge", "Kind."]
+    assert lines[4:7] == ["Verdicts", "✓ pass by judge", "Kind."]
     assert lines[7] == "History"
     assert re.fullmatch(r"passing since run \w{8} \(\d{4}-\d\d-\d\d \d\d:\d\d UTC.*\)", lines[8])
     assert lines[9].startswith("failed last in run ")
@@ -182,14 +214,43 @@ def test_a_case_has_its_answers_judgements_history_and_difference(
 
 def test_one_can_go_from_case_to_case(changed: Path, page: Page) -> None:
     page.open(changed)
-    choose(page, "order", "file")
-    choose(page, "file", "1")
+    page.value("document.getElementById('order').click()")
+    choose(page, "search", "math.md")
     page.value("document.querySelector('#matrix tbody a').click()")
     page.wait("document.getElementById('case-title')?.textContent === 'tests/math.md [n=0]'")
     button = "[...document.querySelectorAll('#case button')].find(b => b.textContent === '{}')"
     assert page.value(f"{button.format('Previous case')}.disabled")
     page.value(f"{button.format('Next case')}.click()")
     page.wait("document.getElementById('case-title')?.textContent === 'tests/math.md [n=1]'")
+
+
+def test_keys_go_through_the_cases_and_the_search(changed: Path, page: Page) -> None:
+    page.open(changed)
+    shown = names(page)
+    focused = "document.activeElement.textContent"
+    page.press("j")
+    assert page.value(focused) == shown[0]
+    page.press("j")
+    page.press("ArrowDown", 40)
+    page.press("k")
+    assert page.value(focused) == shown[1]
+    page.value("document.activeElement.click()")
+    title = "document.getElementById('case-title')?.textContent"
+    page.wait(f"{title} === {json.dumps(shown[1])}")
+    page.press("j")
+    page.wait(f"{title} === {json.dumps(shown[2])}")
+    page.press("ArrowLeft", 37)
+    page.wait(f"{title} === {json.dumps(shown[1])}")
+    page.press("k")
+    page.wait(f"{title} === {json.dumps(shown[0])}")
+    page.press("Escape", 27)
+    page.wait("!document.getElementById('case').open")
+    assert page.value(focused) == shown[0]
+    page.press("/")
+    assert page.value("document.activeElement.id") == "search"
+    choose(page, "search", "eight")
+    page.press("Escape", 27)
+    assert page.value("document.getElementById('count').textContent") == f"{COUNT + 1} cases"
 
 
 @pytest.mark.parametrize("width", [320, 400, 768, 1400])
@@ -199,6 +260,7 @@ def test_nothing_is_wider_than_the_screen(changed: Path, page: Page, width: int)
         width=width, height=800, deviceScaleFactor=1, mobile=width < 600,
     )  # fmt: skip
     page.open(changed)
+    page.value("document.querySelectorAll('details').forEach(part => { part.open = true; })")
     assert page.value("document.documentElement.scrollWidth") <= width
     page.value("document.querySelector('#matrix tbody a').click()")
     page.wait("document.getElementById('case').open")
@@ -211,8 +273,8 @@ def test_print_has_the_summary_and_no_controls(changed: Path, page: Page) -> Non
     page.call("Emulation.setEmulatedMedia", media="print")
     try:
         style = "getComputedStyle(document.querySelector('{}')).display"
-        assert [page.value(style.format(part)) for part in ("nav", "form", "#case")] == ["none"] * 3
-        assert page.value(style.format(".headline")) != "none"
+        assert [page.value(style.format(part)) for part in ("form", "#case")] == ["none"] * 2
+        assert page.value(style.format("#candidates")) != "none"
     finally:
         page.call("Emulation.setEmulatedMedia", media="")
 
@@ -226,7 +288,7 @@ def test_axe_finds_no_violation(changed: Path, page: Page, scheme: str, place: s
     page.call("Emulation.setEmulatedMedia", features=features)
     page.open(changed)
     if place == "case":
-        choose(page, "change", "fixed")
+        press_chip(page, "Fixed")
         page.value("document.querySelector('#matrix tbody a').click()")
         page.wait("document.getElementById('case').open")
     page.value(source)
@@ -246,9 +308,10 @@ def test_headings_landmarks_and_names(changed: Path, page: Page) -> None:
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     landmarks = "header,nav,main,footer,[role=search],[role=status]"
-    assert page.value(f"document.querySelectorAll('{landmarks}').length") == 6
+    assert page.value(f"document.querySelectorAll('{landmarks}').length") == 5
     unnamed = (
-        "[...document.querySelectorAll('input,select')].filter(e => !e.labels.length)"
+        "[...document.querySelectorAll('input')]"
+        ".filter(e => !e.labels.length && !e.getAttribute('aria-label'))"
         ".concat([...document.querySelectorAll('svg[role=img]:not([aria-label])')])"
         ".concat([...document.querySelectorAll('thead th:not([scope])')]).length"
     )

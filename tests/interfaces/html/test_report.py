@@ -22,7 +22,7 @@ from tests.interfaces.html.pages import TEST, call, data_of, make_workspace, rep
 
 
 class TextReader(HTMLParser):
-    """Reads the text of the summary of a page, a line for each element."""
+    """Reads the text of a page without its table of cases, a line for each element."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,19 +31,25 @@ class TextReader(HTMLParser):
         self._is_new = True
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        if tag == "section" and ("id", "summary") in attributes:
+        if tag == "main" or (tag == "section" and ("id", "details") in attributes):
             self._depth = 1
-        elif tag == "section" and self._depth:
-            self._depth += 1
-        self._is_new = self._is_new or tag in ("p", "li", "div", "h2", "h3", "dt", "dd")
+        elif tag == "section" and ("id", "cases") in attributes:
+            self._depth = 0
+        elif tag in ("thead", "svg"):
+            self._depth -= 10
+        self._is_new = self._is_new or tag in (
+            *("p", "li", "div", "h1", "h2", "h3", "dt", "dd", "tr", "summary"),
+        )
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "section" and self._depth:
-            self._depth -= 1
+        if tag in ("thead", "svg"):
+            self._depth += 10
+        elif tag == "main":
+            self._depth = 0
 
     def handle_data(self, data: str) -> None:
         text = " ".join(data.split())
-        if not self._depth or not text:
+        if self._depth <= 0 or not text:
             return
         if self._is_new:
             self.lines.append(text)
@@ -83,21 +89,11 @@ def edit(root: Path, old: str, new: str, name: str = "tests/hello.md") -> None:
 
 
 def test_the_summary_of_a_first_run(root: Path) -> None:
-    assert summary_of(report(root)) == [
-        "Summary",
-        "50.0% passed",
-        "0% 50% 100%",
-        "1 of 2 judged results; 95% interval 5.5% to 94.5%",
-        "✓ pass 1",
-        "✗ fail 1",
+    assert summary_of(report(root))[:4] == [
+        "Best: first, 100%.",
         "first run",
-        "There is no earlier run to compare with.",
-        "Cases",
-        "1 in 1 file; 2 results",
-        "Candidates",
-        "2 first, second",
-        "Cost of this run",
-        "$0 2 new answers, 2 new judgements",
+        "first 100.0% 1 of 1 20.7% to 100.0% $0",
+        "second 0.0% 0 of 1 0.0% to 79.3% $0",
     ]
 
 
@@ -113,14 +109,14 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     )
     assert call(root, "run", "--fail-on", "none", "--yes") == 0
     summary = summary_of(report(root))
-    assert summary[summary.index("Cases") + 1] == "110 in 1 file; 440 results"
+    assert summary[summary.index("Cases") + 1] == "110 in 1 file; 440 answers"
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the first 100 of 110 cases, those that need attention first" in text
     names = shown_names(text)
     assert len(names) == 200
     assert names.count("tests/hello.md [n=99] (a)") == names.count("tests/hello.md [n=99] (b)") == 1
-    for by in ("model", "prompt", "file"):
-        table = text.partition(f'<section id="by-{by}"')[2].partition("</section>")[0]
+    for by in ("prompt", "file"):
+        table = text.partition(f'<details id="by-{by}"')[2].partition("</details>")[0]
         assert table.count('<svg class="interval-chart"') == (1 if by == "file" else 2), by
 
 
@@ -130,30 +126,73 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    assert summary[6:11] == [
-        "1 broke, 1 fixed",
-        "compared with run #",
-        "1 broke, 1 fixed, 0 unchanged",
-        "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)",
-        "+0.0 points; the pass rate of no file changed: not significant",
+    assert summary[:4] == [
+        "first got worse, 100% to 0%; second got better, 0% to 100%; 1 case broke; 1 case fixed. "
+        "Best: second, 100%.",
+        "compared with run # · the pass rate of no file changed: not significant",
+        "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
+        "second 100.0% 1 of 1 20.7% to 100.0% +100.0 $0",
     ]
-    place = summary.index("Broke")
-    assert summary[place:] == [
-        "Broke",
+    place = summary.index("Broke (1)")
+    assert summary[place : place + 10] == [
+        "Broke (1)",
         "tests/hello.md first ✓ pass → ✗ fail (test changed)",
-        "It says Go away.",
-        "Fixed",
-        "tests/hello.md second ✗ fail → ✓ pass (test changed)",
+        "question",
+        "Hi",
+        "before",
+        "Good morning!",
+        "now",
+        "Go away!",
+        "why",
+        "judge: It says Go away.",
     ]
+    place = summary.index("Fixed (1)")
+    assert summary[place + 1] == "tests/hello.md second ✗ fail → ✓ pass (test changed)"
+    assert "1 broke, 1 fixed, 0 unchanged" in summary
+
+
+def test_the_reasons_of_several_judges_are_apart_and_have_their_names(tmp_path: Path) -> None:
+    files = {
+        "evalstore.yaml": "candidates: [first]\nevaluators: [judge, strict]\n",
+        "models/strict.yaml": scripted(
+            "strict",
+            {"when": "Go away", "answer": {"pass": False, "feedback": "Rude.\nVery."}},
+            {"answer": {"pass": True, "feedback": ""}},
+        ),
+    }
+    root = make_workspace(tmp_path / "desk", files)
+    call(root, "run", "--fail-on", "none")
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    call(root, "run", "--fail-on", "none")
+    summary = summary_of(report(root))
+    assert {"judge: It says Go away.", "strict: Rude. Very."} <= set(summary)
+    assert "\\n" not in (root / "report.html").read_text().partition("<script")[0]
+
+
+def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:
+    other = TEST.replace("Hello", "Bye")
+    root = make_workspace(tmp_path / "desk", {"tests/bye.md": other})
+    call(root, "run", "--fail-on", "none")
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    call(root, "run", "--fail-on", "none")
+    call(root, "run", "tests/hello.md", "-m", "second", "--refresh", "--fail-on", "none")
+    first = "first got worse, 100% to 50%; 1 case broke. Best: first, 50%."
+    assert summary_of(report(root, "@work"))[0] == first
+    assert summary_of(report(root, "@"))[0] == "1 of 2 cases: 1 fail"
 
 
 def test_the_summary_says_how_many_verdicts_are_not_explained(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not any("not explained" in line for line in summary_of(report(root)))
+    assert not any("history of a verdict" in line for line in summary_of(report(root)))
     for module in (case_data, summary):
         monkeypatch.setattr(module, "MOST_EXPLAINED", 0)
-    note = "Results whose verdict is not explained, beyond the first 0: 1."
+    note = (
+        "The history of a verdict is shown for the first 0 that do not pass, "
+        "and left out for 1 other."
+    )
     assert note in summary_of(report(root))
 
 
@@ -168,7 +207,9 @@ def test_reuse_is_said_with_what_it_saved(tmp_path: Path) -> None:
         assert call(root, "run") == 0
     summary = summary_of(report(root))
     assert summary[summary.index("Saved by reuse") + 1] == "$0.0600 simulated 2 answers reused"
-    assert summary[summary.index("Cost of all results") + 1].startswith("$0.0600 simulated")
+    assert summary[summary.index("Cost of all answers and verdicts") + 1].startswith(
+        "$0.0600 simulated"
+    )
     assert "Saved by reuse" not in summary_of(report(root, "@work")), "nothing has run"
 
 
@@ -177,7 +218,8 @@ def test_compare_names_another_run(root: Path) -> None:
     assert call(root, "run", "--fail-on", "none") == 0
     edit(root, "Hi", "Hello")
     assert call(root, "run", "--fail-on", "none") == 0
-    assert "nothing broke or was fixed" in summary_of(report(root, "@", "--compare", "@~2"))
+    first = "Nothing broke or was fixed. Best: first, 100%."
+    assert summary_of(report(root, "@", "--compare", "@~2"))[0] == first
     assert "2 unchanged" in summary_of(report(root, "@", "--compare", "@~2"))
     assert "2 with the same answer" in summary_of(report(root))
 
@@ -196,8 +238,8 @@ def test_a_run_without_verdicts(tmp_path: Path) -> None:
     )
     assert call(root, "run", "--fail-on", "none") in (0, 3)
     summary = summary_of(report(root))
-    assert "nothing is judged yet" in summary
-    assert "· answered 1" in summary
+    assert summary[0] == "Nothing is judged yet."
+    assert "first - none judged $0" in summary
 
 
 def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
@@ -206,8 +248,8 @@ def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
     call(root, "run", "--fail-on", "none", "--retries", "0")
     path = report(root)
     summary = summary_of(path)
-    assert "This run is incomplete: some results are missing." in summary
-    assert "1 result pending: an answer or a judgement is missing." in summary
+    told = "this run is incomplete: some answers or verdicts are missing"
+    assert summary[1] == f"{told} · 1 of 2 pending · first run"
     block = data_of(path.read_text(encoding="utf-8"), "block-0")
     (failure,) = block["cases"][0]["cells"][0]["failures"]
     assert "no such <key>" in failure
@@ -218,20 +260,20 @@ def test_an_undecided_run_gives_a_range(tmp_path: Path) -> None:
     root = make_workspace(tmp_path / "desk", files)
     call(root, "run", "--fail-on", "none")
     summary = summary_of(report(root))
-    assert "2 undecided: the pass rate is given as a range." in summary
-    assert "0.0 to 100.0% passed" in summary
+    assert summary[:2] == ["Both candidates pass 0%.", "undecided: 2 of 2 · first run"]
+    assert summary[2].startswith("first 0.0 to 100.0% 0 of 1 ")
 
 
 def test_a_partial_run_says_so(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
-    assert "This run is partial: -m first (1 of 1 case)." in summary_of(report(root))
+    assert summary_of(report(root))[1].startswith("partial run: -m first (1 of 1 case) · ")
 
 
 def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
     edit(root, "Hello", "Hi")
     summary = summary_of(report(root, "@work"))
-    assert "2 results pending: an answer or a judgement is missing." in summary
+    assert summary[:2] == ["Nothing is judged yet.", "2 of 2 pending · compared with run #"]
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the workspace as it is now" in text
     assert data_of(text, "block-0")["texts"][0] == "Hi"
@@ -251,8 +293,7 @@ def test_a_run_that_ends_meanwhile_does_not_matter(
 
     monkeypatch.setattr("evalstore.interfaces.html.report.find_marked_results", find_then_run)
     summary = summary_of(report(root))
-    assert "1 of 2 judged results; 95% interval 5.5% to 94.5%" in summary
-    assert "first run" in summary
+    assert summary[:2] == ["Best: first, 100%.", "first run"]
 
 
 def test_the_policy_allows_only_the_script_and_the_style_of_the_page(root: Path) -> None:
@@ -360,11 +401,7 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
         "error: there is no run '@'\n"
         f"hint: there are no runs yet: 'evalstore -C {root} run' makes one\n"
     )
-    assert summary_of(report(root, "@work"))[1:4] == [
-        "2 results pending: an answer or a judgement is missing.",
-        "nothing is judged yet",
-        "… pending 2",
-    ]
+    assert summary_of(report(root, "@work"))[:2] == ["Nothing is judged yet.", "2 of 2 pending"]
     (root / "tests/hello.md").unlink()
     for options in ((), ("--json",)):
         told = evalstore("-C", str(root), "report", "@work", *options, exit_code=2).stderr

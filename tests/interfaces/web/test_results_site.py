@@ -217,7 +217,7 @@ def test_a_workspace_without_a_run_is_its_own_first_page(tmp_path: Path) -> None
         first = str(ask(address)[0].headers["Location"])
         assert first == f"{urlsplit(address).path}work"
         response, text = ask(address, first)
-        assert (response.status, "nothing is judged yet" in text) == (200, True)
+        assert (response.status, "Nothing is judged yet" in text) == (200, True)
         assert 'data-run=""' in text
         assert ask(address, "run/@")[0].status == 404
         assert ask(address, "case/tests/hello.md")[0].status == 404

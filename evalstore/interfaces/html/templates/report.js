@@ -24,12 +24,12 @@
 
   const data = read("data-cases");
   const runs = read("data-runs");
-  const rows = data.rows.map(([file, row, prompt, tags, cells], number) => ({
-    number, file, tags, label: row,
+  const rows = data.rows.map(([file, row, prompt, tags, cells, question], number) => ({
+    number, file, tags, question, label: row,
     name: data.files[file] + (row ? " [" + row + "]" : "") + (prompt ? " (" + prompt + ")" : ""),
-    cells: cells.map(([model, word, change, feedback]) => ({
+    cells: cells.map(([model, word, change, answer, reason]) => ({
       model, word: data.words[word], rank: change === 0 ? -1 : word,
-      change: change < 0 ? "" : data.changes[change], feedback: feedback || ""})),
+      change: change < 0 ? "" : data.changes[change], answer: answer || "", reason: reason || ""})),
   }));
   for (const row of rows) row.rank = Math.min(...row.cells.map((cell) => cell.rank));
   let listed = rows;
@@ -108,13 +108,16 @@
     const cells = data.columns.map((model) => {
       const cell = row.cells.find((other) => other.model === model);
       if (!cell) return make("td");
-      return make("td", null, verdict(cell.word),
+      return make("td", {"data-name": data.columns.length > 1 ? data.models[model] : null}, verdict(cell.word),
         cell.change ? make("em", {class: "change"}, " " + cell.change) : null,
-        cell.feedback ? make("p", {class: "feedback", text: true}, cell.feedback) : null);
+        cell.answer ? make("p", {class: "answer", text: true}, cell.answer) : null,
+        cell.reason ? make("p", {class: "feedback", text: true}, cell.reason) : null);
     });
     const open = make("a", {href: "#case-" + (row.number + 1), text: true}, row.name);
-    return make("tr", null, make("th", {scope: "row"}, open),
-      make("td", {class: "tags", text: true}, row.tags.map((tag) => data.tags[tag]).join(", ")), ...cells);
+    const tags = row.tags.map((tag) => data.tags[tag]).join(", ");
+    return make("tr", null,
+      make("th", {scope: "row"}, open, tags ? make("span", {class: "tags", text: true}, tags) : null),
+      make("td", {class: "question", text: true}, row.question), ...cells);
   }
 
   function showPage() {
@@ -142,8 +145,8 @@
   // --- filters
 
   function haystack(row) {
-    row.text ??= [row.name, ...row.tags.map((tag) => data.tags[tag]),
-      ...row.cells.map((cell) => cell.feedback)].join("\n").toLowerCase();
+    row.text ??= [row.name, row.question, ...row.tags.map((tag) => data.tags[tag]),
+      ...row.cells.flatMap((cell) => [cell.answer, cell.reason])].join("\n").toLowerCase();
     return row.text;
   }
 
@@ -155,13 +158,26 @@
       detail.turns.flat().forEach((turn) => add(turn[2]));
       add(detail.told ?? -1);
       for (const cell of detail.cells) {
-        (cell.sessions || []).forEach((session) => session[2].forEach(add));
-        (cell.votes || []).forEach((vote) => [vote.feedback, vote.reasoning].forEach((index) => add(index ?? -1)));
+        (cell.sessions || []).forEach((session) => session[1].forEach(add));
+        (cell.votes || []).forEach(([, , feedback, reasoning, checks]) =>
+          [feedback, reasoning, ...(checks || []).map((check) => check[1])].forEach((index) => add(index ?? -1)));
       }
       return [...texts].map((index) => content.texts[index]).map((text) => typeof text === "string" ? text : text[0])
         .join("\n").toLowerCase();
     });
   }
+
+  const has = (test) => (row) => row.cells.some(test);
+  const chips = [
+    ["All", () => true],
+    ["Broke", has((cell) => cell.change === "broke")],
+    ["Fails", has((cell) => ["fail", "error", "no reply"].includes(cell.word))],
+    ["Undecided", has((cell) => cell.word === "undecided")],
+    ["Pending", has((cell) => cell.word === "pending")],
+    ["Differ", (row) => new Set(row.cells.map((cell) => cell.word)).size > 1],
+    ["Fixed", has((cell) => cell.change === "fixed")],
+  ];
+  let chosen = chips[0];
 
   let turn = 0;
   const deep = [];
@@ -180,16 +196,11 @@
 
   async function applyFilter() {
     const mine = ++turn;
-    const [word, change, model, file, tag] = ["word", "change", "model", "file", "tag"].map((id) => $(id).value);
     const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const isDeep = $("deep").checked && words.length > 0;
     if (isDeep && !await readDeep(mine)) return;
     const holds = (row) => {
-      if (file && row.file !== Number(file)) return false;
-      if (tag && !row.tags.includes(Number(tag))) return false;
-      if ((word || change || model) && !row.cells.some((cell) =>
-        (!model || cell.model === Number(model)) && (!change || cell.change === change) &&
-        (!word || cell.word === word || (word === "not passed" && cell.word !== "pass")))) return false;
+      if (!chosen[1](row)) return false;
       if (!words.length) return true;
       let text = haystack(row);
       if (isDeep) {
@@ -199,7 +210,7 @@
       return words.every((part) => text.includes(part));
     };
     listed = rows.filter(holds);
-    if ($("order").value === "urgency") listed.sort((a, b) => a.rank - b.rank || a.number - b.number);
+    if (!$("order").checked) listed.sort((a, b) => a.rank - b.rank || a.number - b.number);
     page = 0;
     say();
     showPage();
@@ -235,11 +246,11 @@
       ...(files || []).map(picture))));
   }
 
-  function vote(given, texts) {
-    return make("li", null, verdict(given.word), make("span", {text: true}, " " + given.by),
-      given.feedback === undefined ? null : shown(texts[given.feedback]),
-      given.reasoning === undefined ? null : make("details", null, make("summary", null, "Reasoning"), shown(texts[given.reasoning])),
-      given.checks ? make("ul", {class: "checks"}, ...given.checks.map(([word, index]) =>
+  function vote([word, by, feedback, reasoning, checks], texts) {
+    return make("li", null, verdict(word), make("span", {text: true}, " " + by),
+      feedback === undefined || feedback === null ? null : shown(texts[feedback]),
+      reasoning === undefined || reasoning === null ? null : make("details", null, make("summary", null, "Reasoning"), shown(texts[reasoning])),
+      checks ? make("ul", {class: "checks"}, ...checks.map(([word, index]) =>
         make("li", null, verdict(word), make("span", {class: "feedback", text: true}, " " + texts[index])))) : null);
   }
 
@@ -263,14 +274,23 @@
   function reasons(sections) {
     return (sections || []).map(([title, lines]) => section(title[0].toUpperCase() + title.slice(1),
       make("div", {class: "lines"}, ...lines.map(([indent, ...spans]) =>
-        make("p", {class: "indent-" + Math.min(indent, 8), text: true}, ...spans.map(([text, colour]) =>
-          colour ? make("span", {class: "colour-" + colour.replace(" ", "-")}, text) : text))))));
+        make("p", {class: "indent-" + Math.min(indent, 8), text: true}, ...spans.map(([text, colour]) => {
+          if (/^[+-] $/.test(text)) return make("span", {class: "colour-faint"}, text);
+          if (colour === "new" || colour === "old") return make(colour === "new" ? "ins" : "del", null, unmarked(text));
+          return colour ? make("span", {class: "colour-" + colour.replace(" ", "-")}, text) : text;
+        }))))));
+  }
+
+  // Where a colour and a line say what is new, the signs of a terminal are left out.
+  function unmarked(text) {
+    const marked = /^(?:\{\+([\s\S]*)\+\}|\[-([\s\S]*)-\])$/.exec(text);
+    return marked ? marked[1] ?? marked[2] : text;
   }
 
   function candidate(detail, row, texts) {
     const cell = row.cells.find((other) => other.model === detail.model);
     const sessions = detail.sessions || [];
-    const answers = sessions.map(([, place, turns, facts, attempt], index) => make("div", {class: "answer"},
+    const answers = sessions.map(([place, turns, facts, attempt], index) => make("div", {class: "answer"},
       sessions.length > 1 ? make("p", {class: "role"}, "answer " + (index + 1) + " of " + sessions.length +
         (place ? ", conversation " + (place + 1) : ""), ...(attempt ? [" ", verdict(attempt)] : [])) : null,
       ...turns.map((text, turn) => make("div", {class: "turn turn-assistant"},
@@ -284,7 +304,7 @@
         detail.score ? " score " + detail.score : "", detail.attempts ? " " + detail.attempts : ""),
       ...(detail.failures || []).map((text) => make("p", {class: "warning", text: true}, text)),
       ...(answers.length ? answers : [make("p", {class: "note"}, "There is no answer.")]),
-      detail.votes ? section("Judgements", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
+      detail.votes ? section("Verdicts", make("ul", {class: "votes"}, ...detail.votes.map((given) => vote(given, texts)))) : null,
       ...reasons(detail.why),
       previous(detail.was, cell, texts),
       history.length ? section("Earlier verdicts", make("ul", {class: "history"}, ...history),
@@ -292,6 +312,7 @@
   }
 
   const dialog = $("case");
+  let opened = "";
 
   function showCase(row) {
     const place = blockOf(row.number);
@@ -305,10 +326,10 @@
     const conversations = detail.turns.map((turns, number) => conversation(turns, texts,
       detail.turns.length > 1 ? "Conversation " + (number + 1) : "Conversation"));
     const criteria = section("How it is judged",
-      detail.told >= 0 ? shown(texts[detail.told]) : null,
-      detail.checks && detail.checks.length ? make("ul", {class: "checks"}, ...detail.checks.map((text) =>
+      detail.told === undefined ? null : shown(texts[detail.told]),
+      detail.checks ? make("ul", {class: "checks"}, ...detail.checks.map((text) =>
         make("li", {text: true}, make("code", null, text)))) : null,
-      detail.request.length ? make("p", {class: "note"}, "request: " + detail.request.join(", ")) : null);
+      detail.request ? make("p", {class: "note"}, "request: " + detail.request.join(", ")) : null);
     const inOrder = data.columns.flatMap((model) => detail.cells.filter((cell) => cell.model === model));
     dialog.replaceChildren(
       make("div", {class: "bar"},
@@ -328,16 +349,53 @@
   function follow() {
     const match = /^#case-(\d+)$/.exec(location.hash);
     const row = match && rows[Number(match[1]) - 1];
+    if (row && !dialog.open) opened = location.hash;
     if (row) showCase(row); else if (dialog.open) dialog.close();
   }
 
   dialog.addEventListener("close", () => {
+    const link = location.hash === opened ? null : $("matrix").querySelector('a[href="' + location.hash + '"]');
     if (/^#case-/.test(location.hash)) history.replaceState(null, "", "#cases-title");
+    if (link) link.focus();
   });
   addEventListener("hashchange", follow);
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest('a[href^="#case-"]');
     if (link && link.getAttribute("href") === location.hash) follow();
+  });
+
+  // --- keys
+
+  function step(by) {
+    if (dialog.open) {
+      const buttons = dialog.querySelectorAll(".buttons button");
+      buttons[by < 0 ? 0 : 1].click();
+      return;
+    }
+    const links = [...$("matrix").querySelectorAll("tbody a")];
+    const place = links.indexOf(document.activeElement);
+    let next = place < 0 ? 0 : place + by;
+    if (place >= 0 && (next < 0 || next >= links.length)) {
+      const button = $(by < 0 ? "back" : "next");
+      if ($("pages").hidden || button.disabled) return;
+      button.click();
+      step(0);
+      return;
+    }
+    links[next].focus();
+    links[next].closest("tr").scrollIntoView({block: "nearest"});
+  }
+
+  addEventListener("keydown", (event) => {
+    const isTyped = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key === "Escape" && event.target === $("search")) { $("search").value = ""; applyFilter(); $("search").blur(); return; }
+    if (event.key === "Enter" && event.target === $("search")) { event.preventDefault(); $("search").blur(); step(0); return; }
+    if (isTyped && event.target.type !== "checkbox") return;
+    const isRow = !!event.target.closest("#matrix");
+    if (event.key === "/" && !dialog.open) { event.preventDefault(); $("search").focus(); }
+    else if (event.key === "j" || (dialog.open ? event.key === "ArrowRight" : isRow && event.key === "ArrowDown")) { event.preventDefault(); step(1); }
+    else if (event.key === "k" || (dialog.open ? event.key === "ArrowLeft" : isRow && event.key === "ArrowUp")) { event.preventDefault(); step(-1); }
   });
 
   // --- a page of a server follows what is stored
@@ -360,22 +418,21 @@
 
   // --- start
 
-  function fill(id, names, isShown = true) {
-    $(id).append(...names.map(([value, name]) => make("option", {value}, name)));
-    $(id).parentElement.hidden = !isShown || !names.length;
+  for (const chip of chips) {
+    const count = countCases(rows.filter(chip[1]));
+    if (!count && chip !== chips[0]) continue;
+    const button = make("button", {type: "button", "aria-pressed": String(chip === chosen), click: () => {
+      chosen = chip;
+      for (const other of $("chips").children) other.setAttribute("aria-pressed", String(other === button));
+      applyFilter();
+    }}, chip[0] + " " + number(count));
+    $("chips").append(button);
   }
-  const seen = (get) => new Set(rows.flatMap((row) => row.cells.map(get)));
-  const words = seen((cell) => cell.word), changes = seen((cell) => cell.change);
-  fill("word", ["not passed", ...data.words.filter((word) => words.has(word))].map((word) => [word, word]));
-  fill("change", data.changes.filter((word) => changes.has(word)).map((word) => [word, word]));
-  const numbered = (names) => names.map((name, place) => [place, name]).sort((a, b) => a[1] < b[1] ? -1 : 1);
-  fill("model", data.columns.map((place) => [place, data.models[place]]), data.models.length > 1);
-  fill("file", numbered(data.files), data.files.length > 1);
-  fill("tag", numbered(data.tags));
   $("filter").hidden = rows.length === 0;
   $("filter").addEventListener("input", applyFilter);
   $("filter").addEventListener("submit", (event) => event.preventDefault());
-  $("filter").addEventListener("reset", () => setTimeout(applyFilter));
+  document.querySelectorAll("#trend .scroll").forEach((plot) => { plot.scrollLeft = plot.scrollWidth; });
+  document.querySelector(".keys").hidden = rows.length === 0;
   const turnTo = (step) => () => { page += step; showPage(); $("matrix").scrollIntoView(); };
   $("back").addEventListener("click", turnTo(-1));
   $("next").addEventListener("click", turnTo(1));

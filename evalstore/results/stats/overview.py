@@ -1,0 +1,212 @@
+"""The overview of a run or of the workspace: one sentence, and a row for each candidate.
+
+Plain values, which the HTML report, the report in Markdown and the browser show alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.comparison.cost_text import answers_cost_per_100
+from evalstore.comparison.group_totals import partly_judged
+from evalstore.core.display import percent, plural
+from evalstore.core.values import RECORDED
+from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.flips.regressions import regressions_text
+
+if TYPE_CHECKING:
+    from evalstore.comparison.group_totals import ResultGroup
+    from evalstore.core.runs import Run
+    from evalstore.results.compare.diff_result import Diff
+    from evalstore.results.flips.regressions import Regression
+    from evalstore.results.stats.stats import Stats
+
+_MOST_NAMED = 2
+"""The most candidates that the sentence names for their change."""
+
+
+class Shift(NamedTuple):
+    """Two pass rates of a candidate: in the earlier run and now, over what both have judged."""
+
+    was: float
+    now: float
+
+    @property
+    def text(self) -> str:
+        """Return the change in points: `+23.1`; `0` without one."""
+        points = 100 * (self.now - self.was)
+        return f"{points:+.1f}" if points else "0"
+
+
+class CandidateRow(NamedTuple):
+    """A candidate with its figures."""
+
+    name: str
+    group: ResultGroup
+    """Its rate, interval, costs and latency."""
+    is_partly: bool
+    """Whether fewer of its results are judged than of another candidate."""
+    shift: Shift | None
+    """None without a result that is judged on both sides."""
+
+    @property
+    def cost(self) -> str:
+        """Return the cost of 100 answers; empty if there are no answers."""
+        return answers_cost_per_100(self.group)
+
+    @property
+    def latency(self) -> str:
+        """Return the mean time of an answer; empty if it is not known."""
+        seconds = self.group.latency
+        return "" if seconds is None else f"{seconds:.2f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a reader has to know first."""
+
+    sentence: str
+    """`mini got better, 54% to 77%; 2 cases broke. Best: large, 90%.`"""
+    candidates: tuple[CandidateRow, ...]
+
+
+def make_overview(
+    run: Run, totals: Stats | None, diff: Diff | None, regressions: Sequence[Regression] = ()
+) -> Overview:
+    """Return the overview of a run; `totals` by candidate are None if it has no results.
+
+    `diff` is the comparison with the run before, and `regressions` are those that broke earlier.
+    """
+    groups = totals.groups if totals else ()
+    shifts = find_shifts(diff, groups) if diff else {}
+    rows = tuple(
+        CandidateRow(group.name, group, is_partly, shifts.get(group.name))
+        for group, is_partly in zip(groups, partly_judged(groups), strict=True)
+    )
+    if is_partial(run) and leaves_out_cases(run):
+        return Overview(_partial_text(run), rows)
+    if not any(row.group.rate.judged for row in rows):
+        return Overview("Nothing is judged yet.", rows)
+    changes = [*_shift_texts(rows), *_changes_text(diff, regressions)] if diff else []
+    if diff and not changes:
+        changes = ["Nothing broke or was fixed"]
+    parts = ["; ".join(changes), _best_text(rows, is_first=diff is None)]
+    return Overview("".join(f"{part}. " for part in parts if part).rstrip(), rows)
+
+
+def _partial_text(run: Run) -> str:
+    """Return what a run of some cases has found: counts, as it says nothing about the others."""
+    words = ", ".join(f"{count:,} {word}" for word, count in run.verdicts.items() if count)
+    cases = run.cases
+    of = f"{cases.selected:,} of {plural(cases.total, 'case')}: " if cases else ""
+    return f"{of}{words or 'no results'}"
+
+
+# --- how the rates changed
+
+
+def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
+    """Return how the pass rate of each candidate changed, over what is judged on both sides.
+
+    `groups` are the results of the newer side by candidate.
+    """
+    comparison = diff.comparison
+    was, now = comparison.sides.was, comparison.sides.now
+    names = [*now.model_names]
+    gained, judged, passed = Counter[str](), Counter[str](), Counter[str]()
+    """What each candidate gained, and what only the newer side has judged."""
+    for group in (comparison.broke, comparison.fixed, comparison.changed, comparison.new):
+        for old, new in group.numbers():
+            if new < 0 or (after := now.verdict(new)) is None:
+                continue
+            name = names[now.models[new]]
+            if old < 0 or (before := was.verdict(old)) is None:
+                judged[name] += 1
+                passed[name] += after == "pass"
+            else:
+                gained[name] += (after == "pass") - (before == "pass")
+    shifts = {}
+    for each in groups:
+        both = each.rate.judged - judged[each.name]
+        if both > 0:
+            kept = each.rate.passed - passed[each.name]
+            shifts[each.name] = Shift((kept - gained[each.name]) / both, kept / both)
+    return shifts
+
+
+def _shift_texts(rows: Sequence[CandidateRow]) -> Iterator[str]:
+    """Yield which candidates got better or worse, the largest changes first."""
+    names = _short_names(rows)
+    moved = [(row, row.shift) for row in rows if row.shift and row.shift.now != row.shift.was]
+    moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
+    for row, shift in moved[:_MOST_NAMED]:
+        word = "better" if shift.now > shift.was else "worse"
+        before, after = _rounded(shift.was, shift.now)
+        yield f"{names[row.name]} got {word}, {before} to {after}"
+    rest = len(moved) - _MOST_NAMED
+    if rest > 0:
+        yield f"{plural(rest, 'other candidate')} changed"
+
+
+def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Iterator[str]:
+    """Yield how many cases broke and were fixed."""
+    if diff is None:
+        return
+    for change, group in (("broke", diff.broke), ("fixed", diff.fixed)):
+        if group:
+            cases = len({*group.rows()})
+            several = f" in {plural(len(group), 'answer')}" if cases < len(group) else ""
+            yield f"{plural(cases, 'case')} {change}{several}"
+    if undecided := diff.comparison.undecided:
+        yield f"{plural(undecided, 'answer')} {'is' if undecided == 1 else 'are'} now undecided"
+    if regressions:
+        yield regressions_text(regressions, is_rest=bool(diff.broke))
+
+
+def _best_text(rows: Sequence[CandidateRow], *, is_first: bool) -> str:
+    """Return the candidate with the highest pass rate; of one, its rate."""
+    rated = [
+        (row, rate)
+        for row in rows
+        if (rate := row.group.pass_rate) is not None and row.name != RECORDED
+    ]
+    if not rated:
+        (recorded,) = (row for row in rows if row.group.pass_rate is not None)
+        return f"{_round(recorded.group.pass_rate or 0.0)} of the recorded answers pass"
+    names = _short_names(rows)
+    if len(rated) == 1:
+        row, rate = rated[0]
+        said = row.shift and row.shift.now != row.shift.was and row.shift.now == rate
+        return "" if said and not is_first else f"{names[row.name]} passes {_round(rate)}"
+    whole = [(row, rate) for row, rate in rated if not row.is_partly] or rated
+    most = max(rate for _, rate in whole)
+    best = [names[row.name] for row, rate in whole if rate == most]
+    if len(best) == len(rated):
+        return f"{'Both' if len(best) == 2 else 'All'} candidates pass {_round(most)}"
+    if len(best) > _MOST_NAMED:
+        best = [*best[:_MOST_NAMED], f"{len(best) - _MOST_NAMED:,} more"]
+    return f"Best: {', '.join(best)}, {_round(most)}"
+
+
+def _short_names(rows: Sequence[CandidateRow]) -> Mapping[str, str]:
+    """Return the names of candidates without their provider, where these differ."""
+    tails = Counter(row.name.rpartition("/")[2] for row in rows)
+    return {
+        row.name: tail if tails[tail := row.name.rpartition("/")[2]] == 1 else row.name
+        for row in rows
+    }
+
+
+def _rounded(was: float, now: float) -> tuple[str, str]:
+    """Return two rates as short percentages that differ."""
+    both = _round(was), _round(now)
+    return both if both[0] != both[1] else (percent(was), percent(now))
+
+
+def _round(rate: float) -> str:
+    """Return a rate in whole percent; only all is 100%, and only none is 0%."""
+    whole = f"{100 * rate:.0f}%"
+    return percent(rate) if whole in ("0%", "100%") and rate not in (0, 1) else whole
