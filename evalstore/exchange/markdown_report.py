@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.cost_text import spending_text
-from evalstore.comparison.group_totals import PARTLY_TEXT, partly_judged
+from evalstore.comparison.group_totals import PARTLY_TEXT
 from evalstore.core.case_name import case_name
 from evalstore.core.display import cost_text, money, percent, plural, saved_text, short
-from evalstore.exchange.exports.cells import code_block, code_span, markdown_cell
+from evalstore.exchange.exports.cells import code_block, code_span
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import is_partial
@@ -23,6 +23,7 @@ from evalstore.results.flips.regressions import find_open_regressions, regressio
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
 from evalstore.results.prompt_names import label_prompts
+from evalstore.results.stats.overview import make_overview
 from evalstore.results.stats.reuse_savings import sum_savings
 from evalstore.results.stats.stats import Stats, collect_stats
 from evalstore.runs.run_text import run_counts_text, scope_text
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
     from evalstore.results.growing_results import CellKey
+    from evalstore.results.stats.overview import Overview
     from evalstore.store import Store
 
 MARK = b"### evalstore: "
@@ -81,7 +83,8 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     return _join(
         [
             *_headline(run, compared, regressions, _count_words(failing.results)),
-            *_rates(run, totals),
+            *_candidates(make_overview(run, totals, compared, regressions, _name)),
+            *_missing(run),
             *(_broken(compared, attempts) if compared else ()),
             *(_regressions(compared, regressions, feedback) if compared else ()),
             *_new_failures(failing, attempts, feedback),
@@ -192,26 +195,42 @@ def _headline(
     yield ""
 
 
-def _rates(run: Run, totals: Stats | None) -> Iterator[str]:
-    """Yield a table of the candidates, and the verdicts that are missing."""
-    if totals is None:
+def _candidates(overview: Overview) -> Iterator[str]:
+    """Yield what to know of the candidates, and a table of them."""
+    if not overview.candidates:
         yield "The run has no results."
         yield ""
         return
-    yield "| candidate | passed | 95% interval | judged |"
-    yield "|---|---:|---:|---:|"
-    partly = partly_judged(totals.groups)
-    groups = [*totals.groups, *([totals.total] if len(totals.groups) > 1 else [])]
-    for group, is_partly in zip(groups, [*partly, False], strict=False):
-        low, high = group.interval or (None, None)
-        interval = f"{percent(low)} to {percent(high)}" if group.interval else ""
-        judged = f"{group.rate.judged:,} of {group.results:,}"
-        passed = group.rate_text(is_partly=is_partly)
-        yield f"| {markdown_cell(group.name)} | {passed} | {interval} | {judged} |"
+    if overview.rates:
+        yield overview.rates
+        yield ""
+    yield "| candidate | passed | 95% interval | judged | change | 100 answers | latency |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for row in overview.candidates:
+        group = row.group
+        cells = (
+            _name(row.name).replace("|", "\\|"),
+            group.rate_text(is_partly=row.is_partly),
+            " to ".join(map(percent, group.interval)) if group.interval else "",
+            f"{group.rate.judged:,} of {group.results:,}",
+            row.shift.text if row.shift else "",
+            row.cost,
+            row.latency,
+        )
+        yield f"| {' | '.join(cells)} |"
     yield ""
-    if any(partly):
+    if any(row.is_partly for row in overview.candidates):
         yield f"{PARTLY_TEXT}."
         yield ""
+
+
+def _name(name: str) -> str:
+    """Return the name of a file, a case or a model as code."""
+    return code_span(name, is_name=True)
+
+
+def _missing(run: Run) -> Iterator[str]:
+    """Yield the verdicts that are missing."""
     counts = [(run.verdicts.get(word, 0), word) for word in ("undecided", "error", "pending")]
     if any(count for count, _ in counts):
         listed = ", ".join(f"{count:,} {word}" for count, word in counts if count)
@@ -247,7 +266,7 @@ def _pair(
     )
     count = attempts.get(cell_of(pair.either), "")
     failing = f", {count}" if count else ""
-    yield f"- **{code_span(facts.name)}** {code_span(facts.model)}: {verdicts}{failing}{why}"
+    yield f"- **{_name(facts.name)}** {_name(facts.model)}: {verdicts}{failing}{why}"
     if with_feedback:
         yield from _feedback(compared.feedback_of(pair.now))
 
@@ -262,9 +281,9 @@ def _regressions(
     yield ""
     for result, passed_in in regressions[:_MOST_PAIRS]:
         prompt = compared.prompts.get(result.file, {}).get(result.prompt)
-        name = code_span(case_name(result.file, result.row, prompt))
+        name = _name(case_name(result.file, result.row, prompt))
         passed = f"passed in run `{short(passed_in)}`"
-        yield f"- **{name}** {code_span(result.model)}: {result.verdict} ({passed})"
+        yield f"- **{name}** {_name(result.model)}: {result.verdict} ({passed})"
         yield from _feedback(feedback[result])
     if len(regressions) > _MOST_PAIRS:
         yield f"… and {len(regressions) - _MOST_PAIRS:,} more"
@@ -281,10 +300,10 @@ def _new_failures(
     yield ""
     for result in failing.results[:_MOST_PAIRS]:
         prompt = failing.prompts.get(result.file, {}).get(result.prompt)
-        name = code_span(case_name(result.file, result.row, prompt))
+        name = _name(case_name(result.file, result.row, prompt))
         count = attempts.get(cell_of(result), "")
         several = f", {count}" if count else ""
-        yield f"- **{name}** {code_span(result.model)}: {result.verdict}{several}"
+        yield f"- **{name}** {_name(result.model)}: {result.verdict}{several}"
         yield from _feedback(feedback[result])
     if len(failing.results) > _MOST_PAIRS:
         yield f"… and {len(failing.results) - _MOST_PAIRS:,} more"
@@ -323,4 +342,4 @@ def _costs(run: Run, saved: str) -> Iterator[str]:
     for spending in run.spending:
         part = " (judging)" if spending["part"] == "evaluator" else ""
         calls = plural(spending["calls"], "call")
-        yield f"- {code_span(spending['model'])}{part}: {calls}, {spending_text(spending)}"
+        yield f"- {_name(spending['model'])}{part}: {calls}, {spending_text(spending)}"

@@ -45,10 +45,10 @@ def markdown_cell(value: Json) -> str:
     return code_span(cell_text(value)).replace("|", "\\|")
 
 
-def code_span(text: str) -> str:
-    """Return a text as code on one line; plain words stay as they are."""
+def code_span(text: str, *, is_name: bool = False) -> str:
+    """Return a text as code on one line; plain words stay as they are, unless they are a name."""
     line = " ".join(safe(text, lines=True).split())
-    if _PLAIN.fullmatch(line) and "www." not in line.casefold():
+    if not is_name and _PLAIN.fullmatch(line) and "www." not in line.casefold():
         return line
     fence = "`" * _free_run(line, 1)
     space = " " if line.startswith("`") or line.endswith("`") else ""

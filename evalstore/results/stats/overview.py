@@ -6,7 +6,7 @@ Plain values, which the HTML report, the report in Markdown and the browser show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,14 +71,21 @@ class Overview:
     sentence: str
     """`mini got better, 54% to 77%; 2 cases broke. Best: large, 90%.`"""
     candidates: tuple[CandidateRow, ...]
+    rates: str = ""
+    """What the sentence says of the candidates; empty for a run of some cases."""
 
 
 def make_overview(
-    run: Run, totals: Stats | None, diff: Diff | None, regressions: Sequence[Regression] = ()
+    run: Run,
+    totals: Stats | None,
+    diff: Diff | None,
+    regressions: Sequence[Regression] = (),
+    quote: Callable[[str], str] = str,
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
-    `diff` is the comparison with the run before, and `regressions` are those that broke earlier.
+    `diff` is the comparison with the run before, `regressions` are those that broke earlier, and
+    `quote` writes the name of a candidate.
     """
     groups = totals.groups if totals else ()
     shifts = find_shifts(diff, groups) if diff else {}
@@ -90,11 +97,17 @@ def make_overview(
         return Overview(_partial_text(run), rows)
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
-    changes = [*_shift_texts(rows), *_changes_text(diff, regressions)] if diff else []
+    names = {name: quote(short) for name, short in _short_names(rows).items()}
+    shifted = [*_shift_texts(rows, names)]
+    changes = [*shifted, *_changes_text(diff, regressions)]
     if diff and not changes:
         changes = ["Nothing broke or was fixed"]
-    parts = ["; ".join(changes), _best_text(rows, is_first=diff is None)]
-    return Overview("".join(f"{part}. " for part in parts if part).rstrip(), rows)
+    best = _best_text(rows, names, is_first=diff is None)
+    sentence, rates = (
+        "".join(f"{part}. " for part in ("; ".join(listed), best) if part).rstrip()
+        for listed in (changes, shifted)
+    )
+    return Overview(sentence, rows, rates)
 
 
 def _partial_text(run: Run) -> str:
@@ -137,9 +150,8 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
     return shifts
 
 
-def _shift_texts(rows: Sequence[CandidateRow]) -> Iterator[str]:
+def _shift_texts(rows: Sequence[CandidateRow], names: Mapping[str, str]) -> Iterator[str]:
     """Yield which candidates got better or worse, the largest changes first."""
-    names = _short_names(rows)
     moved = [(row, row.shift) for row in rows if row.shift and row.shift.now != row.shift.was]
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     for row, shift in moved[:_MOST_NAMED]:
@@ -166,7 +178,7 @@ def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Itera
         yield regressions_text(regressions, is_rest=bool(diff.broke))
 
 
-def _best_text(rows: Sequence[CandidateRow], *, is_first: bool) -> str:
+def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_first: bool) -> str:
     """Return the candidate with the highest pass rate; of one, its rate."""
     rated = [
         (row, rate)
@@ -176,7 +188,6 @@ def _best_text(rows: Sequence[CandidateRow], *, is_first: bool) -> str:
     if not rated:
         (recorded,) = (row for row in rows if row.group.pass_rate is not None)
         return f"{_round(recorded.group.pass_rate or 0.0)} of the recorded answers pass"
-    names = _short_names(rows)
     if len(rated) == 1:
         row, rate = rated[0]
         said = row.shift and row.shift.now != row.shift.was and row.shift.now == rate

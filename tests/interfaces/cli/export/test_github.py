@@ -255,7 +255,7 @@ def test_a_summary_that_cannot_be_written_is_a_warning(
 # --- the report
 
 OSLO = """\
-- **`tests/weather.md [city=Oslo]`** scripted/one: fail
+- **`tests/weather.md [city=Oslo]`** `scripted/one`: fail
 
   ```text
   It is cold there.
@@ -284,13 +284,15 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
 
 Run `<short>` is complete: 2 new answers, 2 new judgements, compared with `<short>`.
 
-| candidate | passed | 95% interval | judged |
-|---|---:|---:|---:|
-| scripted/one | 0.0% | 0.0% to 65.8% | 2 of 2 |
+`one` got worse, 50% to 0%.
+
+| candidate | passed | 95% interval | judged | change | 100 answers | latency |
+|---|---:|---:|---:|---:|---:|---:|
+| `scripted/one` | 0.0% | 0.0% to 65.8% | 2 of 2 | -50.0 | $3.00 |  |
 
 #### What broke
 
-- **`tests/weather.md [city=Rome]`** scripted/one: pass → fail (another answer)
+- **`tests/weather.md [city=Rome]`** `scripted/one`: pass → fail (another answer)
 
   ```text
   It is cold there.
@@ -305,8 +307,8 @@ Run `<short>` is complete: 2 new answers, 2 new judgements, compared with `<shor
 #### Cost
 
 The run cost $0.0600 simulated.
-- scripted/one: 2 calls, $0.0600 simulated
-- scripted/judge (judging): 2 calls, $0
+- `scripted/one`: 2 calls, $0.0600 simulated
+- `scripted/judge` (judging): 2 calls, $0
 """
     )
 

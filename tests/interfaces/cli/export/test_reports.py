@@ -24,7 +24,7 @@ def changed_lines(evalstore: Evalstore, *arguments: str) -> tuple[str, str]:
     assert evalstore("report", "@", "-o", "r.html", *arguments).exit_code == 0
     summary = summary_of(Path("r.html"))
     (line,) = [line for line in comment if line.startswith("- **")]
-    return line, summary[summary.index("Broke") + 1]
+    return line, summary[summary.index("Broke (1)") + 1]
 
 
 def cells() -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     edit(Path("tests/t.md"), "contains: How", "contains: Why")
     evalstore("run")
     comment, summary = changed_lines(evalstore)
-    assert "scripted/one: pass (run `<short>`) → fail (evaluation changed)" in comment
+    assert "`scripted/one`: pass (run `<short>`) → fail (evaluation changed)" in comment
     assert "✓ pass (run #) → ✗ fail (evaluation changed)" in summary
     note = "covered only tests/z.md --refresh (1 result); 1 other is taken from the last"
     assert note in evalstore("report", "--markdown").stdout
@@ -64,7 +64,7 @@ def test_a_result_of_several_attempts_says_how_many_fail(echo: Echo, evalstore: 
     assert "✗ fail , 2 of 3 attempts fail (another answer)" in summary
     (cell,) = cells()
     assert cell["attempts"] == "2 of 3 attempts fail"
-    assert [session[4] for session in cell["sessions"]] == ["fail", "pass", "fail"]
+    assert [session[3] for session in cell["sessions"]] == ["fail", "pass", "fail"]
     assert "run" not in cell["was"]
     noise = [
         line
