@@ -21,16 +21,19 @@ def page(text: str) -> str:
     """Return the page with the sections of the tools."""
     sections = "".join(map(_section, (*READ_TOOLS, RUN)))
     shared = {name: schema for name, schema in _schemas(READ_TOOLS[0]).items() if name in _PAGING}
-    made = f"{sections}\n### Pages\n\n{_table(shared, ())}\n"
+    made = f"{sections}\n### Pages\n\n{_list(shared, ())}\n"
     return _BLOCK.sub(lambda _: made, text)
 
 
 def _section(tool: Tool) -> str:
-    names = argument_names(tool)
-    own = {name: each for name, each in _schemas(tool).items() if name not in _PAGING}
-    paged = ", ".join(f"`{name}`" for name in names if name in _PAGING)
-    table = f"\n{_table(own, input_schema(tool).get('required', ()))}" if own else ""
-    return f"\n### {tool.name}\n\n{tool.description}\n{table}\nAnd {paged}.\n"
+    schemas, shared = _schemas(tool), {}
+    if tool is RUN:
+        shared = {name: each for name, each in _schemas(READ_TOOLS[0]).items() if name in schemas}
+    own = {name: each for name, each in schemas.items() if name not in {*_PAGING, *shared}}
+    paged = ", ".join(f"`{name}`" for name in argument_names(tool) if name in _PAGING)
+    listed = f"\n{_list(own, input_schema(tool).get('required', ()))}" if own else ""
+    before = f"\nThe arguments of `{READ_TOOLS[0].name}`, and:\n" if shared else ""
+    return f"\n### {tool.name}\n\n{tool.description}\n{before}{listed}\nAnd {paged}.\n"
 
 
 def _schemas(tool: Tool) -> dict[str, dict[str, Any]]:
@@ -38,13 +41,16 @@ def _schemas(tool: Tool) -> dict[str, dict[str, Any]]:
     return schemas
 
 
-def _table(schemas: Mapping[str, Mapping[str, Any]], required: Iterable[str]) -> str:
-    rows = [
-        f"| `{name}` | {_type(schema)} | {_default(name, schema, required)} "
-        f"| {schema['description'].rstrip('.')} |\n"
-        for name, schema in schemas.items()
-    ]
-    return "| argument | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+def _list(schemas: Mapping[str, Mapping[str, Any]], required: Iterable[str]) -> str:
+    lines = []
+    for name, schema in schemas.items():
+        about = [_type(schema)]
+        if name in required:
+            about.append("required")
+        elif (default := schema.get("default")) not in (None, [], False):
+            about.append(f"`{json.dumps(default)}` by default")
+        lines.append(f"- `{name}` ({', '.join(about)}): {schema['description'].rstrip('.')}\n")
+    return "".join(lines)
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -55,13 +61,6 @@ def _type(schema: Mapping[str, Any]) -> str:
     if schema["type"] == "array":
         return f"list of {_type(schema['items'])}"
     return {"string": "text"}.get(schema["type"], str(schema["type"]))
-
-
-def _default(name: str, schema: Mapping[str, Any], required: Iterable[str]) -> str:
-    if name in required:
-        return "required"
-    default = schema.get("default")
-    return "" if default in (None, []) else f"`{json.dumps(default)}`"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README is short, and its block for a local server works as it is."""
+"""The README is short, and the blocks for a local server work as they are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests import endpoint
 from tests.builders import tree
@@ -21,8 +23,10 @@ def test_the_readme_is_short() -> None:
     assert len(README.split()) <= MOST_WORDS
 
 
-def test_the_block_for_a_local_server_asks_and_judges(tmp_path: Path) -> None:
-    match = re.search(r"<!-- endpoint -->\n```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+@pytest.mark.parametrize("name", ["README.md", "docs/local-server.md"])
+def test_the_block_for_a_local_server_asks_and_judges(name: str, tmp_path: Path) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    match = re.search(r"<!-- endpoint -->\n```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert match is not None
     files = {path: text for path, _, text in FILE.findall(README)}
     first = tree(tmp_path / "first", files)
@@ -33,7 +37,7 @@ def test_the_block_for_a_local_server_asks_and_judges(tmp_path: Path) -> None:
             if "response_format" in body or "JSON" in str(body["messages"])
             else "Hello!"
         )
-        block = match[1].replace("http://localhost:11434/v1", server.url)
+        block = re.sub(r"http://localhost:\d+/v1", server.url, match[1])
         assert block != match[1]
         environment = os.environ | {"PATH": programs, "HOME": str(tmp_path)}
         command = ["sh", "-c", "set -e\n" + block]
