@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from time import monotonic, monotonic_ns
 
 _UPTIME = getattr(
@@ -48,6 +49,57 @@ def today() -> str:
 def minute(microseconds: int) -> str:
     """Return a time in UTC for people, to the minute."""
     return f"{iso(microseconds)[:16].replace('T', ' ')} UTC"
+
+
+def local_minute(microseconds: int) -> str:
+    """Return a time for people in the time zone of the system: `2026-11-23 14:05`."""
+    return datetime.fromtimestamp(microseconds / 1e6).astimezone().isoformat(" ")[:16]
+
+
+MOMENTS = "monday, yesterday, 2026-11-23, 2026-11-23 14:00 or 2.days"
+"""Examples of what `read_moment` reads."""
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_AGO = re.compile(r"([0-9]{1,4})(minute|hour|day|week|month|year)s?(?:ago)?")
+_TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
+_DAYS = {"week": 7, "month": 30, "year": 365}
+
+
+def read_moment(text: str) -> int | None:
+    """Return the microseconds since 1970 of a date, in the time zone of the system; None: none.
+
+    A day, such as `monday`, `last friday`, `yesterday` or `2026-11-23`, is its beginning, and may
+    be followed by a time; `2.days` and `2 weeks ago` count from now.
+    """
+    here = datetime.fromtimestamp(now() / 1e6).astimezone().replace(tzinfo=None)
+    text = " ".join(text.lower().split())
+    ago = _AGO.fullmatch(re.sub("[ .]", "", text))
+    try:
+        if ago:
+            count, unit = int(ago[1]), ago[2]
+            days = count * _DAYS.get(unit, 1)
+            span = {f"{unit}s": count} if unit in ("minute", "hour") else {"days": days}
+            return now() - round(timedelta(**span).total_seconds() * 1e6)
+        if text == "now":
+            return now()
+        day, _, hour = text.removeprefix("last ").rpartition(" ")
+        if not (day and _TIME.fullmatch(hour)):
+            day, hour = text.removeprefix("last "), "00:00"
+            if _TIME.fullmatch(day):
+                day, hour = "today", day
+        found = _day(day, here)
+        moment = found and datetime.fromisoformat(f"{found.isoformat()[:10]} {hour:0>5}")
+        moment = moment or datetime.fromisoformat(text.upper())
+        return round(moment.timestamp() * 1e6)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _day(word: str, here: datetime) -> datetime | None:
+    """Return the day that a word names; None for another word."""
+    days = {"today": 0, "yesterday": 1}
+    for number, name in enumerate(_WEEKDAYS):
+        days[name] = days[name[:3]] = (here.weekday() - number) % 7
+    return here - timedelta(days=days[word]) if word in days else None
 
 
 def iso(microseconds: int) -> str:

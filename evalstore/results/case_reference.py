@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
 """Matches a case with several system prompts as commands print it."""
-_REVISION = re.compile(r"(?P<revision>@(?:work|~\d+)?|[0-9a-f]{4,32}):(?!:)(?P<case>.+)", re.DOTALL)
+_REVISION = re.compile(
+    r"(?P<revision>@(?:work|~\d+)?|(?:@\{[^{}]+\}|[A-Za-z0-9][\w.-]+)(?:~\d*)?):(?!:)(?P<case>.+)",
+    re.DOTALL,
+)
 
 
 class CaseReference(NamedTuple):

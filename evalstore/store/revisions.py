@@ -1,13 +1,19 @@
-"""Resolves revisions, such as `@~1`, the first digits of an id, or `origin/@`."""
+"""Resolves revisions: `@~1`, `@{monday}`, a name, the first digits of an id, or `origin/@`."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from evalstore.core import hashing
+from evalstore.core.canonical_json import canonical_json
+from evalstore.core.clock import MOMENTS, local_minute, read_moment
 from evalstore.core.display import plural, short
 from evalstore.core.errors import NotARevisionError, RevisionError
 from evalstore.core.runs import Run
+from evalstore.core.values import FileVersion
 from evalstore.store.ids import as_bytes
 from evalstore.store.store import Store
 
@@ -21,6 +27,83 @@ _EARLIER = re.compile(r"(.+)~([0-9]{0,9})\Z")
 """Matches a revision and how many runs before it are meant; as in git, one without a number."""
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 _OF_REMOTE = re.compile(r"([^/:]+)/((?:@|[0-9a-fA-F]{4,32})(?:~[0-9]{0,9})?)\Z")
+
+
+_AT_DATE = re.compile(r"@\{([^{}]+)\}\Z")
+"""Matches a date: the newest run before it is meant."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){1,79}")
+TAG = "application/vnd.evalstore.tag+json"
+"""The type of the small files that give names to runs; they are copied as other files are."""
+
+
+class RunTag(NamedTuple):
+    """A name that a run was given, or lost."""
+
+    name: str
+    run: str
+    """The id of the run."""
+    at: int
+    """Microseconds since 1970, UTC."""
+    by: str
+    is_removed: bool
+
+
+def read_tag(data: bytes) -> RunTag | None:
+    """Return the fact in a file; None for a file of a test that has the same type."""
+    try:
+        fact = json.loads(data)
+        tag = RunTag(*(fact[name] for name in ("name", "run", "at", "by", "removed")))
+        return tag if as_bytes(tag.run) and isinstance(tag.at, int) else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def read_tags(store: Store) -> dict[str, RunTag]:
+    """Return the names of runs, by name; of several facts about a name the newest counts."""
+    facts = [tag for tag in map(read_tag, store.load_files_of(TAG).values()) if tag]
+    newest = {tag.name: tag for tag in sorted(facts, key=lambda tag: (tag.at, tag.run))}
+    return {name: tag for name, tag in sorted(newest.items()) if not tag.is_removed}
+
+
+def names_of_runs(store: Store) -> dict[str, tuple[str, ...]]:
+    """Return the names that each run has."""
+    names: dict[str, tuple[str, ...]] = {}
+    for name, tag in read_tags(store).items():
+        names[tag.run] = (*names.get(tag.run, ()), name)
+    return names
+
+
+def add_tag(store: Store, tag: RunTag) -> None:
+    """Append a fact about the name of a run."""
+    fact = {"name": tag.name, "run": tag.run, "at": tag.at, "by": tag.by, "removed": tag.is_removed}
+    file = FileVersion(TAG, canonical_json(fact).encode())
+    store.ensure_versions({}, {hashing.identify(hashing.describe_file(file))[0]: file})
+
+
+def require_name(name: str) -> None:
+    """Raise `RevisionError` for a text that cannot be the name of a run."""
+    if not _NAME.fullmatch(name) or name.endswith((".", ".md")):
+        hint = "use letters, digits, '-', '_' and '.', and no '.md' at the end"
+        raise RevisionError(f"'{name}' cannot be the name of a run", hint=hint)
+    if _PREFIX.match(name.lower()):
+        raise RevisionError(
+            f"'{name}' could be the start of an id", hint="add a word: 'v-" + name + "'"
+        )
+
+
+def split_path(text: str) -> tuple[str, str, str]:
+    """Return a revision, `:` and the path behind it; a date in braces may have colons, too."""
+    end = text.find("}") + 1 if text.startswith("@{") else 0
+    first, colon, path = text[end:].partition(":")
+    return text[:end] + first, colon, path
+
+
+def read_date(text: str) -> int:
+    """Return the moment that a date names; raises `RevisionError`."""
+    moment = read_moment(text)
+    if moment is None:
+        raise RevisionError(f"'{text}' is not a date", hint=f"write {MOMENTS}")
+    return moment
 
 
 class RunInProgressError(RevisionError):
@@ -48,6 +131,14 @@ def _range_hint(store: Store) -> str:
     return f"there are {count} runs, the oldest is @~{count - 1}"
 
 
+def _first_hint(store: Store) -> str:
+    """Return which run is the first."""
+    first = store.find_runs(limit=1, offset=max(0, store.count_runs() - 1))
+    if not first:
+        return _range_hint(store)
+    return f"the first run is {short(first[0].id)} of {local_minute(first[0].started)}"
+
+
 def resolve_run(store: Store, text: str) -> Run:
     """Return the run that a revision names: `@`, `@~2`, the start of its id, or `7f3c~2`.
 
@@ -72,6 +163,11 @@ def resolve_run(store: Store, text: str) -> Run:
     earlier = _EARLIER.match(text)
     if earlier:
         return _find_earlier(store, resolve_run(store, earlier[1]), int(earlier[2] or 1), text)
+    if dated := _AT_DATE.match(text):
+        runs = store.find_runs(limit=1, before=read_date(dated[1]))
+        if not runs:
+            raise RevisionError(f"there is no run before '{dated[1]}'", hint=_first_hint(store))
+        return runs[0]
     kind, id = resolve(store, text)
     if kind != "run":
         raise RevisionError(
@@ -96,7 +192,7 @@ def _find_earlier(store: Store, run: Run, back: int, text: str) -> Run:
 def resolve(store: Store, text: str) -> tuple[str, str]:
     """Return the kind and the full id of what a revision names; raises `RevisionError`."""
     is_remote = _OF_REMOTE.match(text) and store.find_remote_runs
-    if _LATEST.match(text) or _EARLIER.match(text) or is_remote:
+    if _LATEST.match(text) or _EARLIER.match(text) or _AT_DATE.match(text) or is_remote:
         return "run", resolve_run(store, text).id
     if text == WORK:
         raise RevisionError(
@@ -105,8 +201,15 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
         )
     prefix = text.lower()
     if not _PREFIX.match(prefix):
+        if tag := _NAME.fullmatch(text) and read_tags(store).get(text):
+            if not store.find_present("runs", {as_bytes(tag.run) or b""}):
+                missing = f"the run {short(tag.run)} that is called '{text}' is not in the store"
+                raise RevisionError(missing, hint="'evalstore pull' copies it from a remote")
+            return "run", tag.run
         raise NotARevisionError(
-            text, "write @, @~1, @work, or the first digits of an id as 'evalstore log' shows them"
+            text,
+            "write @, @~1, @{monday}, @work, a name that 'evalstore tag' gave, or the first digits "
+            "of an id as 'evalstore log' shows them",
         )
     if len(prefix) < MIN_PREFIX:
         raise RevisionError(f"'{text}' is too short", hint=f"write at least {MIN_PREFIX} digits")

@@ -19,7 +19,8 @@ _AT_FIRST = 10
 """The number of runs in the first batch that is read."""
 LEFT_OUT: set[str] = set()
 """The ids of runs that the command leaves out, because they describe too much to be read."""
-_LAST = (2**63 - 1, b"\xff" * 16)
+_BEGIN, _END = -(2**63), 2**63 - 1
+_LAST = (_END, b"\xff" * 16)
 """A time and an id after those of all runs."""
 
 
@@ -33,14 +34,19 @@ class RunQueries(Database):
         self.write(lambda connection: ensure(connection, RUNS, {id: row}))
         return replace(run, id=id)
 
-    def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[Run]:
-        """Return runs, newest first."""
+    def find_runs(
+        self, *, limit: int | None = None, offset: int = 0, since: int = _BEGIN, before: int = _END
+    ) -> list[Run]:
+        """Return runs, newest first: those that began at `since` or later, and before `before`."""
         readable, without = _readable()
-        query = f"SELECT id, content FROM runs WHERE {readable} ORDER BY started DESC, id DESC"
+        query = (
+            f"SELECT id, content FROM runs WHERE {readable} AND started >= ? AND started < ? "
+            "ORDER BY started DESC, id DESC"
+        )
         with self._reading() as connection:
             rows = connection.execute(
                 f"{query} LIMIT ? OFFSET ?",
-                (*without, NO_LIMIT if limit is None else limit, offset),
+                (*without, since, before, NO_LIMIT if limit is None else limit, offset),
             )
             return [_run(*row) for row in rows]
 
@@ -73,12 +79,12 @@ class RunQueries(Database):
             raise missing("run", id)
         return _run(*row)
 
-    def count_runs(self) -> int:
-        """Return how many runs there are."""
+    def count_runs(self, *, since: int = _BEGIN, before: int = _END) -> int:
+        """Return how many runs began at `since` or later, and before `before`."""
         with self._reading() as connection:
             readable, without = _readable()
-            query = f"SELECT count(*) FROM runs WHERE {readable}"
-            return int(connection.execute(query, without).fetchone()[0])
+            query = f"SELECT count(*) FROM runs WHERE {readable} AND started >= ? AND started < ?"
+            return int(connection.execute(query, (*without, since, before)).fetchone()[0])
 
 
 def _readable() -> tuple[str, list[bytes | None]]:

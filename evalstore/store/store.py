@@ -71,6 +71,13 @@ class VersionQueries(NodeQueries):
         with self._reading() as connection:
             return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
 
+    def load_files_of(self, media_type: str) -> dict[bytes, bytes]:
+        """Return the bytes of all files of a type, by id."""
+        query = "SELECT id, data FROM files WHERE content LIKE ?"
+        with self._reading() as connection:
+            rows = connection.execute(query, (f'%"mediaType":"{media_type}"%',)).fetchall()
+            return {bytes(id): bytes(data) for id, data in rows}
+
     def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
         """Return referenced files by id; raises `StoreError` when one is missing."""
         unique_ids = list(dict.fromkeys(ids))

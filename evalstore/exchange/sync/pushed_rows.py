@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.remotes.differences import count_ids, find_missing
 from evalstore.remotes.reachable import ReachedIds, find_reached
 from evalstore.store.records import COPIED_TABLES
-from evalstore.store.revisions import resolve_run
+from evalstore.store.revisions import TAG, resolve_run
 from evalstore.store.schema.table_columns import FAILURES
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ class ChosenRuns:
     earlier: frozenset[bytes]
     """The ids of the run that the revision names and of those before it."""
     later: frozenset[bytes]
-    failures: frozenset[bytes]
-    """The ids of the calls that have failed since."""
+    others: frozenset[bytes]
+    """The ids of the calls that have failed since, and of the names of runs."""
 
     def reach(self) -> ReachedIds:
         """Return what the later runs reach."""
-        return find_reached(self.store, self.later, others=self.failures)
+        return find_reached(self.store, self.later, others=self.others)
 
     def reach_beyond(self) -> ReachedIds:
         """Return what the later runs reach and the earlier ones do not."""
-        return find_reached(self.store, self.later, presumed=self.earlier, others=self.failures)
+        return find_reached(self.store, self.later, presumed=self.earlier, others=self.others)
 
 
 def choose_since(store: Store, revision: str, *, with_failures: bool) -> ChosenRuns:
@@ -47,7 +47,7 @@ def choose_since(store: Store, revision: str, *, with_failures: bool) -> ChosenR
     run = resolve_run(store, revision)
     earlier, later = map(frozenset, store.find_run_ids(run.started, run.id))
     failures = store.find_failure_ids(run.ended) if with_failures else ()
-    return ChosenRuns(store, earlier, later, frozenset(failures))
+    return ChosenRuns(store, earlier, later, frozenset((*failures, *store.load_files_of(TAG))))
 
 
 class ChosenRows(NamedTuple):

@@ -23,6 +23,7 @@ from evalstore.store.references import (
     iterate_case_references,
     iterate_references,
 )
+from evalstore.store.revisions import TAG, read_tag
 from evalstore.store.schema.table_columns import (
     EVALUATIONS,
     FAILURES,
@@ -79,6 +80,9 @@ def find_shared_rows(
         sorting.sort_nodes()
         sorting.sort_runs(rows if within is None else within)
         sorting.reach_versions()
+        for id, data in store.load_files_of(TAG).items():
+            if (tag := read_tag(data)) and as_bytes(tag.run) in sorting.chosen:
+                sorting.chosen.add(id)
         chosen = {
             table: sorting.chosen & _ids_of(rows, table)
             for table in COPIED_TABLES

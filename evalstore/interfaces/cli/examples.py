@@ -43,9 +43,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "evalstore show tests/weather.md::city=Oslo",
     ),
     "diff": (
-        "evalstore diff @~1 @",
+        "evalstore diff --since monday",
         f"evalstore diff --model {EXAMPLE_JUDGE} --vs {EXAMPLE}",
     ),
+    "tag": ("evalstore tag v1", "evalstore tag before-the-edit @~1"),
     "stats": ("evalstore stats --by model,tag", "evalstore stats @~1 --by file --wide"),
     "report": (
         "evalstore report @ --compare @~5 -o report.html",

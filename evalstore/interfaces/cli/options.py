@@ -48,7 +48,8 @@ WorkspaceOrRun = Annotated[
 
 def require_revision(command: str, text: str) -> None:
     """Raise `EvalstoreError` if the argument of a command that writes is the name of a file."""
-    if PurePath(text).suffix and not text.startswith("@"):
+    suffix = PurePath(text).suffix
+    if suffix and not (text.startswith("@") or suffix[1].isdigit()):  # such as the name v1.0
         written = shlex.join(["evalstore", command, "-o", text])
         raise NotARevisionError(text, f"'{written}' writes a file")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from evalstore.core.display import ago as ago
+from evalstore.core import clock, display
 from evalstore.core.display import clip as clip
 from evalstore.core.display import columns_of as columns_of
 from evalstore.core.display import count as count
@@ -69,6 +69,12 @@ _pager_command: str | None = None
 """The pager that is started at the first output."""
 _exit_code = OK
 """What a command ends with when the user leaves the pager."""
+
+
+def ago(microseconds: int, *, dated: bool = False) -> str:
+    """Return how long ago a time was; `dated`, or with `-v`, behind its date."""
+    text = display.ago(microseconds, clock.now())
+    return f"{clock.local_minute(microseconds)} ({text})" if dated or verbose else text
 
 
 def use_color(choice: str) -> None:

@@ -76,7 +76,11 @@ RULES: Mapping[str, Rules] = {
         "prompt": _lacks("versus"),
     },
     "label": {"remove": _has("verdict")},
-    "log": {"graph": _has("file", "failures")},
+    "log": {
+        "graph": _has("file", "failures"),
+        "since": _has("failures"),
+        "until": _has("failures"),
+    },
     "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
     "push": {"with_failures": _has("exclude_tag")},
     "remote": {

@@ -21,7 +21,7 @@ from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.log.file_log import find_logged_changes
 from evalstore.results.prompt_names import PromptNames
-from evalstore.store.revisions import RunInProgressError, resolve_run
+from evalstore.store.revisions import RunInProgressError, names_of_runs, read_date, resolve_run
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_columns import RUNS
 from evalstore.store.trees.path_trees import find_entry, read_tree
@@ -61,6 +61,15 @@ class LogEntry:
     """How many results broke and were fixed since they were judged before; None: not computed."""
     push: FirstPush | None = None
     """Who pushed the run; None for a run of this machine."""
+    names: tuple[str, ...] = ()
+    """The names that `tag` gave the run."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing was asked, judged or changed, and the run has no name or note."""
+        run = self.run
+        work = (run.asked, run.recorded, run.judged, run.failed, run.message, self.names)
+        return not any((*work, self.edits, self.push, *(self.outcome or ())))
 
     def document(self) -> Json:
         """Return the entry as JSON."""
@@ -82,6 +91,7 @@ class LogEntry:
             "gitDirty": git.dirty if git else None,
             **({"author": run.author} if run.author else {}),
             **({"cases": run.cases._asdict()} if run.cases else {}),
+            **({"names": list(self.names)} if self.names else {}),
             **({"push": to_json(self.push)} if self.push else {}),
             **({"edits": to_json(self.edits)} if self.edits else {}),
             **(dict(zip(("broke", "fixed"), self.outcome, strict=True)) if self.outcome else {}),
@@ -104,14 +114,25 @@ class Log:
     """How many of the newest entries are compared with the runs before; None: all of them."""
 
 
-def log(location: Location, file: str | None = None, limit: int | None = None) -> Log:
+def log(
+    location: Location,
+    file: str | None = None,
+    limit: int | None = None,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+) -> Log:
     """Return the runs; with a file, those that changed it or its verdicts, with its edits.
 
-    `FILE::ROW` is a row of it. Raises `NothingSelectedError` for a row that no run has.
+    `FILE::ROW` is a row of it. Only runs that began at the date `since` or later, and before the
+    date `until`. Raises `NothingSelectedError` for a row that no run has.
     """
     with open_store(location) as store:
+        dates = ("since", since), ("before", until)
+        bounds = {name: read_date(date) for name, date in dates if date is not None}
         if file is None:
-            runs = store.find_runs(limit=limit)
+            runs = store.find_runs(limit=limit, **bounds)
+            names = names_of_runs(store)
             pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
             edits = find_run_edits(location, store, runs)
             outcomes, compared = find_outcomes(location, store, runs)
@@ -122,19 +143,20 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
                     edited,
                     outcome=outcomes.get(run.id),
                     push=pushes.get(run.id),
+                    names=names.get(run.id, ()),
                 )
                 for run, edited in zip(runs, edits, strict=True)
             ]
             is_whole = compared == len(runs)
-            return Log(entries, store.count_runs(), compared=None if is_whole else compared)
+            return Log(entries, store.count_runs(**bounds), compared=None if is_whole else compared)
         workspace = open_workspace(location)
         file, row = split_row(file)
         name = name_file(location, workspace, file)
         folder = workspace.settings.paths["tests"]
         path = _name_in_runs(location, store, name)
-        names = PromptNames(location)
+        prompts = PromptNames(location)
         find_row = None if row is None else partial(find_row_in, path, row)
-        changes = list(find_logged_changes(store, path, folder, names, find_row))
+        changes = list(find_logged_changes(store, path, folder, prompts, find_row))
         pushes = find_first_pushes(location, RUNS.name, [change.run.id for change in changes])
         entries = [
             LogEntry(
@@ -153,6 +175,13 @@ def log(location: Location, file: str | None = None, limit: int | None = None) -
             problem = no_run_has(workspace, name, files)
             raise _explain_run(store, name, problem)
         others = store.count_runs() - len(entries)
+        low, high = bounds.get("since"), bounds.get("before")
+        entries = [
+            entry
+            for entry in entries
+            if (low is None or entry.run.started >= low)
+            and (high is None or entry.run.started < high)
+        ]
         return Log(entries[:limit], len(entries), name, row, others)
 
 

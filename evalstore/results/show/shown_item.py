@@ -12,7 +12,7 @@ from evalstore.planning.open_project import open_catalogue, open_project, open_s
 from evalstore.results.case_reference import read_reference
 from evalstore.results.planned_work import find_edit
 from evalstore.results.show.show import IN_PROGRESS, ShownItem, show_file, show_item
-from evalstore.store.revisions import WORK, RunInProgressError, resolve
+from evalstore.store.revisions import WORK, RunInProgressError, resolve, split_path
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
@@ -50,7 +50,7 @@ def describe_shown(
 
 
 def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
-    text, colon, path = revision.partition(":")
+    text, colon, path = split_path(revision)
     if text == WORK:
         from evalstore.results.show import show_workspace
 
@@ -89,7 +89,7 @@ def show_to_people(
     explained = _explain_case(location, revision, model, prompt, in_file=True)
     if explained is not None:
         return explained
-    if ":" in revision or revision == WORK:
+    if split_path(revision)[1] or revision == WORK:
         return _show(location, revision, in_file=True)
     with open_store(location) as store:
         kind, id = _resolve(location, store, revision)

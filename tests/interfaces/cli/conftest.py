@@ -115,7 +115,9 @@ def normalise(text: str) -> str:
     """The text with ids and times replaced."""
     text = re.sub(r"\b[0-9a-f]{32}\b", "<id>", text)
     text = re.sub(r"\b(?=[0-9a-f]*[a-f0-9])[0-9a-f]{8}\b", "<short>", text)
-    return re.sub(r"\bjust now\b|\b\d+ seconds ago\b", "<when>", text)
+    return re.sub(
+        r"\b(\d{4}-\d\d-\d\d \d\d:\d\d \()?(just now|\d+ seconds ago)\b(?(1)\))", "<when>", text
+    )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""`diff`, `log`, `show`."""
+"""`diff`, `log`, `show`, `tag`."""
 
 from __future__ import annotations
 
@@ -59,6 +59,10 @@ def diff(
             autocompletion=completions.prompts,
         ),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="DATE", help="Compare with the newest run before a date."),
+    ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")
     ] = False,
@@ -87,7 +91,7 @@ def diff(
 
     sides, paths = _sides(list(revisions or ()))
     try:
-        first, second = _require_two(sides)
+        first, second = _require_two(sides if since is None else [f"@{{{since}}}", *sides])
         if versus is None and prompt is not None:
             raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
         selection = replace(selection, paths=tuple(paths))
@@ -128,7 +132,7 @@ def diff(
                 output.line(output.safe(file))
         else:
             print_diff(compared, answers=answers, stat=stat, flips=flips)
-            is_default = not revisions and versus is None
+            is_default = not revisions and versus is None and since is None
             if is_default and compared.is_empty and _has_several_runs():
                 output.talk('(use "evalstore diff @~1 @" to compare the last two runs)')
     if ends_with:
@@ -226,13 +230,22 @@ def log(
     graph: Annotated[
         bool, typer.Option("--graph", help="Draw a lane for each machine that ran them.")
     ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="DATE", help="Only runs since a date: monday, 2026-11-23."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="DATE", help="Only runs before a date.")
+    ] = None,
     failures: Annotated[
         bool, typer.Option("--failures", help="List failed calls instead of runs.")
     ] = False,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """List runs, newest first, or the history of one test.
+    """List runs, or one test's history; 'tag' names a run.
+
+    Runs in which nothing was asked, judged or changed are counted; -v lists them, and all dates.
 
     A run says which tests, system prompts, candidates and evaluators changed since the runs before
     it, and how many results broke and were fixed (in at most the newest 10). With FILE: the runs
@@ -252,11 +265,12 @@ def log(
         return
     from evalstore.results.log.log import log as operation
 
-    runs = operation(here(), file, limit)
+    runs = operation(here(), file, limit, since=since, until=until)
     if print_data(runs, ["runs"], output_format, kind="log", json=json):
         return
     if not runs.entries:
-        output.talk("There are no runs yet: 'evalstore run' makes one.")
+        dates = "in this time" if since or until else "yet: 'evalstore run' makes one"
+        output.talk(f"There are no runs {dates}.")
     else:
         print_log(runs, oneline=oneline, graph=graph)
 
@@ -343,3 +357,42 @@ def show(
         print_shown(
             shown_item.show_to_people(here(), revision, model=model, prompt=prompt, most=most)
         )
+
+
+@app.command(hidden=True)  # `log` names it, as few commands are to be known
+def tag(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The name, such as v1; without it: lists the names."),
+    ] = None,
+    revision: Annotated[
+        str,
+        typer.Argument(
+            metavar="REV", help="A run (default: the last).", autocompletion=completions.stored_runs
+        ),
+    ] = "@",
+    remove: Annotated[bool, typer.Option("-d", "--delete", help="Remove the name.")] = False,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Name a run, or list the names of runs.
+
+    A name is a revision. It is stored beside the results, and push and pull copy it; of several
+    people who gave it to different runs, the last counts.
+    """
+    from evalstore.results.log.tags import list_tags, tag_run, untag
+
+    if remove and name is None:
+        raise EvalstoreError("the name is missing", hint="write 'evalstore tag -d NAME'")
+    if name is not None:
+        changed = untag(here(), name) if remove else tag_run(here(), name, revision)
+    else:
+        changed = list_tags(here())
+    if print_data({"tags": changed}, ["tags"], output_format, kind="tag", json=json):
+        return
+    for each in changed:
+        verb = "removed  " if each.is_removed else ""
+        by = f"  by {output.safe(each.by)}" if each.by else ""
+        output.line(f"{verb}{each.name}  run {output.short(each.run)}  {output.ago(each.at)}{by}")
+    if not changed:
+        output.talk("No run has a name: 'evalstore tag NAME' names the last one.")

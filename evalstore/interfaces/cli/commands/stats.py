@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -79,7 +78,7 @@ def print_stats(statistics: Stats) -> None:
     if statistics.is_workspace:
         output.line(f"workspace, all cases as they are now{about}")
     else:
-        when = output.ago(statistics.started, time.time_ns() // 1000)
+        when = output.ago(statistics.started)
         output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
     is_whole = output.wide or output.table_width() is None  # as a file or a pipe has all columns
     groups = [*statistics.groups] if is_whole else statistics.plain_groups

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalstore.core import clock
 from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import options, output
@@ -247,7 +247,7 @@ def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
     started = datetime.fromisoformat(row["started"]).timestamp()
     return {
         **row,
-        "started": output.ago(round(started * 1e6), time.time_ns() // 1000),
+        "started": clock.local_minute(round(started * 1e6)),
         "gitCommit": output.short(row.get("gitCommit") or ""),
     }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Sequence
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
@@ -169,7 +169,6 @@ def _first(pairs: PairGroup) -> list[Pair]:
 
 def print_failures(log: FailureLog, *, oneline: bool) -> None:
     """Print failures, with each hint once below them."""
-    now = time.time_ns() // 1000
     hints: dict[tuple[str, str], None] = {}
     for entry in log.entries:
         failure = entry.document()
@@ -185,7 +184,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             place = case_name(failure["file"], failure["row"], prompt)
         parts = (
             output.short(entry.id),
-            output.ago(entry.failure.at, now),
+            output.ago(entry.failure.at),
             output.safe(
                 (failure["model"] or "") + (" (as evaluator)" if failure["evaluator"] else "")
             ),
@@ -213,20 +212,26 @@ def _resolution(entry: FailureEntry) -> str:
     return "(judged since)" if entry.failure.evaluator else "(answered since)"
 
 
-def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
-    """Print runs as a table; with `graph`, after a lane for each writer."""
-    now = time.time_ns() // 1000
+def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = False) -> None:
+    """Print runs as a table, `dated` or not; with `graph`, after a lane for each writer."""
     prefixes = [GraphPrefix("", "")] * len(log.entries)
     if graph:
         prefixes = draw_lanes([_writer(entry) for entry in log.entries])
+    is_folded = log.file is None and not (graph or output.verbose)
+    idle = _count_idle(log.entries) if is_folded else {}
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
+        if (count := idle.get(number)) is not None:
+            if count:
+                text = output.faint(f"{count} runs without work (-v lists them)")
+                output.line(text if oneline else f"\n{text}")
+            continue
         if oneline:
-            parts = _one_line(entry, now, of_file=log.file is not None)
+            parts = _one_line(entry, of_file=log.file is not None)
             output.line(prefix.first + output.fitted(parts, output.shown_columns(prefix.first)))
             continue
         if number:
             output.line(prefixes[number - 1].other.rstrip())
-        first, *others = _entry_lines(log, entry, now)
+        first, *others = _entry_lines(log, entry, dated=dated)
         start, *rest = _folded(first, prefix.first)
         output.line(prefix.first + start)
         for line in (*rest, *(part for other in others for part in _folded(other, prefix.other))):
@@ -252,6 +257,24 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False) -> None:
         )
 
 
+def _count_idle(entries: Sequence[LogEntry]) -> dict[int, int]:
+    """Return the runs without work that follow each other, by number: how many the first begins.
+
+    The others have 0. The newest run is none of them, nor a single one.
+    """
+    idle = [False, *(_is_idle(*pair) for pair in pairwise(entries[1:])), False]
+    counts: dict[int, int] = {}
+    for is_idle, group in groupby(range(len(idle)), key=idle.__getitem__):
+        first, *others = group
+        if is_idle and others:
+            counts |= {first: len(others) + 1, **dict.fromkeys(others, 0)}
+    return counts
+
+
+def _is_idle(entry: LogEntry, before: LogEntry) -> bool:
+    return entry.is_idle and (entry.outcome is not None or entry.verdicts == before.verdicts)
+
+
 def _folded(line: str, prefix: str) -> list[str]:
     """Return a line behind a prefix, wrapped between words where it does not fit the terminal."""
     columns = output.table_width()
@@ -267,13 +290,14 @@ def _writer(entry: LogEntry) -> str:
     return entry.push.writer if entry.push else ""
 
 
-def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> Iterator[str]:
+def _one_line(entry: LogEntry, *, of_file: bool) -> Iterator[str]:
     run = entry.run
     selection = output.safe(scope_text(run))
     parts = (
         output.short(run.id),
-        output.ago(run.started, now),
+        output.ago(run.started),
         _verdicts(entry),
+        f"({output.safe(', '.join(entry.names))})" if entry.names else "",
         f"only {selection}" if selection and is_partial(run) else selection,
         "; ".join(map(output.safe, map(str, entry.edits))),
         "" if of_file and entry.edits else output.safe(run.message or ""),
@@ -285,13 +309,14 @@ def _one_line(entry: LogEntry, now: int, *, of_file: bool) -> Iterator[str]:
     return filter(None, parts)
 
 
-def _entry_lines(log: Log, entry: LogEntry, now: int) -> Iterator[str]:
+def _entry_lines(log: Log, entry: LogEntry, *, dated: bool) -> Iterator[str]:
     """Yield the lines of a run without its edits."""
     run = entry.run
     yield (
-        f"{output.paint('run', 'pending')} {run.id}  {output.ago(run.started, now)}"
+        f"{output.paint('run', 'pending')} {run.id}  {output.ago(run.started, dated=dated)}"
         + (f"  git {run.git.commit[:8]}{_GIT_CHANGES[run.git.dirty]}" if run.git else "")
         + (f"  by {output.safe(run.author)}" if run.author else "")
+        + (f"  ({output.safe(', '.join(entry.names))})" if entry.names else "")
     )
     if run.message:
         yield f"    {output.safe(run.message)}"

@@ -82,7 +82,7 @@ def print_shown(
 def _print_run(item: ShownItem) -> None:
     run = restore_run(item.id, item.content)
     entry = LogEntry(run, order_counts(run.verdicts), outcome=item.outcome, push=item.push)
-    print_log(Log([entry], 1), oneline=False)
+    print_log(Log([entry], 1), oneline=False, dated=True)
     print_results(item)
 
 
@@ -281,7 +281,7 @@ def _if(form: str, value: Any) -> str:
 
 
 def _ago(microseconds: int) -> str:
-    return output.ago(microseconds, time.time_ns() // 1000)
+    return output.ago(microseconds, dated=True)
 
 
 def _tokens(usage: Usage) -> str:
@@ -370,7 +370,7 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     """
     now = time.time_ns() // 1000
     columns = output.table_width()
-    when = output.ago(view.facts.started, now) if view.facts else ""
+    when = _ago(view.facts.started) if view.facts else ""
     kind = output.paint("session" if view.id else "case", "pending")
     model = view.model or (explanation.result.model if explanation else "")
     name = f"{kind} {output.short(view.id)}" if view.id else kind

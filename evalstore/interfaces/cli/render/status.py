@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -127,7 +126,7 @@ def _print_remotes(status: Status) -> None:
 
 
 def _print_changes(status: Status) -> None:
-    when = output.ago(status.last_started or 0, time.time_ns() // 1000)
+    when = output.ago(status.last_started or 0)
     output.sentence(f"Changed since run {output.short(status.last_run or '')} ({when}):")
     file = " -- FILE" if status.changes else ""
     output.sentence(f'  (use "evalstore diff{file}" to see how)')

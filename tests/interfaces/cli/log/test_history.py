@@ -325,7 +325,11 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
     edit(workspace / "tests/weather.md", "must be short", "must be warm")
     evalstore("run")
     expected = (
-        "Edited:\n"
+        "1 broke, 1 unchanged\n"
+        "pass rate 100.0% -> 50.0% (2 results in 1 file, judged on both sides)\n"
+        "-50.0 points (95% interval -90.5 to +48.6); the pass rate of one row changed: "
+        "too few for a significance test\n"
+        "\nEdited:\n"
         "    tests/weather.md\n"
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
@@ -333,10 +337,6 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)"
         "  <short>\n"
         "        now: It is cold there.\n"
-        "1 broke, 1 unchanged\n"
-        "pass rate 100.0% -> 50.0% (2 results in 1 file, judged on both sides)\n"
-        "-50.0 points (95% interval -90.5 to +48.6); the pass rate of one row changed: "
-        "too few for a significance test\n"
     )
     hint = '(use "evalstore show ID" to read an answer)\n'
     assert evalstore("diff", "@~1", "@") == Ran(0, expected, hint)
@@ -350,14 +350,14 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
     evalstore("run")
     edit(workspace / "tests/weather.md", "How is", "What of")
     assert evalstore("diff").stdout == (
-        "Edited:\n"
+        "2 changed, 0 unchanged\n"
+        "no result is judged on both sides\n"
+        "\nEdited:\n"
         "    tests/weather.md\n"
         "        message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
         "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)  <short>\n"
-        "2 changed, 0 unchanged\n"
-        "no result is judged on both sides\n"
     )
 
 
@@ -614,8 +614,8 @@ def test_a_test_file_is_shown_with_its_results(
         (
             "hello",
             "error: 'hello' is not a revision\n"
-            "hint: write @, @~1, @work, or the first digits of an id "
-            "as 'evalstore log' shows them\n",
+            "hint: write @, @~1, @{monday}, @work, a name that 'evalstore tag' gave, or the first "
+            "digits of an id as 'evalstore log' shows them\n",
         ),
         ("weather", "error: 'weather' is not a revision\nhint: did you mean 'tests/weather.md'?\n"),
         (
@@ -651,7 +651,10 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     assert output.stdout.startswith(
         "note: run <short> covered only tests/other.md (1 result); "
         "2 others are taken from the last earlier run that judged them\n"
-        "Edited:\n"
+        "2 changed, "
+    )
+    assert (
+        "\n\nEdited:\n"
         "    tests/weather.md\n"
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
@@ -659,7 +662,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "    tests/weather.md [city=Oslo]  scripted/one  pass (run <short>) -> pending"
         "  (evaluation changed)"
         "  <short>\n"
-    )
+    ) in output.stdout
     evalstore("run")
     compared = documents("diff", "@~1", "@")
     assert [item["row"] for item in compared["broke"]] == ["city=Oslo"]
