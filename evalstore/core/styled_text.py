@@ -64,6 +64,8 @@ def heading(text: str) -> StyledLine:
 
 
 BLANK = StyledLine(())
+BADGE = "badge "
+"""The beginning of the colour of a verdict that is drawn filled, with a blank at both ends."""
 
 
 class TextBlock(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sqlite3
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from pathlib import Path
 
@@ -246,3 +246,21 @@ def test_words_are_marked_where_they_stand() -> None:
     marked = [text[a:b] for a, b in find_word_places(text, ("fluss", "kuhl"))]
     assert marked == ["Fluß", "kühl", "Fluss", "kühl"]
     assert find_word_places(text, ("luß", "hl")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("次の電車は14:05です。", ("14:05",)),
+        ("次の電車は14:05です。", ("電車", "14:05")),
+        ("乗車券ABCを買う", ("ABC", "買う")),
+        ("价格是25元，退票免费。", ("25", "退票")),
+        ("ราคา25บาท", ("25", "บาท")),
+        ("서울역은14:05", ("14:05",)),
+        ("ok🙂yes", ("ok", "yes")),
+    ],
+)
+def test_words_are_marked_beside_characters_that_are_words_by_themselves(
+    text: str, words: Sequence[str]
+) -> None:
+    assert [text[a:b] for a, b in find_word_places(text, words)] == [*words]

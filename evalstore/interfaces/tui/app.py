@@ -8,11 +8,13 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input, TextArea
 
 from evalstore.core.errors import EvalstoreError, hide_passwords
@@ -80,6 +82,8 @@ _CSS = """
     }
     ToastRack { layer: default; visibility: visible; max-height: 50%; scrollbar-size-vertical: 0; }
     Dialog > ToastRack, ModalScreen > ToastRack { dock: top; margin: 0; }
+    ModalScreen, Dialog { background: $background 30%; }
+    ModalScreen:ansi, ModalScreen:nocolor, Dialog:ansi, Dialog:nocolor { background: transparent; }
     Toast { width: 1fr; max-width: 100%; margin: 0; padding: 0 1; color: $message-foreground; }
     Toast.-information { border-left: outer $message-information; }
     Toast.-warning { border-left: outer $message-warning; }
@@ -92,6 +96,12 @@ _CSS = """
     Grid:nocolor > .grid--cursor { text-style: bold; }
     Grid:nocolor:focus > .grid--cursor { text-style: reverse; }
 """
+
+
+_LIGHT = replace(
+    BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#ffffff", panel="#e9edf2"
+)
+"""The light theme with a white background: its own greys hardly differ from each other."""
 
 
 def _action_commands() -> type[Provider]:
@@ -153,6 +163,7 @@ class Browser(MessageApp):
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         # A picture that moves is seen torn where the terminal is slow, and keys wait for it.
         self.animation_level = "none"
+        self.register_theme(_LIGHT)
         self.source = source
         self.appearance = appearance or Appearance()
         self._revision = revision

@@ -12,8 +12,10 @@ BAR_CONTRAST = 3.0
 """The least contrast of bars and of what scrolls."""
 _STEPS = 20
 """In so many steps a colour becomes black or white."""
-_PAGE = ("surface", "panel", "background")
-"""The backgrounds of pages."""
+_PAGE = ("surface", "panel", "background", "cursor-line")
+"""The backgrounds of pages, and that of the line with the cursor."""
+_TINT = 0.25
+"""How much of its main colour a theme adds to the line with the cursor."""
 _MESSAGE = ("panel-lighten-1",)
 """The background of messages in passing."""
 _TEXTS = {
@@ -21,9 +23,7 @@ _TEXTS = {
     "text-primary": _PAGE,
     "text-secondary": _PAGE,
     "text-accent": _PAGE,
-    "text-success": _PAGE,
     "text-warning": _PAGE,
-    "text-error": _PAGE,
     "block-cursor-foreground": ("block-cursor-background",),
     "footer-foreground": ("footer-background",),
     "footer-key-foreground": ("footer-background",),
@@ -32,16 +32,21 @@ _TEXTS = {
     **{f"markdown-h{level}-color": _PAGE for level in range(1, 7)},
 }
 """The colours of texts, and the backgrounds that they are seen on."""
+_VIVID = {"text-success": ("success", 0.6), "text-error": ("error", 0.85)}
+"""The colours of verdicts: what each is made from, and how saturated it is at least."""
+_PINK, _RED = 0.83, 0.98
+"""From which hue on a colour is made red."""
 _MADE = {
     "faint": ("text-muted", _PAGE),
     "message-foreground": ("foreground", _MESSAGE),
     "message-information": ("success", _MESSAGE),
     "message-warning": ("warning", _MESSAGE),
     "message-error": ("error", _MESSAGE),
-    "blurred-cursor-foreground": ("foreground", ("primary-muted",)),
 }
 """Colours that themes do not have: what each is made from, and its backgrounds."""
 _THUMB = "scroll-thumb"
+CURSOR_LINE = "cursor-line"
+"""The background of the line with the cursor, on which texts keep their colours."""
 
 
 def contrast(text: Color, ground: Color) -> float:
@@ -54,22 +59,44 @@ def readable(text: Color, grounds: Sequence[Color], least: float = TEXT_CONTRAST
     """Return the nearest colour with enough contrast, on the way to black or to white."""
     first = grounds[0]
     colour = first + (first.get_contrast_text(text.a) if text.auto else text)
-    targets = sorted((BLACK, WHITE), key=lambda end: contrast(end, first), reverse=True)
+    target = max((BLACK, WHITE), key=lambda end: contrast(end, first))
     for step in range(_STEPS + 1):
-        moved = colour.blend(targets[0], step / _STEPS)
+        moved = colour.blend(target, step / _STEPS)
         if all(contrast(moved, ground) >= least for ground in grounds):
             return moved
-    return targets[0]
+    return target
+
+
+def vivid(colour: Color, grounds: Sequence[Color], saturation: float) -> Color:
+    """Return a colour of this hue, as saturated as this, that can be read: lighter or darker."""
+    hue, own, start = colour.hsl
+    hue = max(hue, _RED) if hue > _PINK else hue
+    end = float(contrast(WHITE, grounds[0]) > contrast(BLACK, grounds[0]))
+    for step in range(_STEPS + 1):
+        lightness = start + (end - start) * step / _STEPS
+        moved = Color.from_hsl(hue, max(own, saturation), lightness)
+        if all(contrast(moved, ground) >= TEXT_CONTRAST for ground in grounds):
+            break
+    return moved
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a theme, with readable texts; a terminal's own colours stay."""
     texts = {name: (name, grounds) for name, grounds in _TEXTS.items() if name in variables}
     changed = dict(variables)
-    for name, (source, grounds) in (texts | _MADE).items():
-        changed[name] = _made_readable(variables, source, grounds, TEXT_CONTRAST)
     surface = parse_colour(variables["surface"])
     is_terminals = surface.ansi is not None or not surface.a
+    cursor = variables["block-cursor-background"]
+    if not is_terminals:
+        cursor = surface.blend(parse_colour(variables["primary"]), _TINT).hex
+    changed[CURSOR_LINE] = cursor
+    for name, (source, grounds) in (texts | _MADE).items():
+        changed[name] = _made_readable(changed, source, grounds, TEXT_CONTRAST)
+    for name, (source, saturation) in _VIVID.items():
+        colour = parse_colour(variables[source])
+        if not is_terminals and colour.ansi is None:
+            pages = [parse_colour(changed[ground]) for ground in _PAGE]
+            changed[name] = vivid(colour, pages, saturation).hex
     source = "scrollbar" if is_terminals else "surface"
     changed[_THUMB] = _made_readable(variables, source, ("surface",), BAR_CONTRAST)
     return changed

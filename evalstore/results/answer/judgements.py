@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.checks.difference_locator import flat_checks
@@ -145,12 +146,29 @@ def read_judgements(
             why_not = FIRST if key in in_workspace else AGAIN
         checks = contents.get(stored.evaluation, {}).get("checks", ())
         listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
-    return subjects, tuple(sorted(listed, key=_rank))
+    places: dict[str, int] = {}
+    for key in judged:
+        if key in counted:
+            places.setdefault(counted[key].evaluator, len(places))
+    return subjects, tuple(sorted(listed, key=partial(_rank, places)))
 
 
-def _rank(judgement: JudgementView) -> tuple[bool, bool, int, str]:
-    """Return the sort key: judgements that count come first, then people's, then the newest."""
-    return bool(judgement.why_not), not judgement.is_person, -judgement.started, judgement.id
+def _rank(
+    places: Mapping[str, int], judgement: JudgementView
+) -> tuple[bool, bool, int, str, int, str]:
+    """Return the sort key: judgements that count come first, then people's, then by judge.
+
+    `places` are those of the judges in the verdict, which has them in the order of the settings;
+    others follow by name. Of one judge the newest comes first.
+    """
+    return (
+        bool(judgement.why_not),
+        not judgement.is_person,
+        places.get(judgement.evaluator, len(places)),
+        judgement.by,
+        -judgement.started,
+        judgement.id,
+    )
 
 
 def _of_whom(judgement: Evaluation | Vote, subject: str) -> tuple[str, str, str]:

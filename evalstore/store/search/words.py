@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-_APART = re.compile(
-    "(["
+_APART_RANGES = (
     "\u00a9\u00ae\u00b0\u2100-\u2bff"  # symbols
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # East Asian
     "\U0001f000-\U0001faff"  # emoji
-    "])"
 )
+_APART = re.compile(f"([{_APART_RANGES}])")
 """Characters that are words by themselves."""
+_BEGIN = rf"(?:(?<![^\W_])|(?<=[{_APART_RANGES}]))"
+_END = rf"(?:(?![^\W_])|(?=[{_APART_RANGES}]))"
+"""Where a word of letters begins and ends."""
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -129,8 +131,8 @@ def _patterns_of(words: Sequence[str]) -> list[re.Pattern[str]]:
         if not parts:
             continue
         alone = not _APART.match(word)
-        start = r"(?<![^\W_])" if alone else ""
-        end = "" if number == len(real) or _APART.match(word[-1]) else r"(?![^\W_])"
+        start = _BEGIN if alone else ""
+        end = "" if number == len(real) or _APART.match(word[-1]) else _END
         patterns.append(re.compile(start + r"[\W_]*".join(parts) + end))
     return patterns
 

@@ -137,6 +137,29 @@ def test_every_message_can_be_read_in_every_theme_also_over_a_dialog(
     assert not hard, "\n".join(f"{place} {text!r}" for place, text in hard.items())
 
 
+def test_verdicts_are_strongly_coloured_in_every_theme_also_in_the_line_of_the_cursor(
+    workspace: Path,
+) -> None:
+    weak: list[str] = []
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n")
+        for theme in THEMES:
+            pilot.app.theme = theme
+            await settled(pilot)
+            verdicts = [(text, style) for text, style in painted(pilot) if text in SIGNED]
+            seen = {(text, Color.from_rich_color(style.color)) for text, style in verdicts}
+            if len(seen) != len(SIGNED) or len({style.bgcolor for _, style in verdicts}) < 2:
+                weak.append(f"{theme}: {seen}")
+            weak.extend(f"{theme}: {text} {colour}" for text, colour in seen if colour.hsl.s < 0.55)
+
+    drive(scenario, revision="@", size=(120, 36))
+    assert not weak
+
+
+SIGNED = ("✓ pass", "✗ fail")
+
+
 def test_a_dim_text_is_seen_as_it_is_blended() -> None:
     style = Style.parse("#808080 on #000000")
     assert not is_faint("text", style)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.word_diff import compare_side_by_side
 from evalstore.core.case_name import case_name
-from evalstore.core.display import safe
+from evalstore.core.display import clip, safe
 from evalstore.core.styled_text import (
     BLANK,
     StyledLine,
@@ -17,11 +17,13 @@ from evalstore.core.styled_text import (
     heading,
     marked_spans,
     text_lines,
+    verdict_span,
 )
 from evalstore.interfaces.tui.render.documents.markdown_text import render_text
 from evalstore.interfaces.tui.render.pair import MIN_SHARED, question_lines
-from evalstore.interfaces.tui.render.verdicts import result_cell, short_names
+from evalstore.interfaces.tui.render.verdicts import badge_spans, result_cell, short_names
 from evalstore.results.answer.answer_text import (
+    check_text,
     conversation,
     criteria,
     footer_lines,
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
 
 
 _INDENT = 2
+_REASONS = 150
+"""Characters of all reasons in one line: two rows of a narrow terminal."""
+_LINES = 3
+"""Lines of a question and of instructions above two answers."""
 
 
 def place_lines(
@@ -66,13 +72,12 @@ def place_lines(
     yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     cell = result_cell(result, labels)
     facts = result_facts(result, attempt, mixed)
-    yield StyledLine(
-        (
-            StyledSpan(f"{cell.text}  ", cell.colour),
-            StyledSpan(safe(result.model)),
-            StyledSpan(safe("".join(f"  {fact}" for fact in facts)), "faint"),
-        )
+    spans = (
+        StyledSpan(cell.text, cell.colour),
+        StyledSpan(f"  {safe(result.model)}"),
+        StyledSpan(safe("".join(f"  {fact}" for fact in facts)), "faint"),
     )
+    yield badge_spans(StyledLine(spans))
     if gone:
         yield from text_lines(gone, "pending")
 
@@ -151,19 +156,39 @@ def block_lines(
             yield line._replace(indent=_INDENT)
 
 
-def verdict_lines(
-    view: AnswerView, result: Result, hint: str, most: int | None = None
-) -> Iterator[StyledLine]:
-    """Yield the judgements on the case; a `hint` when the answer or a judgement is missing.
-
-    With `most`, each check has one line of at most so many columns.
-    """
+def lack_lines(view: AnswerView, result: Result, hint: str) -> Iterator[StyledLine]:
+    """Yield what is missing, with a `hint` how to get it, or that nothing judges the answer."""
     if missing := list(missing_lines(view, is_judged=bool(result.evaluation))):
         yield BLANK
         yield from missing
         yield from text_lines(hint, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
+
+
+def reason_lines(view: AnswerView) -> Iterator[StyledLine]:
+    """Yield in one line what each judge said, of checks the first that did not pass."""
+    said = [(each, reason) for each in own_judgements(view) if (reason := _reason(each))]
+    spans: list[StyledSpan] = []
+    for judgement, reason in said:
+        sign = verdict_span(judgement.verdict, SIGNS)
+        text = clip(f"{judgement.by}: {' '.join(reason.split())}", _REASONS // len(said))
+        spans += [StyledSpan("  ")] * bool(spans)
+        spans += [sign._replace(text=f"{sign.text.partition(' ')[0]} "), StyledSpan(safe(text))]
+    if spans:
+        yield StyledLine(tuple(spans))
+
+
+def _reason(judgement: JudgementView) -> str:
+    failed = (check_text(check) for check in judgement.checks if check.verdict != "pass")
+    return next(failed, "") or judgement.feedback
+
+
+def verdict_lines(view: AnswerView, most: int | None = None) -> Iterator[StyledLine]:
+    """Yield the verdicts on the case.
+
+    With `most`, each check has one line of at most so many columns.
+    """
     for judgement in own_judgements(view):
         yield from _judgement(judgement, most)
     yield from note_lines(view)
@@ -181,10 +206,21 @@ def _now() -> int:
 # --- two answers side by side
 
 
+def asked_lines(case: CaseRow, view: AnswerView, gone: str = "") -> Iterator[StyledLine]:
+    """Yield what stands above two answers: the case, its question and its instructions."""
+    yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
+    if gone:
+        yield from text_lines(gone, "pending")
+    users = [turn.text for turn in view.conversation if turn.role == "user" and not turn.answer]
+    yield from question_lines(users[-1] if users else "", _LINES)
+    for block in criteria(view, SIGNS)[0]:
+        yield from question_lines(block.text, _LINES, f"{block.title}  ")
+
+
 def compared_lines(
     one: tuple[Result, AnswerView], other: tuple[Result, AnswerView]
 ) -> tuple[list[StyledLine], list[StyledLine]]:
-    """Show two answers below the question, with the words marked that differ."""
+    """Show two answers, with the words marked that differ, and the verdicts on each."""
     (_, first), (_, second) = one, other
     differences = compare_side_by_side(first.answer, second.answer)
     is_marked = None not in (first.id, second.id)
@@ -197,10 +233,7 @@ def compared_lines(
     differ = any(piece.differs for lines in differences for line in lines for piece in line)
     sides: list[list[StyledLine]] = []
     for number, (result, view) in enumerate((one, other)):
-        users = [
-            turn.text for turn in view.conversation if turn.role == "user" and turn.answer is None
-        ]
-        lines = [*question_lines(users[-1] if users else ""), BLANK]
+        lines = [BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
         elif is_marked:

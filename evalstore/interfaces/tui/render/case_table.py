@@ -195,38 +195,43 @@ def _heads(
     whole = [one_line(model) for model in models]
     if not any(map(any, figures)):
         return [[*texts] for texts in zip(whole, short, short, strict=True)]
-    full, brief = zip(*figures, strict=True)
+    full, shorter, brief = zip(*figures, strict=True)
     listed = [whole, short] if all(len(model) <= _LONGEST for model in models) else [short]
     forms = [(gap, names, full) for gap in (" ", "\n") for names in listed]
     levels = [
         [f"{name}{gap}{text}".rstrip() for name, text in zip(names, texts, strict=True)]
-        for gap, names, texts in [*forms, ("\n", short, brief)]
+        for gap, names, texts in [*forms, ("\n", short, shorter), ("\n", short, brief)]
     ]
     return [[*texts] for texts in zip(*levels, strict=True)]
 
 
-def _counts(rate: Rate, of_all: Rate) -> tuple[str, str]:
-    """Return how many of the cases that were chosen by their verdicts pass, and the rate of all."""
-    counts = f"{rate.passed:,}/{rate.judged:,}" if rate.judged else ""
-    share = "" if of_all.rate is None else f" (all {100 * of_all.rate:.0f}%)"
-    return f"{counts}{share}".strip(), counts
+def _counts(rate: Rate, of_all: Rate) -> tuple[str, str, str]:
+    """Return how many of the cases that were chosen by their verdicts pass, and the rate of all.
+
+    The second text names that rate alone, and the third leaves it out.
+    """
+    counts = f"{rate.passed:,} of {rate.judged:,}" if rate.judged else ""
+    share = "" if of_all.rate is None else f"{100 * of_all.rate:.0f}%)"
+    full, brief = (f"{counts}{share and start}{share}".strip() for start in (" (all ", " ("))
+    return full, brief, counts
 
 
-def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str]:
-    """Return a pass rate with its interval in percent, and the same in short.
+def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str, str]:
+    """Return a pass rate with its interval in percent, and the same in short twice.
 
     That of a candidate with fewer verdicts than another has their number, in short a `~`. Both are
     empty without a verdict.
     """
     if rate.rate is None:
-        return "", ""
+        return "", "", ""
     if rate.interval is None:
-        return (f"{rate.passed:,}/{rate.judged:,}",) * 2
+        return (f"{rate.passed:,} of {rate.judged:,}",) * 3
     low, high = rate.interval
     share, interval = f"{100 * rate.rate:.0f}%", f"{100 * low:.0f}-{100 * high:.0f}"
     if is_partial:
-        return f"{share} of {rate.judged:,} {interval}", f"~{share} {interval}"
-    return (f"{share} {interval}",) * 2
+        brief = f"~{share} {interval}"
+        return f"{share} of {rate.judged:,} {interval}", brief, brief
+    return (f"{share} {interval}",) * 3
 
 
 def case_cells(

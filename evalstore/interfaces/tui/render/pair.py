@@ -16,6 +16,7 @@ from evalstore.core.styled_text import (
     text_lines,
 )
 from evalstore.interfaces.tui.render.plot import LAST_RUNS, spark_spans, spark_words
+from evalstore.interfaces.tui.render.verdicts import badge_spans
 from evalstore.results.compare.diff_text import pair_line, side_lines
 from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.verdict_order import SIGNS
@@ -49,7 +50,7 @@ def pair_lines(
 
     Below them are the `edits` of the case, and `history`, the last verdicts on its candidates.
     """
-    yield pair_line(diff, pair, signs=SIGNS)
+    yield badge_spans(pair_line(diff, pair, signs=SIGNS))
     yield from side_lines(diff, pair, feedback)
     yield from question_lines(question)
     if answers is not None:
@@ -74,8 +75,8 @@ def history_lines(candidate: str, words: Sequence[str]) -> Iterator[StyledLine]:
         yield StyledLine((StyledSpan(f"{name}  ", "faint"), *spark_spans(words), text))
 
 
-def question_lines(question: str, most: int = 1) -> Iterator[StyledLine]:
-    """Yield the question as one line, if there is one; else as at most so many of its lines."""
+def question_lines(question: str, most: int = 1, title: str = _USER) -> Iterator[StyledLine]:
+    """Yield a question behind its title as one line, if there is one, or as at most so many."""
     if not question:
         return
     texts = [question]
@@ -84,8 +85,8 @@ def question_lines(question: str, most: int = 1) -> Iterator[StyledLine]:
     for number, text in enumerate(texts[:most]):
         line = clip(" ".join(text[: 4 * _WIDTH].split()), _WIDTH)
         cut = " …" if number + 1 == most < len(texts) else ""
-        role = StyledSpan("" if number else _USER, "faint")
-        indent = len(_USER) if number else 0
+        role = StyledSpan("" if number else title, "faint")
+        indent = len(title) if number else 0
         yield StyledLine((role, StyledSpan(safe(line)), StyledSpan(cut, "faint")), indent)
 
 

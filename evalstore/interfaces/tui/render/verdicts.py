@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import ago
-from evalstore.core.styled_text import verdict_span
+from evalstore.core.styled_text import BADGE, StyledLine, verdict_span
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.results.verdict_order import SIGNS
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.core.results import Result
     from evalstore.results.labels.labels import LabelIndex
+
+_BADGES = frozenset({"pass", "fail", "error", "undecided"})
 
 
 def verdict_cell(word: str | None) -> StyledCell:
@@ -36,6 +38,16 @@ def result_cell(result: Result, labels: LabelIndex, text: str = "") -> StyledCel
         return cell._replace(text=text)
     plain = " ".join([f"{cell.plain}, labelled", *filter(None, (labels.word(result),))])
     return StyledCell(f"{text} {signs}", cell.colour, plain)
+
+
+def badge_spans(line: StyledLine) -> StyledLine:
+    """Return a line with the verdicts in it as badges: filled with their colours."""
+    return line._replace(
+        spans=tuple(
+            span._replace(colour=f"{BADGE}{span.colour}") if span.colour in _BADGES else span
+            for span in line.spans
+        )
+    )
 
 
 def rate_text(rate: Rate) -> str:

@@ -108,7 +108,9 @@ class AnswerPage(DatedPage):
     DEFAULT_CSS = """
     AnswerPage.-wide > #panels { layout: horizontal; }
     AnswerPage > #panels > TextView { width: 1fr; }
-    AnswerPage #other { display: none; }
+    AnswerPage #other, AnswerPage > #asked { display: none; }
+    AnswerPage > #asked { height: auto; max-height: 8; background: $panel; }
+    AnswerPage.-short > #asked { max-height: 2; }
     AnswerPage.-wide #other, AnswerPage.-broad #other { margin-left: 1; }
     AnswerPage.-short #other { border-top: solid $faint; }
     AnswerPage.-short #other:focus { border-top: heavy $text-primary; }
@@ -128,6 +130,7 @@ class AnswerPage(DatedPage):
         yield self.title_line()
         yield self.newer_line()
         yield self.problem_line()
+        yield TextView(id="asked", is_fixed=True)
         with Container(id="panels"):
             yield TextView(id="text")
             yield TextView(id="other")
@@ -297,7 +300,8 @@ class AnswerPage(DatedPage):
     def exported(self) -> Exported:
         """Return the answer; with another one beside it both texts."""
         if self.navigator.other or self._texts is None:
-            sides = (self.query_one(id, TextView).indented_text for id in ("#text", "#other"))
+            ids = ("#asked", "#text", "#other")
+            sides = (self.query_one(id, TextView).indented_text for id in ids)
             return "\n\n".join(sides).rstrip()
         text = indented_text(self._texts.lines)
         position = self.navigator.position
@@ -452,7 +456,7 @@ class AnswerSides:
             self._show(body[1:], texts.beside, stay=stay, written=written[1:])
         else:
             lines = texts.rendered if is_rendered else texts.lines
-            self._show(lines, texts.other, stay=stay, written=texts.lines)
+            self._show(lines, texts.other, stay=stay, written=texts.lines, asked=texts.asked)
 
     def _show(
         self,
@@ -461,8 +465,12 @@ class AnswerSides:
         *,
         stay: bool = False,
         written: Sequence[StyledLine] | None = None,
+        asked: Sequence[StyledLine] = (),
     ) -> None:
         page = self._page
+        above = page.query_one("#asked", TextView)
+        above.display = bool(asked)
+        above.show(asked)
         text, other = page.query_one("#text", TextView), page.query_one("#other", TextView)
         text.show(lines, stay=stay, written=written)
         other.display = self.is_split or self._navigator.other is not None

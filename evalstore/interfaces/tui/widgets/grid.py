@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from evalstore.core.styled_text import StyledSpan
 from evalstore.interfaces.tui.text_styles import TextStyles
 from evalstore.interfaces.tui.widgets.grid_columns import (
     Column,
@@ -19,6 +20,7 @@ from evalstore.interfaces.tui.widgets.grid_columns import (
     fit_columns,
     full_width,
     next_pick,
+    pick_of,
     picked_column,
 )
 from evalstore.interfaces.tui.widgets.grid_lines import (
@@ -127,7 +129,8 @@ _TEXT_STYLES = TextStyles(
         "undecided": ("text-warning", ""),
         "pending": ("text-warning", "italic"),
         "group": ("text-accent", "bold"),
-        "picked": ("", "reverse bold underline"),
+        "picked": ("", "reverse bold"),
+        "picked-plain": ("", "bold underline"),
     }
 )
 """What has a style of its own."""
@@ -138,14 +141,21 @@ _CSS = """
         color: $foreground;
         overflow-x: hidden;
         & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
-        & > .grid--cursor { background: $primary-muted; color: $blurred-cursor-foreground; }
-        &:focus > .grid--cursor {
+        & > .grid--cursor { background: $cursor-line 50%; }
+        &:focus > .grid--cursor { background: $cursor-line; text-style: bold; }
+        &:ansi > .grid--cursor {
             background: $block-cursor-background;
             color: $block-cursor-foreground;
-            text-style: bold;
         }
     }
     """
+
+
+def _title_cell(title: str) -> StyledCell:
+    """Return a title of a column; what stands behind it in brackets is grey."""
+    text, bracket, rest = title.partition(" (")
+    parts = (StyledSpan(text), StyledSpan(f"{bracket}{rest}", "faint")) if bracket else ()
+    return StyledCell(title, parts=parts)
 
 
 @dataclass
@@ -302,9 +312,11 @@ class Grid(RoomyView, can_focus=True):
         if y < self._head_lines:
             numbers = range(len(self._columns))
             cells: Sequence[StyledCell] = [
-                StyledCell(self._visible.title(number, y)) for number in numbers
+                _title_cell(self._visible.title(number, y)) for number in numbers
             ]
-            style = LineStyle(self.get_component_rich_style("grid--header"), None)
+            style = LineStyle(
+                self.get_component_rich_style("grid--header"), self._colour, is_title=True
+            )
         elif row >= self._count:
             return Strip.blank(width, self.rich_style)
         else:
@@ -313,16 +325,15 @@ class Grid(RoomyView, can_focus=True):
             base = self.rich_style
             if row == self.cursor:
                 base = self.get_component_rich_style("grid--cursor")
-            style = LineStyle(base, self._colour, base != self.rich_style, mark)
+            style = LineStyle(base, self._colour, row == self.cursor, mark)
         if is_heading(cells, self._columns):
             return draw_heading(cells[0], style, width)
-        mark_style = style.base
-        if not style.is_highlighted:
-            mark_style += self._colour("mark")
         picked = picked_column(self._columns, self._picked)
-        return draw_line(cells, self._visible, picked, style, mark_style, width)
+        return draw_line(cells, self._visible, picked, style, width)
 
     def _colour(self, name: str) -> Style:
+        if name == "picked" and self.app.no_color:
+            name = "picked-plain"
         return _TEXT_STYLES.find(self.app, name)
 
     # --- the cursor
@@ -386,17 +397,34 @@ class Grid(RoomyView, can_focus=True):
             self.move_to(self.cursor + 1)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; open the row if it is selected, or shown nowhere."""
+        """Put the cursor where the mouse is, also into the column of a candidate.
+
+        The row is opened if it is selected, or shown nowhere. On a title, the column is taken.
+        """
         offset = event.get_content_offset(self)
-        if offset is None or offset.y < self._head_lines:
+        if offset is None:
+            return
+        if offset.y < self._head_lines:
+            self._take_column(offset.x)
             return
         row = offset.y - self._head_lines + self.scroll_offset.y
         if row < self._count:
             is_title = is_heading(self._cells(row), self._columns)
-            opens = self.opens_by(event, is_selected=row == self.cursor, is_heading=is_title)
+            is_selected = row == self.cursor
+            if not is_title:
+                is_selected = not self._take_column(offset.x) and is_selected
+            opens = self.opens_by(event, is_selected=is_selected, is_heading=is_title)
             self.move_to(row)
             if opens and self.opens(row):
                 self.action_choose()
+
+    def _take_column(self, x: int) -> bool:
+        """Put the cursor into the column at an offset; returns whether it was in another one."""
+        picked = pick_of(self._columns, self._visible.column_at(x))
+        if picked is None or picked == self._picked:
+            return False
+        self.picked = picked
+        return True
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Keep the cursor within what is seen when the wheel moves it."""

@@ -78,6 +78,15 @@ class VisibleColumns(NamedTuple):
         lines = self.columns[self.shown.index(number)].title.split("\n")
         return lines[line] if line < len(lines) else ""
 
+    def column_at(self, x: int) -> int | None:
+        """Return the number of the column that is drawn at an offset."""
+        end = MARGIN
+        for number, column in zip(self.shown, self.columns, strict=True):
+            end += column.width + GAP
+            if MARGIN <= x < end:
+                return number
+        return None
+
 
 def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) -> VisibleColumns:
     """Share a width among the columns; of those that can be picked `picked` is always seen.
@@ -148,6 +157,13 @@ def next_pick(columns: Sequence[Column], picked: int, by: int) -> int:
     picks = [column for column in columns if column.picks]
     ahead = range(picked + by, len(picks) if by > 0 else -1, by)
     return next((n for n in ahead if not picks[n].is_empty), picked)
+
+
+def pick_of(columns: Sequence[Column], number: int | None) -> int | None:
+    """Return which of the columns that the cursor can be in this one is; None: it cannot."""
+    if number is None or not columns[number].picks:
+        return None
+    return sum(column.picks for column in columns[:number])
 
 
 def _share(

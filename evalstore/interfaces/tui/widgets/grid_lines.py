@@ -45,11 +45,13 @@ class LineStyle(NamedTuple):
     """The style of a line."""
 
     base: Style
-    colours: Callable[[str], Style] | None
-    """The style of a part by its name; None: all parts have the style of the line."""
+    colours: Callable[[str], Style]
+    """The style of a part by its name."""
     is_highlighted: bool = False
-    """Whether the cursor is in it: cells have no colours then, and the picked one is shown."""
+    """Whether the cursor is in it: the picked cell is shown."""
     mark: str = " "
+    is_title: bool = False
+    """Whether it names the columns: its texts are cut, but not shortened as names are."""
 
 
 def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
@@ -59,8 +61,7 @@ def is_heading(cells: Sequence[StyledCell], columns: Sequence[Column]) -> bool:
 
 def draw_heading(cell: StyledCell, style: LineStyle, width: int) -> Strip:
     """Draw a text as wide as the table, below its title and the other texts of the screen."""
-    colour = cell.colour if style.colours and not style.is_highlighted else ""
-    full = style.base + style.colours(colour) if style.colours and colour else style.base
+    full = style.base + style.colours(cell.colour) if cell.colour else style.base
     return _strip([Segment(f" {clip(steady(cell.text), width - 1)}", full)], style.base, width)
 
 
@@ -69,30 +70,25 @@ def draw_line(
     visible: VisibleColumns,
     picked: int | None,
     style: LineStyle,
-    mark_style: Style,
     width: int,
 ) -> Strip:
     """Draw a line with a cell for each visible column; the cursor is in the column `picked`."""
-    segments = [Segment(f"{style.mark} ", mark_style)]
+    segments = [Segment(f"{style.mark} ", style.base + style.colours("mark"))]
     for number, column in zip(visible.shown, visible.columns, strict=True):
         cell = _steady(cells[number]) if number < len(cells) else StyledCell("")
         if cell.seen and columns_of(cell.drawn) > column.width:
             cell = _around(cell, *cell.seen, column.width)
-        if column.names and style.colours and column.width < column.most:
+        if column.names and not style.is_title and column.width < column.most:
             text = column.names.shorten(cell.drawn, column.width, cell.group)
         else:
             text = clip(cell.drawn, column.width)
         blank = " " * (column.width - columns_of(text))
-        full = style.base
-        if style.colours and not style.is_highlighted:
-            parts = _cut_parts(cell, text)
-            if parts:
-                segments += _parts(parts, style.base, style.colours)
-                segments.append(Segment(blank + " " * GAP, style.base))
-                continue
-            if cell.colour:
-                full += style.colours(cell.colour)
-        elif style.colours and number == picked:
+        if parts := _cut_parts(cell, text):
+            segments += _parts(parts, style.base, style.colours)
+            segments.append(Segment(blank + " " * GAP, style.base))
+            continue
+        full = style.base + style.colours(cell.colour) if cell.colour else style.base
+        if style.is_highlighted and number == picked:
             full += style.colours("picked")
         shown = blank + text if column.right else text + blank
         segments += [Segment(shown, full), Segment(" " * GAP, style.base)]

@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.core.display import safe, steady
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.styled_text import BADGE, StyledLine, StyledSpan
 from evalstore.interfaces.tui.text_styles import TextStyles
 
 if TYPE_CHECKING:
@@ -31,14 +31,18 @@ TEXT_STYLES = TextStyles(
         "error": ("text-error", "bold"),
         "undecided": ("text-warning", "bold"),
         "pending": ("text-warning", "italic"),
-        "old": ("text-error", ""),
-        "new": ("text-success", ""),
+        f"{BADGE}pass": ("text-success", "bold reverse"),
+        f"{BADGE}fail": ("text-error", "bold reverse"),
+        f"{BADGE}error": ("text-error", "bold reverse"),
+        f"{BADGE}undecided": ("text-warning", "bold reverse"),
+        "old": ("faint", ""),
+        "new": ("text-primary", ""),
         "strong": ("", "bold"),
         "emphasis": ("", "italic"),
         "link": ("", "underline"),
         "code": ("text-accent", ""),
         "code-keyword": ("text-primary", "bold"),
-        "code-string": ("text-success", ""),
+        "code-string": ("text-secondary", ""),
         "code-number": ("text-warning", ""),
         "code-name": ("text-accent", ""),
     }
@@ -156,7 +160,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self._wrapped, self._starts = [], []
         for line in self._lines:
             self._starts.append(len(self._wrapped))
-            self._wrapped += wrap_line(_steady(line), width)
+            self._wrapped += wrap_line(_with_badges(_steady(line)), width)
         self.virtual_size = Size(width, len(self._wrapped))
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -248,6 +252,18 @@ def _steady(line: StyledLine) -> StyledLine:
     if all(span.text.isascii() for span in line.spans):
         return line
     return line._replace(spans=tuple(it._replace(text=steady(it.text)) for it in line.spans))
+
+
+def _with_badges(line: StyledLine) -> StyledLine:
+    """Return a line with a blank at both ends of each badge, which is drawn and not copied."""
+    if not any(span.colour.startswith(BADGE) for span in line.spans):
+        return line
+    return line._replace(
+        spans=tuple(
+            span._replace(text=f" {span.text} ") if span.colour.startswith(BADGE) else span
+            for span in line.spans
+        )
+    )
 
 
 def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:

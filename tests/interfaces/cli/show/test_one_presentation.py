@@ -14,7 +14,12 @@ from evalstore.core.styled_text import StyledLine
 from evalstore.interfaces.cli.render.history import print_diff
 from evalstore.interfaces.cli.render.run import print_report
 from evalstore.interfaces.cli.render.status import print_status
-from evalstore.interfaces.tui.render.answer import answer_lines, closing_lines, verdict_lines
+from evalstore.interfaces.tui.render.answer import (
+    answer_lines,
+    closing_lines,
+    lack_lines,
+    verdict_lines,
+)
 from evalstore.interfaces.tui.render.comparison import comparison_lines
 from evalstore.interfaces.tui.render.pair import pair_lines
 from evalstore.interfaces.tui.render.run import plan_lines, result_lines
@@ -39,7 +44,12 @@ def _in_browser(row: int) -> list[str]:
     result = cases(Location(Path.cwd()), None).rows[row].results[0]
     assert result
     view = session_of(Location(Path.cwd()), result.sessions[0], result)
-    lines = [*verdict_lines(view, result, ""), *answer_lines(view, {}), *closing_lines(view)]
+    lines = [
+        *lack_lines(view, result, ""),
+        *verdict_lines(view),
+        *answer_lines(view, {}),
+        *closing_lines(view),
+    ]
     return normalise("\n".join("".join(span.text for span in line.spans) for line in lines)).split(
         "\n"
     )

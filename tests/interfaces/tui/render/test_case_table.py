@@ -44,8 +44,8 @@ def test_cases_that_verdicts_have_chosen_are_counted_beside_the_rate_of_all() ->
     columns = case_columns(cases, FilteredCases(cases), chosen, RATES)
     visible = fit_columns(columns, 140, 0, 0)
     assert [column.title for column in visible.columns if column.picks] == [
-        "careful 0/3 (all 80%)",
-        "of-a-long-name 0/5 (all 50%)",
+        "careful 0 of 3 (all 80%)",
+        "of-a-long-name 0 of 5 (all 50%)",
         "recorded (all 100%)",
     ]
 

@@ -53,11 +53,15 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
             "tests/weather.md [city=Oslo]  weather",
             "✗ fail  scripted/one",
         ]
-        assert lines[3].startswith("✗ fail  by scripted/judge  ")
-        assert lines[4] == "It is cold there."
-        shown = "\n".join(lines[5:])
-        assert "\nuser\nHow is Oslo?\n\n▌ answer\nCold.\n" in shown
-        assert "\ninstructions\nThe answer must be warm.\n" in shown
+        assert lines[2:9] == [
+            "✗ scripted/judge: It is cold there.",
+            *("", "user", "How is Oslo?", "", "▌ answer", "Cold."),
+        ]
+        assert lines[10:13] == ["instructions", "The answer must be warm.", ""]
+        assert lines[13].startswith("✗ fail  by scripted/judge  ")
+        assert lines[14] == "It is cold there."
+        shown = "\n".join(lines[15:])
+        assert shown.startswith("\nhistory\n")
         assert "$0.0300 simulated, 10 in + 2 out tokens, finish reason stop" in shown
         assert "\nsession " in shown
         assert (
@@ -86,9 +90,11 @@ def test_below_the_verdict_stands_since_when_it_fails_and_why(
         assert (
             "\n- The answer [-may-] be [-cold-].\n+ The answer {+must+} be {+warm+}.\n" in history
         )
-        assert text.index("It is cold there.") < text.index("\nhistory\n") < text.index("\nuser\n")
+        parts = ("\nuser\n", "\ninstructions\n", "\nIt is cold there.", "\nhistory\n")
+        places = [*map(text.index, parts)]
+        assert places == sorted(places)
         others = text.index("\nverdicts by other instructions, checks or evaluators\n")
-        assert text.index("\ninstructions\n") < others < text.index("pass  by scripted/judge")
+        assert places[-1] < others < text.index("pass  by scripted/judge")
         assert text.count("by scripted/judge", 0, others) == 1
         await press(pilot, "b")
         assert "\nhistory\n" not in text_of(pilot)
@@ -180,6 +186,8 @@ def test_checks_are_listed_one_by_one_after_people(workspace: Path) -> None:
         await press(pilot, "enter", "enter")
         lines = text_of(pilot).split("\n")
         assert lines[1] == "✓ pass ✎  scripted/one"
+        assert lines[2].startswith("✓ Ada: Yes.  ✗ checks: contains: 'hello' is not in")
+        lines = lines[lines.index("- contains: hello") :]
         assert lines[3].startswith("✓ pass  by Ada (a person)")
         assert lines[4] == "Yes."
         assert lines[6].startswith("✗ fail  by checks")
@@ -229,7 +237,10 @@ def test_a_wide_terminal_has_the_verdicts_at_the_right_of_the_conversation(
         assert "✗ fail" in right.text
         assert "history" in right.text
         both = without_ages(f"{left.text}\n{right.text}").split("\n")
-        assert sorted(filter(None, both)) == sorted(filter(None, whole.split("\n")))
+        reasons, *others = (line for line in whole.split("\n") if line not in both)
+        assert sorted(filter(None, [*both, reasons])) == sorted(filter(None, whole.split("\n")))
+        assert reasons.startswith("✗ checks: contains: ")
+        assert not others
         assert without_ages(str(page.exported)) == without_ages(str(saved)), "nothing changes"
         assert (left.region.y, left.region.right) == (right.region.y, right.region.x - 1)
         await press(pilot, "tab")
@@ -266,9 +277,15 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
         assert ("{+Quite+}", "new") in words[1]
         await press(pilot, "y")
         assert (
-            "\nuser  How is Oslo?\n\n[-words-] only in the answer of scripted/one\n"
-            "[-Very-] cold, I must say.\n"
+            "\n\n[-words-] only in the answer of scripted/one\n[-Very-] cold, I must say.\n"
         ) in pilot.app.clipboard
+        asked = text_of(pilot, "#asked")
+        assert asked.split("\n")[1:] == [
+            "user  How is Oslo?",
+            "instructions  The answer must be warm.",
+        ]
+        assert "How is Oslo?" not in f"{left.text}{right.text}"
+        assert pilot.app.screen.query_one("#asked").display
         assert "\n{+words+} only in the answer of scripted/two\n" in right.text
         await press(pilot, "b")
         assert right.display == (width == 160), "the verdicts are there"
@@ -288,8 +305,8 @@ def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> N
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "n", "enter", "b")
-        assert "\nuser  How is Oslo?\n\nCold.\n" in text_of(pilot)
-        assert "\nuser  How is Oslo?\n\nNot warm.\n" in text_of(pilot, "#other")
+        assert "\n\nCold.\n" in text_of(pilot)
+        assert "\n\nNot warm.\n" in text_of(pilot, "#other")
         for side in ("#text", "#other"):
             assert "\nNo model was called, because the checks failed." in text_of(pilot, side)
 
@@ -577,7 +594,7 @@ def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, in
         await press(pilot, "n", "n", "enter", "b", "l", "G", "g", "m", "m", "v", "escape", "b")
         await resized(pilot, 30, 8)
         if size == (40, 12):
-            assert "✓ pass  scripted/two" in screen(pilot)
+            assert " ✓ pass   scripted/two" in screen(pilot)
 
     drive(scenario, revision="@", size=size)
 

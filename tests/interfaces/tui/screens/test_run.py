@@ -26,6 +26,7 @@ from evalstore.interfaces.tui.screens.plan import PlanPage
 from evalstore.interfaces.tui.screens.run import RunPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.interfaces.tui.widgets.title_line import TitleLine
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.table.cases import list_runs
@@ -261,7 +262,8 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "0 new answers, 1 reused, 1 new judgement" in text
         assert "tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ pass" in text
         await press(pilot, "escape", "enter")
-        assert "✓ pass  by scripted/judge  (judged again, does not count)" in screen(pilot)
+        shown = pilot.app.screen.query_one("#text", TextView)
+        assert "✓ pass  by scripted/judge  (judged again, does not count)" in shown.text
         await press(pilot, "escape", "g", "space", "space", "J")
         assert "judge 2 results of scripted/one again" in screen(pilot)
         assert "make 1 judgement by checks and 1 by models (1" in screen(pilot)
@@ -299,7 +301,7 @@ def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
         first = next(n for n, line in enumerate(lines) if line.startswith("╭"))
         assert "Nothing to do: 6 answers" in lines[first + 2]
         assert "esc Cancel" in lines[-2]
-        assert len(lines) - first == 5
+        assert len(lines) - first == 6
         page = pilot.app.screen
         assert isinstance(page, PlanPage)
         page.body.show(text_lines("\n".join(f"line {number}" for number in range(100))))

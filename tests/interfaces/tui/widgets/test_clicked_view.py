@@ -19,12 +19,12 @@ from tests.builders import tree
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled
 
 
-async def click(pilot: Pilot[None], row: int, *, chain: int = 1) -> None:
+async def click(pilot: Pilot[None], row: int, *, chain: int = 1, right: int = 5) -> None:
     """Click on a row of the list; `chain` says which click of a double one it is."""
     shown = pilot.app.screen
     grid = shown.query_one(Grid)
     area = grid.scrollable_content_region
-    x, y = area.x + 5, area.y + 1 + row - grid.scroll_offset.y
+    x, y = area.x + right, area.y + 1 + row - grid.scroll_offset.y
     buttons = (0, 0, 1, False, False, False)
     for kind in (MouseDown, MouseUp):
         shown._forward_event(kind(grid, x, y, *buttons, x, y))
@@ -54,6 +54,25 @@ def test_where_a_panel_shows_it_a_click_selects_and_one_on_the_selected_row_open
         assert page_and_row(pilot) == (CasesPage, 0)
 
     drive(scenario)
+
+
+def test_a_click_on_a_verdict_or_a_name_takes_the_column_of_the_candidate(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        line = screen(pilot).splitlines()[4]
+        one, two = line.index("✗ fail"), line.rindex("✓ pass")
+        await click(pilot, 1, right=two)
+        assert (page.grid.cursor, page.grid.picked) == (1, 1)
+        await click(pilot, 1, right=one)
+        assert (page_of(pilot), page.grid.picked) == (CasesPage, 0), "it selects and opens nothing"
+        await click(pilot, 1, right=2)
+        assert isinstance(pilot.app.screen, AnswerPage)
+        await press(pilot, "escape")
+        await click(pilot, -1, right=two)
+        assert (page_and_row(pilot), page.grid.picked) == ((CasesPage, 1), 1)
+
+    drive(scenario, revision="@")
 
 
 def test_a_click_that_brings_the_focus_opens_nothing(workspace: Path) -> None:

@@ -12,9 +12,12 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.tui.render.answer import (
     answer_lines,
+    asked_lines,
     closing_lines,
     compared_lines,
+    lack_lines,
     place_lines,
+    reason_lines,
     result_facts,
     verdict_lines,
 )
@@ -43,8 +46,12 @@ class AnswerTexts:
     """An answer as lines as it is written, and the answer of another candidate beside it."""
 
     view: AnswerView
-    verdict: Sequence[StyledLine]
-    """The case and the judgements on it."""
+    head: Sequence[StyledLine]
+    """The case, the verdict, and what is missing."""
+    reasons: Sequence[StyledLine] = ()
+    """What the judges said, in short."""
+    verdicts: Sequence[StyledLine] = ()
+    """The verdicts of all judges."""
     written: Sequence[StyledLine] = ()
     """The conversation, and how it is judged, below an empty line."""
     laid_out: Sequence[StyledLine] = ()
@@ -54,6 +61,8 @@ class AnswerTexts:
     other: Sequence[StyledLine] = ()
     explained: Sequence[StyledLine] = ()
     """Where the answer differs from what was expected, and the history; empty until read."""
+    asked: Sequence[StyledLine] = ()
+    """The question and the instructions of two answers side by side."""
     other_results: Sequence[StyledLine] = ()
 
     @property
@@ -64,7 +73,7 @@ class AnswerTexts:
     @property
     def beside(self) -> list[StyledLine]:
         """Return all but the conversation, and how it is judged: what stands beside these."""
-        return self._page(())
+        return [*self.head, *self._rest]
 
     @property
     def rendered(self) -> list[StyledLine]:
@@ -78,7 +87,11 @@ class AnswerTexts:
         return replace(self, explained=before.explained, other_results=before.other_results)
 
     def _page(self, body: Sequence[StyledLine]) -> list[StyledLine]:
-        return [*self.verdict, *self.explained, *body, *self.other_results, *self.closing]
+        return [*self.head, *self.reasons, *body, *self._rest]
+
+    @property
+    def _rest(self) -> list[StyledLine]:
+        return [*self.verdicts, *self.explained, *self.other_results, *self.closing]
 
     @property
     def is_rendered(self) -> bool:
@@ -111,7 +124,9 @@ def answer_texts(
     """
     return AnswerTexts(
         view,
-        verdict=[*head_lines(position, result), *verdict_lines(view, result, hint)],
+        head=[*head_lines(position, result), *lack_lines(view, result, hint)],
+        reasons=list(reason_lines(view)),
+        verdicts=list(verdict_lines(view)),
         written=list(answer_lines(view, files)),
         laid_out=list(answer_lines(view, files, rendered=True)),
         closing=list(closing_lines(view)),
@@ -126,14 +141,10 @@ def compared_texts(
     case, labels = position.case, position.labels
     return AnswerTexts(
         views[0],
-        verdict=[
-            *place_lines(case, results[0], position.attempt, labels, gone=position.gone),
-            *left,
-        ],
-        other=[
-            *place_lines(case, results[1], position.attempt_beside, labels),
-            *right,
-        ],
+        head=[*place_lines(case, results[0], position.attempt, labels)][1:],
+        verdicts=left,
+        other=[*[*place_lines(case, results[1], position.attempt_beside, labels)][1:], *right],
+        asked=list(asked_lines(case, views[0], position.gone)),
     )
 
 

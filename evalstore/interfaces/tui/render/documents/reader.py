@@ -15,6 +15,7 @@ from evalstore.core.styled_text import (
 from evalstore.interfaces.tui.render.answer import (
     attempt_of,
     block_lines,
+    lack_lines,
     place_lines,
     verdict_lines,
 )
@@ -110,7 +111,7 @@ def reader_texts(
             lines = list(candidate_lines(cases, case, number, feedback, history, most))
             if number != picked and lines:
                 others += [BLANK, *lines]
-        return [*verdict_lines(view, result, hint, most)], others
+        return [*lack_lines(view, result, hint), *verdict_lines(view, most)], others
 
     verdicts, others = whole = judgements(ROOMY_FEEDBACK)
     if room and whole != (cut := judgements(MOST_OF_FEEDBACK)):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
-_FRAME_LINES = 4
-"""Lines of a window that are not its text: the border, the title, the keys."""
+_FRAME_LINES = 5
+"""Lines of a window that are not its text: the border, the title, a blank one, the keys."""
 
 
 class Dialog(Page, ModalScreen[None]):
@@ -37,16 +37,14 @@ class Dialog(Page, ModalScreen[None]):
     DEFAULT_CSS = """
     Dialog {
         align: center bottom;
-        background: $background 60%;
-        &:ansi, &:nocolor { background: transparent; }
         & > #box { height: auto; }
         & > #box { border: round $primary; background: $surface; }
-        & TextView { height: auto; }
+        & TextView { height: auto; margin-bottom: 1; }
         & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
         & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
         & .problem { display: none; }
         &.-short > #box { height: 100%; border: none; }
-        &.-short TextView { height: 1fr; }
+        &.-short TextView { height: 1fr; margin-bottom: 0; }
     }
     """
 
