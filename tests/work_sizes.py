@@ -32,6 +32,7 @@ _OF_SCREENS = "interfaces.tui"
 DRAWN = """
 interfaces.api.result_reader: _ROWS_AT_ONCE
 runs.execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
+runs.execution.model_calls: _RECORDED_AT_ONCE
 runs.execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE _AT_THE_END
 files.datasets.json_rows: _LINES_AT_ONCE
 files.filed_mapping: _FEW

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from evalstore.core import clock
 from evalstore.core.display import money
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.values import ModelVersion, Reply, Request
+from evalstore.core.values import RECORDED, ModelVersion, Reply, Request
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
 from evalstore.runs.execution.adaptation import Adaptations
@@ -137,6 +137,10 @@ class _Turn:
     """The tokens of the call, sent and answered; 0 if it was not made."""
 
 
+_RECORDED_AT_ONCE = 256
+"""Recorded answers that are taken together; no service is called for them."""
+
+
 class ModelCaller:
     """Makes the calls of one execution."""
 
@@ -185,7 +189,9 @@ class ModelCaller:
         if account.name not in self._limiters:
             limits = self._limits
             self._limiters[account.name] = RateLimiter(
-                min(limits.concurrency, account.concurrency or limits.concurrency),
+                _RECORDED_AT_ONCE
+                if account.place == RECORDED
+                else min(limits.concurrency, account.concurrency or limits.concurrency),
                 account.requests_per_minute or limits.requests_per_minute,
                 account.tokens_per_minute or limits.tokens_per_minute,
             )

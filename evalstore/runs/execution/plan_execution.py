@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from evalstore.core import hashing
 from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
+from evalstore.core.values import RECORDED
 from evalstore.planning.plan import CHECKS, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account
@@ -269,7 +270,8 @@ class PlanExecution:
                 await self._claim_again(job)
                 return
             try:
-                await self._bursts.wait()
+                if session.origin != RECORDED:
+                    await self._bursts.wait()
             finally:  # the answer is paid, so it is stored even when the run is cancelled
                 id = self._accounting.add_session(question, session)
                 judgements = await self._judgements.judge_new(question, id, session)
