@@ -48,27 +48,23 @@ def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, 
     return names
 
 
-def find_feedback(store: Store, ids: Iterable[str]) -> dict[str, str]:
+def find_feedback(store: Store, judgements: Iterable[Collection[str]]) -> dict[str, str]:
     """Return the feedback of those of these judgements that have one.
 
-    Where several judges, or several people, say different things about the same answer, each text
-    begins with who says it: `strict: it is too long`.
+    Each collection has the judgements of one result. Where several judges, or several people, say
+    different things about it, each text begins with who says it: `strict: it is too long`.
     """
-    found = store.find_feedback(ids)
-    makers: dict[str, set[str]] = {}
-    for _, subject, maker in found.values():
-        makers.setdefault(subject, set()).add(maker)
-    names = evaluator_names(store, {it for each in makers.values() if len(each) > 1 for it in each})
-    said: dict[tuple[str, bool], dict[str, str]] = {}
-    """By what was judged and whether people did: the text by the name of the judge."""
-    for text, subject, maker in found.values():
-        if maker in names:
-            name, is_person = names[maker]
-            said.setdefault((subject, is_person), {})[name] = text
-
-    def whose(subject: str, maker: str) -> str:
-        name, is_person = names.get(maker, ("", False))
-        texts = said.get((subject, is_person), {})
-        return f"{name}: " if len({*texts.values()}) > 1 else ""
-
-    return {id: whose(subject, maker) + text for id, (text, subject, maker) in found.items()}
+    groups = list(judgements)
+    found = store.find_feedback({id for group in groups for id in group})
+    makers = {id: maker for id, (_, maker) in found.items()}
+    listed = [[id for id in group if id in found] for group in groups]
+    several = [ids for ids in listed if len({makers[id] for id in ids}) > 1]
+    names = evaluator_names(store, {makers[id] for ids in several for id in ids})
+    texts = {id: text for id, (text, _) in found.items()}
+    for ids in several:
+        for is_person in (False, True):
+            said = {id: found[id][0] for id in ids if names[makers[id]][1] is is_person}
+            last = {names[makers[id]][0]: text for id, text in said.items()}
+            if len({*last.values()}) > 1:
+                texts |= {id: f"{names[makers[id]][0]}: {text}" for id, text in said.items()}
+    return texts

@@ -249,4 +249,4 @@ def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
     Votes without feedback are left out.
     """
     decisive = ([vote for vote in result.votes if vote.human] or result.votes for result in results)
-    return find_feedback(store, (vote.id for votes in decisive for vote in votes))
+    return find_feedback(store, ([vote.id for vote in votes] for votes in decisive))

@@ -267,11 +267,11 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
     return case
 
 
-def find_decisive(store: Store, results: Sequence[Result]) -> Iterator[str]:
-    """Yield the ids of the judgements that decide these results: the labels, if there are any."""
+def find_decisive(store: Store, results: Sequence[Result]) -> Iterator[Sequence[str]]:
+    """Yield the ids of the judgements that decide each result: the labels, if there are any."""
     labels = store.find_labels_among(id for result in results for id in result.evaluations)
     for result in results:
-        yield from [id for id in result.evaluations if id in labels] or result.evaluations
+        yield [id for id in result.evaluations if id in labels] or result.evaluations
 
 
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:

@@ -240,20 +240,17 @@ class SessionQueries(NodeQueries):
         """
         return {id: _answer(id, content) for id, content in self._decode(SESSIONS, ids)}
 
-    def find_feedback(self, ids: Iterable[str]) -> dict[str, tuple[str, str, str]]:
-        """Return the feedback of those of these evaluations that have one, by id.
-
-        With each are what was judged and the id of the evaluator.
-        """
-        feedback: dict[str, tuple[str, str, str]] = {}
+    def find_feedback(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Return the feedback, and the evaluator, of those of these evaluations that have one."""
+        feedback: dict[str, tuple[str, str]] = {}
         with self._reading() as connection:
-            columns = f"id, subject, evaluator, {connection.dialect.feedback}"
+            columns = f"id, evaluator, {connection.dialect.feedback}"
             statement = f"SELECT {columns} FROM evaluations WHERE id IN"
-            for bytes_, subject, evaluator, *rest in select_each(connection, statement, ids):
+            for bytes_, evaluator, *rest in select_each(connection, statement, ids):
                 id = as_digits(bytes_)
                 text = read_feedback(id, *rest)
                 if text is not None:
-                    feedback[id] = text, as_digits(subject), as_digits(evaluator)
+                    feedback[id] = text, as_digits(evaluator)
         return feedback
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:

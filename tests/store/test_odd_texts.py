@@ -76,7 +76,7 @@ def store_all(store: Store, text: str) -> dict[str, Any]:
         "votes": store.find_votes([id]),
         "sessions": store.load_sessions([id]),
         "answers": store.find_answers([id]),
-        "feedback": find_feedback(store, [judged[0], person[0]]),
+        "feedback": find_feedback(store, [[judged[0], person[0]]]),
         "evaluations": store.load_evaluations([judged[0], person[0]]),
         "labels": store.find_labels(),
         "spent": store.find_spent([id]),
@@ -141,7 +141,7 @@ def test_any_text_comes_back(store: Store, text: str) -> None:
     judged = an_evaluation(id, feedback=text, nonce=f"n{text}")
     store.record({id: (session, row)}, {judged[0]: judged[1:]})
     assert store.load_sessions([id]) == {id: session}
-    assert find_feedback(store, [judged[0]]).get(judged[0], "") == text
+    assert find_feedback(store, [[judged[0]]]).get(judged[0], "") == text
     assert store.load_evaluations([judged[0]]) == {judged[0]: judged[1]}
 
 

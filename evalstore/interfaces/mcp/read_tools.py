@@ -105,7 +105,7 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
             if start <= total < end:
                 chosen.append(result)
             total += 1
-        feedback = find_feedback(store, (id for result in chosen for id in result.evaluations))
+        feedback = find_feedback(store, (result.evaluations for result in chosen))
     names = name_prompts(location, {result.prompt for result in chosen if result.prompt})
     items = [
         {

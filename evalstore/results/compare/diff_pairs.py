@@ -45,8 +45,7 @@ class PairDetails:
         """Read what is shown of these pairs."""
         sides = [side for pair in pairs for side in (pair.was, pair.now) if side]
         ids = [id for side in sides for id in side.evaluations]
-        found = find_feedback(self._store, ids)
-        self.feedback.update({id: found[id] for id in ids if id in found})
+        self.feedback.update(find_feedback(self._store, (side.evaluations for side in sides)))
         self.labels |= self._store.find_labels_among(ids)
         was, now = self.attempts
         was.read(pair.was for pair in pairs)

@@ -360,10 +360,10 @@ def test_files(location: Location) -> list[str]:
     return list(open_workspace(location).find_files("tests", ".md"))
 
 
-def feedback(location: Location, evaluations: Sequence[str]) -> dict[str, str]:
-    """Return the feedback of these judgements by id; judgements without feedback are left out."""
+def feedback(location: Location, judgements: Iterable[Collection[str]]) -> dict[str, str]:
+    """Return the feedback of the judgements of each result by id; those without it are left out."""
     with open_store(location) as store:
-        return find_feedback(store, evaluations)
+        return find_feedback(store, judgements)
 
 
 def stored_labels(location: Location) -> LabelIndex:

@@ -638,7 +638,7 @@ class CaseReader:
         page, place = self._page, self._shown
         result = case.results[picked] if picked < len(case.results) else None
         others = [other for number, other in enumerate(case.results) if other and number != picked]
-        judgements = [id for other in others for id in other.evaluations]
+        judgements = [other.evaluations for other in others]
         self._fit = room, has_room = self._measure()
         is_brief = room is not None and room.height < _FEW_LINES
         shows_images = not page.app.no_color and has_room

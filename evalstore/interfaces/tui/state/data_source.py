@@ -200,11 +200,11 @@ class WorkspaceSource(StoredTextSource):
 
         return cases.test_files(self.location)
 
-    def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
-        """Return the feedback of these judgements by id."""
+    def feedback(self, judgements: Collection[Collection[str]]) -> dict[str, str]:
+        """Return the feedback by id of the judgements of each of some results."""
         from evalstore.results.table import cases
 
-        return cases.feedback(self.location, evaluations)
+        return cases.feedback(self.location, judgements)
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
