@@ -21,6 +21,7 @@ _POLICY = (
     "require-trusted-types-for 'script'",
 )
 """Nothing is loaded, only the script of the page runs, and no text can become markup."""
+_SERVED = tuple(rule for rule in _POLICY if not rule.startswith("form-action"))
 _CLOSING = b"</script>\n"
 _AT_ONCE = 1_000
 """The items of a long list that are encoded together."""
@@ -30,9 +31,11 @@ def content_policy(script: str, style: str, *others: str, is_served: bool = Fals
     """Return the policy that allows these inline texts and pictures within the page.
 
     `others` are more scripts. A page that `is_served` may ask its own server whether there are
-    newer results.
+    newer results, and send it the labels of a person.
     """
-    policy = (*_POLICY, "connect-src 'self'") if is_served else _POLICY
+    policy: tuple[str, ...] = _POLICY
+    if is_served:
+        policy = (*_SERVED, "connect-src 'self'", "form-action 'self'")
     scripts = "' '".join(map(source_hash, (script, *others)))
     return "; ".join(policy).format(script=scripts, style=source_hash(style))
 

@@ -168,7 +168,7 @@ def build_report(
                 spool.write(data_block(f"block-{number}", block))
             order = candidate_order(project.settings)
             data.table.sort_candidates(order)
-            for id, content in _read_images(project.store, data.images):
+            for id, content in read_images(project.store, data.images):
                 spool.write(data_block(f"image-{id}", content))
             runs = [{"id": other.id[:8], "at": other.started // 1000} for other in history.runs]
             spool.write(data_block("data-runs", runs))
@@ -277,7 +277,7 @@ def _find_trend(project: Project, run: Run, statistics: Sequence[Stats]) -> Tren
     )
 
 
-def _read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:
+def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:
     """Yield the pictures by id as addresses of their data, or the reason why one is left out."""
     total = 0
     for id, file in images.items():

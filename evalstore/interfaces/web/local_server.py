@@ -73,10 +73,15 @@ class LocalSite:
         return application
 
     def check_request(self, request: web.Request) -> None:
-        """Refuse requests without the token, and those of other pages and machines."""
+        """Refuse requests without the token, and those of other pages and machines.
+
+        What changes something must say that it comes from a page of this server.
+        """
         if not _LOCAL.fullmatch(request.host):
             raise web.HTTPForbidden(text="only 127.0.0.1 and localhost are served")
-        if request.headers.get("Origin") not in (None, f"http://{request.host}"):
+        is_reading = request.method in ("GET", "HEAD")
+        own = f"http://{request.host}"
+        if request.headers.get("Origin") not in ((None, own) if is_reading else (own,)):
             raise web.HTTPForbidden(text="not for other pages")
         token = request.path.removeprefix("/").partition("/")[0]
         if not secrets.compare_digest(token.encode(), self.token.encode()):

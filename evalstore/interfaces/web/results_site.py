@@ -1,10 +1,11 @@
-"""The pages of results: of runs, of the workspace as it is now, and of cases."""
+"""The pages of results: the list of runs, runs, the workspace as it is now, cases, and labels."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -22,11 +24,14 @@ from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.side_names import WORKSPACE
 from evalstore.files.atomic_write import temporary_file
+from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.page import RELOAD, ServedPage, waiting_page
 from evalstore.interfaces.html.report import build_report
 from evalstore.interfaces.html.templates import read_asset
+from evalstore.interfaces.web.labelling import Labelling
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
+from evalstore.interfaces.web.run_list import run_list_page
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.table.cases import store_stamp
@@ -34,13 +39,14 @@ from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.wanted import Reached, telling
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.html.case_table import CasePlaces
     from evalstore.planning.options import Location
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Say = Callable[[str], None]
+RUN_LIST = "runs"
+"""The name of the first page, beside those of runs by their ids."""
 _SECONDS = 1.0
 """Between two looks at the store."""
 _PATIENCE = 2.0
@@ -71,9 +77,11 @@ class ResultsSite(LocalSite):
     def __init__(self, location: Location) -> None:
         super().__init__()
         script, style = read_asset("report.js"), read_asset("report.css")
-        policy = content_policy(script, style, RELOAD, is_served=True)
+        others = RELOAD, read_asset("list.js"), read_asset("label.js")
+        policy = content_policy(script, style, *others, is_served=True)
         self.policy = f"{policy}; frame-ancestors 'none'"
         self.pages = BuiltPages(location, self.base)
+        self.labelling = Labelling(self.pages.location, self.pages.name, self.base)
         self._closing = asyncio.Event()
         self._making: dict[str, asyncio.Task[BuiltPage]] = {}
         """The pages that are being made, by run."""
@@ -81,22 +89,64 @@ class ResultsSite(LocalSite):
         """Those of which a browser was shown how far they have come."""
 
     def routes(self) -> list[web.AbstractRouteDef]:
-        """Return the pages and the stream of changes."""
+        """Return the pages, the stream of changes, and what takes labels."""
         return [
             web.get(f"{self.base}/", self.show_first),
             web.get(f"{self.base}/work", self.show_workspace),
             web.get(f"{self.base}/run/{{revision}}", self.show_run),
             web.get(rf"{self.base}/case/{{case:[\s\S]+}}", self.show_case),
             web.get(f"{self.base}/changes", self.stream_changes),
+            web.get(f"{self.base}/label", self.show_next_answer),
+            web.get(f"{self.base}/label/{{session}}", self.show_answer),
+            web.post(f"{self.base}/label/{{session}}", self.give_label),
         ]
 
     async def close(self, _application: web.Application) -> None:
         """End the streams of changes."""
         self._closing.set()
 
-    async def show_first(self, _request: web.Request) -> web.StreamResponse:
-        """Redirect to the workspace: the newest run may be one of a few cases."""
-        raise web.HTTPFound(f"{self.base}/work")
+    async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Let a page with a form say where the form comes from, but to this server alone."""
+        await super().add_headers(request, response)
+        if request.path.startswith(f"{self.base}/label"):
+            response.headers["Referrer-Policy"] = "same-origin"
+
+    async def show_first(self, request: web.Request) -> web.StreamResponse:
+        """Return the list of runs, with the workspace on top."""
+        return await self._show(request, RUN_LIST)
+
+    async def show_next_answer(self, request: web.Request) -> web.StreamResponse:
+        """Redirect to an answer that the person has not labelled."""
+        person = await self._person(request.query.get("by", ""))
+        state = await _call(self.pages.read_state)
+        after = request.query.get("after", "")
+        session = await _call(self.labelling.first, state.run, person, after)
+        if session:
+            raise web.HTTPFound(self._label_address(session, person))
+        return _html(await _call(self.labelling.end, person))
+
+    async def show_answer(self, request: web.Request) -> web.StreamResponse:
+        """Return the page on which an answer is labelled."""
+        person = await self._person(request.query.get("by", ""))
+        is_decided = "decided" in request.query
+        session = request.match_info["session"]
+        return _html(await _call(self.labelling.page, session, person, is_decided=is_decided))
+
+    async def give_label(self, request: web.Request) -> web.StreamResponse:
+        """Store a label, or pass over the answer."""
+        session, form = request.match_info["session"], await request.post()
+        person, verdict, note = (str(form.get(name, "")) for name in ("by", "verdict", "note"))
+        if verdict == "skip":
+            query = urlencode({"by": person, "after": session})
+            raise web.HTTPSeeOther(f"{self.base}/label?{query}")
+        await _call(self.labelling.label, session, verdict, note, person)
+        raise web.HTTPSeeOther(f"{self._label_address(session, person)}&decided")
+
+    def _label_address(self, session: str, person: str) -> str:
+        return f"{self.base}/label/{session}?{urlencode({'by': person})}"
+
+    async def _person(self, given: str) -> str:
+        return given or await _call(self.labelling.person)
 
     async def show_workspace(self, request: web.Request) -> web.StreamResponse:
         """Return the page of the workspace as it is now; it follows a run in progress."""
@@ -125,7 +175,7 @@ class ResultsSite(LocalSite):
         if not making.done():
             self._told.add(making)
             text = await _call(self.pages.waiting, run)
-            return web.Response(body=text, content_type="text/html", charset="utf-8")
+            return _html(text)
         self._told.discard(making)
         self._forget(run, making)
         return web.FileResponse(making.result().path)
@@ -166,6 +216,10 @@ class ResultsSite(LocalSite):
             await asyncio.wait_for(self._closing.wait(), seconds)
         except TimeoutError:
             return
+
+
+def _html(text: bytes) -> web.Response:
+    return web.Response(body=text, content_type="text/html", charset="utf-8")
 
 
 async def _call(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
@@ -222,8 +276,8 @@ class BuiltPages:
         """`base` is the path below which the pages are."""
         root = open_workspace(location).root
         # A path in an address is relative to the workspace.
-        self._location = location if location.config else replace(location, directory=root)
-        self._name = root.name
+        self.location = location if location.config else replace(location, directory=root)
+        self.name = root.name
         self._base = base
         self._folder = TemporaryDirectory(prefix="evalstore-pages-")
         self._pages: dict[str, BuiltPage] = {}
@@ -243,14 +297,14 @@ class BuiltPages:
 
     def read_state(self) -> ResultsState:
         """Return what has been stored so far; raises `StoreError`."""
-        text = repr(store_stamp(self._location))
-        with open_store(self._location) as store:
+        text = repr(store_stamp(self.location))
+        with open_store(self.location) as store:
             newest = next(store.find_recent_runs(limit=1), None)
         return ResultsState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])
 
     def find_run(self, revision: str) -> str:
         """Return the id of a run; raises `RevisionError`."""
-        with open_store(self._location) as store:
+        with open_store(self.location) as store:
             return resolve_run(store, revision).id
 
     def find_case(self, case: str, revision: str | None) -> tuple[str, int]:
@@ -258,7 +312,7 @@ class BuiltPages:
 
         Raises `EvalstoreError` when there is no such case.
         """
-        run, result = self._maker.submit(find_case, self._location, case, revision).result()
+        run, result = self._maker.submit(find_case, self.location, case, revision).result()
         number = self.build(run.id).cases.find(result.file, result.row, result.prompt_number)
         assert number is not None  # the page has all cases of the run
         return run.id, number
@@ -271,20 +325,21 @@ class BuiltPages:
         """Return what is shown while the page of a run, by its id, or of the workspace is made."""
         making = self._making
         reached = making[1] if making and making[0] == run else None
-        if run == WORKSPACE:
-            return waiting_page(self._name, None, reached)
-        with open_store(self._location) as store:
-            return waiting_page(self._name, resolve_run(store, run), reached)
+        if run in (WORKSPACE, RUN_LIST):
+            return waiting_page(self.name, None, reached)
+        with open_store(self.location) as store:
+            return waiting_page(self.name, resolve_run(store, run), reached)
 
     def build(self, run: str) -> BuiltPage:
-        """Return the page of a run by its id, or of the workspace as it is now.
+        """Return the page of a run by its id, of the workspace as it is now, or the list of runs.
 
-        A run does not change. The page of the workspace is made again, but not all the time if
-        it takes long. Raises `EvalstoreError`.
+        A run does not change. The other pages are made again, but not all the time if it takes
+        long. Raises `EvalstoreError`.
         """
         with self._lock:
             page = self._pages.get(run)
-            if page is None or (run == WORKSPACE and not self._is_new(page)):
+            changes = run in (WORKSPACE, RUN_LIST)
+            if page is None or (changes and not self._is_new(page)):
                 page = self._maker.submit(self._make, run).result()
                 self._keep(run, page)
             return page
@@ -326,17 +381,17 @@ class BuiltPages:
         newest, state = self.read_state()
         path = Path(self._folder.name) / f"{next(self._numbers)}.html"
         try:
+            served, places = ServedPage(self._base, newest, state), CasePlaces([], array("Q"))
             with temporary_file(path) as out:
-                table = build_report(
-                    self._location,
-                    WORK if run == WORKSPACE else run,
-                    out,
-                    served=ServedPage(self._base, newest, state),
-                )
+                if run == RUN_LIST:
+                    out.write(run_list_page(self.location, self.name, served))
+                else:
+                    revision = WORK if run == WORKSPACE else run
+                    places = build_report(self.location, revision, out, served=served).places
         except OSError as error:
             raise EvalstoreError(
                 f"the page cannot be written to '{path.parent}': {error.strerror or error}"
             ) from error
         ended = time.monotonic()
         size = path.stat().st_size
-        return BuiltPage(path, table.places, state, ended, ended - started, size)
+        return BuiltPage(path, places, state, ended, ended - started, size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import threading
@@ -13,7 +14,7 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 
@@ -22,9 +23,10 @@ from evalstore.core.side_names import WORKSPACE
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.web import local_server, results_site
 from evalstore.interfaces.web.results_site import BuiltPages, ResultsSite
+from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.store.wanted import note_reached
-from tests.interfaces.html.pages import Page, call, make_workspace, scripted
+from tests.interfaces.html.pages import TEST, Page, call, make_workspace, scripted
 from tests.interfaces.html.test_hostile import require_harmless
 from tests.interfaces.html.test_report import edit
 
@@ -113,7 +115,8 @@ def newest(address: str) -> str:
         ("/{token}/changes", {"Origin": "null"}, 403),
         ("/{token}/work", {"Origin": "http://127.0.0.1:1"}, 403),
         ("/{token}", {}, 302),
-        ("/{token}/", {}, 302),
+        ("/{token}/", {}, 200),
+        ("/{token}/label", {"Host": "evil.example"}, 403),
         ("/{token}/work", {}, 200),
         ("/{token}/run/@", {}, 302),
         ("/{token}/run/@work", {}, 302),
@@ -132,13 +135,16 @@ def test_who_may_read_what(address: str, path: str, headers: dict[str, str], sta
     assert response.status == status, text
     assert response.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
     assert response.headers["Content-Security-Policy"].endswith("; frame-ancestors 'none'")
-    assert response.headers["Referrer-Policy"] == "no-referrer"
+    is_form = path.endswith("/label")
+    assert response.headers["Referrer-Policy"] == ("same-origin" if is_form else "no-referrer")
     assert "Set-Cookie" not in response.headers
 
 
 def test_nothing_can_be_written(address: str) -> None:
     for method in ("POST", "PUT", "DELETE"):
-        assert ask(address, "work", method=method)[0].status == 405
+        assert ask(address, "work", method=method)[0].status == 403
+        own = {"Origin": f"http://{urlsplit(address).netloc}"}
+        assert ask(address, "work", own, method=method)[0].status == 405
 
 
 def test_a_page_is_that_of_the_report_with_links(root: Path, address: str) -> None:
@@ -212,11 +218,11 @@ def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
         assert ask(address, newest(address))[0].status == 200
 
 
-def test_a_workspace_without_a_run_is_its_own_first_page(tmp_path: Path) -> None:
+def test_a_workspace_without_a_run_has_its_page(tmp_path: Path) -> None:
     with serving(make_workspace(tmp_path / "desk", {})) as address:
-        first = str(ask(address)[0].headers["Location"])
-        assert first == f"{urlsplit(address).path}work"
-        response, text = ask(address, first)
+        assert "There are no runs yet." in ask(address)[1]
+        assert "There is no answer left to label." in ask(address, "label")[1]
+        response, text = ask(address, "work")
         assert (response.status, "Nothing is judged yet" in text) == (200, True)
         assert 'data-run=""' in text
         assert ask(address, "run/@")[0].status == 404
@@ -276,7 +282,8 @@ def test_the_command_prints_the_address(
     assert main(["-C", str(root), "serve", "--port", "8123"]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("http://127.0.0.1:1/")
-    assert printed.err == "Anybody with this address can read the results. Ctrl-C stops it.\n"
+    told = "Anybody with this address can read the results and label answers. Ctrl-C stops it.\n"
+    assert printed.err == told
     assert ports == [8123]
 
 
@@ -420,3 +427,195 @@ def test_hostile_texts_do_nothing_in_a_served_page(tmp_path: Path, page: Page) -
             "text/plain; charset=utf-8",
         )
         assert "\x1b" not in text
+
+
+# --- the list of runs
+
+
+def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path / "desk", {"tests/bye.md": TEST.replace("Hello", "Bye")})
+    assert call(root, "run", "--fail-on", "none", "--message", "the <first>") == 0
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "run", "tests/bye.md", "--refresh", "--fail-on", "none") == 0
+    with serving(root) as address:
+        response, text = ask(address)
+    assert response.status == 200
+    text = text.partition("</table>")[0]
+    rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
+    rows = [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b|\d{4}-\S+ \S+ UTC", "#", row) for row in rows]
+    assert [row.partition(">")[2].strip() for row in rows[:4]] == [
+        "workspace now 50.0% 0.0%",
+        "# # 0 of 1 0 of 1 1 broke $0 partial · tests/bye.md --refresh (1 of 2 cases)",
+        "# # 50.0% 0.0% 1 broke $0 tests/hello.md changed",
+        "# # 100.0% 0.0% $0 the &lt;first&gt;",
+    ]
+    assert text.count('class="partial"') == 1
+
+
+def test_the_first_page_says_what_is_wrong_with_the_workspace(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    edit(root, "The answer", "{{unknown}}")
+    with serving(root) as address:
+        response, text = ask(address)
+    assert response.status == 200
+    assert "&#39;unknown&#39; is not defined" in text
+    assert "/run/" in text
+
+
+# --- labels
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A workspace with two answers, of which a judge fails one, and where it is served."""
+    root = make_workspace(tmp_path / "desk", {})
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        yield root, address
+
+
+def post(address: str, path: str, origin: str | None = None, **form: str) -> HTTPResponse:
+    """The response to a form that is sent from a page of the server, or from another one."""
+    parts = urlsplit(address)
+    own = f"http://{parts.netloc}" if origin is None else origin
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    headers |= {"Origin": own} if own else {}
+    with closing(HTTPConnection(parts.netloc, timeout=60)) as connection:
+        connection.request("POST", path, urlencode(form), headers)
+        response = connection.getresponse()
+        response.read()
+        return response
+
+
+def labels_in(root: Path) -> list[tuple[str, str, str]]:
+    """The person, verdict and note of each label in the store."""
+    with open_store(Location(root)) as store:
+        return [
+            (label.person, label.evaluation.verdict, label.evaluation.feedback)
+            for label in store.find_labels()
+        ]
+
+
+def answer_of(address: str, text: str, query: str = "") -> str:
+    """The path of the page of the answer with a text."""
+    path = str(ask(address, f"label?by=Ada{query}")[0].headers["Location"])
+    if text in ask(address, path)[1]:
+        return path
+    session = urlsplit(path).path.rpartition("/")[2]
+    return str(ask(address, f"label?by=Ada&after={session}")[0].headers["Location"])
+
+
+def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    text = ask(address, path)[1]
+    assert {"Hello", "The answer must be kind.", "Go away."} <= set(re.split(r"[<>]", text))
+    assert "It says Go away" not in text
+    assert "verdict-" not in text.partition("</style>")[2]
+    sent = post(address, path, verdict="pass", note="Blunt,\r\nbut right.", by="Ada")
+    assert sent.status == 303
+    decided = ask(address, str(sent.headers["Location"]))[1]
+    assert "It says Go away" in decided
+    assert "verdict-pass" in decided.partition("What the judges say")[0]
+    assert "verdict-fail" in decided.partition("What the judges say")[2]
+    assert labels_in(root) == [("Ada", "pass", "Blunt,\nbut right.")]
+    following = ask(address, "label?by=Ada")[0].headers["Location"]
+    assert following != path
+    assert ask(address, "label?by=Bob")[0].status == 302
+    post(address, path, verdict="none", by="Ada")
+    assert labels_in(root)[-1][:2] == ("Ada", "none")
+
+
+def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, str]) -> None:
+    root, address = labelled
+    first = answer_of(address, "Go away.")
+    sent = post(address, first, verdict="skip", by="Ada")
+    second = str(ask(address, str(sent.headers["Location"]))[0].headers["Location"])
+    assert second != first
+    assert labels_in(root) == []
+    for path in (first, second):
+        post(address, path, verdict="fail", by="Ada")
+    response, text = ask(address, "label?by=Ada")
+    assert (response.status, "There is no answer left to label." in text) == (200, True)
+
+
+def test_only_a_page_of_the_server_can_give_a_label(labelled: tuple[Path, str]) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    for origin in ("", "null", "http://evil.example", "http://127.0.0.1:1"):
+        assert post(address, path, origin, verdict="pass", by="Ada").status == 403
+    outside = path.replace(urlsplit(address).path, "/guess/")
+    assert post(address, outside, verdict="pass", by="Ada").status == 404
+    assert ask(address, path, {"Origin": "http://evil.example"})[0].status == 403
+    for verdict, by in (("perhaps", "Ada"), ("", "Ada"), ("pass", " "), ("pass", "A" * 300)):
+        assert post(address, path, verdict=verdict, by=by).status == 409
+    assert post(address, f"{urlsplit(address).path}label/ffffffff", verdict="pass").status == 404
+    assert labels_in(root) == []
+
+
+def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Page) -> None:
+    root, address = labelled
+    page.go(f"{address}label?by=Ada")
+    for number, key in enumerate("fp", 1):
+        page.press(key)
+        page.wait("document.body.innerText.includes('What the judges say')")
+        page.wait("document.documentElement.dataset.ready === 'yes'")
+        assert len(labels_in(root)) == number
+        page.press("Enter", 13)
+        page.wait("!document.body.innerText.includes('What the judges say')")
+        page.wait("document.documentElement.dataset.ready === 'yes'")
+    assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass"]
+    assert page.value("document.querySelector('h1').innerText").startswith("There is no answer")
+
+
+@pytest.mark.parametrize("path", ["", "label"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_list_and_the_labels_are_accessible_and_fit_a_phone(
+    address: str, page: Page, path: str, scheme: str
+) -> None:
+    axe = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
+    source = (Path(axe.__path__[0]) / "axe.min.js").read_text(encoding="utf-8")
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=360, height=800, deviceScaleFactor=1, mobile=True,
+    )  # fmt: skip
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.call("Emulation.setEmulatedMedia", features=features)
+    try:
+        page.go(address + path)
+        assert page.value("document.documentElement.scrollWidth") <= 360
+        page.value(source)
+        page.value("window.result = null; axe.run().then(r => { window.result = r; }); 0")
+        violations = page.wait(
+            "window.result && JSON.stringify(window.result.violations.map("
+            "v => [v.id, v.nodes[0].html]))"
+        )
+        assert json.loads(violations) == []
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_hostile_texts_do_nothing_in_the_list_and_in_labels(tmp_path: Path, page: Page) -> None:
+    runs = "<img src=x onerror='document.title=`hacked`'>"
+    model = scripted("first", {"answer": f"{runs}<script>document.title=`hacked`</script>"})
+    test = f"# 👤\n\n{runs} javascript:alert(1)\n\n---\n\nKind? {runs}\n"
+    root = make_workspace(
+        tmp_path / "<i>desk", {f"tests/{runs}.md": test, "models/first.yaml": model}
+    )
+    assert call(root, "run", "--fail-on", "none", "--message", runs) == 0
+    with serving(root) as address:
+        page.go(address)
+        assert runs in page.value("document.getElementById('runs').innerText")
+        require_harmless(page, address)
+        for path in ("label", f"label?by={quote(runs)}", f"label?after={quote(runs)}"):
+            page.go(f"{address}{path}")
+            assert page.value("document.querySelectorAll('img, iframe, b, i').length") == 0
+            assert "hacked" not in page.value("document.title").replace(runs, "")
+        page.press("p")
+        page.wait("document.body.innerText.includes('What the judges say')")
+        assert page.value("document.querySelectorAll('img, iframe, b, i').length") == 0

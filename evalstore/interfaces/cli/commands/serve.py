@@ -39,8 +39,9 @@ def serve(
 ) -> None:
     """Show the results in a web browser, or serve an agent.
 
-    The pages are those of 'report', at /run/REV, /case/FILE::ROW and /work (the workspace as it is
-    now), on this machine only, at a random address. They follow a run. Ctrl-C stops it.
+    The first page lists the runs. The others are those of 'report', at /run/REV, /case/FILE::ROW
+    and /work (the workspace as it is now), and /label, where people label answers. They are on this
+    machine only, at a random address, and follow a run. Ctrl-C stops it.
 
     With --mcp, it speaks the Model Context Protocol on stdin and stdout; agents start it
     themselves, as docs/mcp.md shows. An agent reads what a run would do and cost, failures, diffs
@@ -61,7 +62,9 @@ def serve(
 
 def _tell(address: str) -> None:
     output.line(address)
-    output.talk("Anybody with this address can read the results. Ctrl-C stops it.")
+    output.talk(
+        "Anybody with this address can read the results and label answers. Ctrl-C stops it."
+    )
 
 
 def _serve_agent(max_cost: float | None, *, allow_run: bool) -> None:

@@ -295,7 +295,8 @@
         (place ? ", conversation " + (place + 1) : ""), ...(attempt ? [" ", verdict(attempt)] : [])) : null,
       ...turns.map((text, turn) => make("div", {class: "turn turn-assistant"},
         turns.length > 1 ? make("p", {class: "role"}, "turn " + (turn + 1)) : null, shown(texts[text]))),
-      make("p", {class: "note"}, facts)));
+      make("p", {class: "note"}, facts, base ? " " : null,
+        base ? make("a", {href: base + "/label/" + facts.slice(0, 8)}, "Label") : null)));
     const history = (detail.history || []).map(([run, word]) => make("li", null, verdict(word),
       " run " + runs[run].id + ", " + new Date(runs[run].at).toISOString().slice(0, 16).replace("T", " ") + " UTC"));
     return make("article", {"aria-label": data.models[detail.model]},

@@ -1,0 +1,18 @@
+"use strict";
+// Keys of the page on which one answer is labelled.
+(() => {
+  const press = (id) => { const part = document.getElementById(id); if (part) part.click(); };
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const isTyped = /^(INPUT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key === "Escape" && isTyped) { event.target.blur(); return; }
+    if (isTyped) return;
+    const note = document.getElementById("note");
+    if (event.key === "p") press("pass");
+    else if (event.key === "f") press("fail");
+    else if (event.key === "s") press("skip");
+    else if (event.key === "n" && note) { event.preventDefault(); note.focus(); }
+    else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
+  });
+  document.documentElement.dataset.ready = "yes";
+})();

@@ -1,0 +1,201 @@
+"""The pages on which people label answers: one answer at a time, without the verdict of a judge.
+
+Which answers come is a random sample, the same each time: it does not depend on any verdict, so
+that labels say how often the judges are right.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from itertools import chain
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import __version__
+from evalstore.core.case_name import case_name
+from evalstore.core.display import safe
+from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.interfaces.html.case_data import shown_text
+from evalstore.interfaces.html.charts import Drawing
+from evalstore.interfaces.html.report import read_images
+from evalstore.interfaces.html.templates import read_asset, render
+from evalstore.planning.open_project import open_store
+from evalstore.results.answer.answer_text import judgement_title
+from evalstore.results.answer.case_answers import AnswerReader
+from evalstore.results.labels.label import label_results
+from evalstore.results.labels.labels import read_labels
+from evalstore.results.show.revision_results import find_results, open_revision
+from evalstore.results.verdict_order import SIGNS
+from evalstore.store.revisions import WORK
+from evalstore.workspace.user_name import name_of_user
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.core.results import Result
+    from evalstore.core.values import Case, Word
+    from evalstore.planning.options import Location
+    from evalstore.results.labels.labels import LabelIndex
+
+MOST_ANSWERS = 500
+"""The most answers that are offered; others are labelled from the page of their case."""
+_DIGITS = 8
+"""The fewest digits that name an answer."""
+_WORDS: tuple[Word, ...] = ("pass", "fail", "none")
+_LONGEST_NOTE, _LONGEST_NAME = 10_000, 200
+
+
+class Answer(NamedTuple):
+    """An answer that can be labelled."""
+
+    session: str
+    """The id of its session: which answers come first is random, but always the same."""
+    result: Result
+    case: Case
+
+
+class Labelling:
+    """The answers of the workspace that people may label, and their pages."""
+
+    def __init__(self, location: Location, name: str, base: str) -> None:
+        """`name` is that of the workspace; `base` is the path below which the pages are."""
+        self._location, self._name, self._base = location, name, base
+        self._lock = Lock()
+        self._answers: dict[str, Answer] = {}
+        self._state = ""
+
+    def person(self) -> str:
+        """Return the name under which labels are given if no other is."""
+        return name_of_user(self._location.directory)
+
+    def first(self, state: str, person: str, after: str = "") -> str:
+        """Return the session of the next answer that a person has not labelled; empty without one.
+
+        `state` is that of the store: of another one the answers are read again.
+        """
+        with self._lock:
+            if state != self._state or not self._answers:
+                listed = nsmallest(MOST_ANSWERS, self._read(), key=lambda each: each.session)
+                self._answers = {answer.session: answer for answer in listed}
+                self._state = state
+            labels = self._labels()
+            left = [
+                answer.session
+                for answer in self._answers.values()
+                if not _is_labelled(labels, answer, person)
+            ]
+        later = (session for session in left if session > after)
+        return next(later, left[0] if left and left[0] != after else "")
+
+    def page(self, session: str, person: str, *, is_decided: bool) -> bytes:
+        """Return the page of an answer; once the person `is_decided` it has the verdicts of judges.
+
+        Raises `RevisionError` for an answer that is not in the workspace.
+        """
+        answer = self._find(session)
+        with open_revision(self._location, WORK) as project:
+            run, _ = find_results(project, WORK)
+            reader = AnswerReader(project, run)
+            reader.load([(answer.result, answer.case)])
+            (view,) = reader.read([(answer.result, answer.case)])
+            shown = next(each for each in view.sessions if each.id == answer.session)
+            turns = reader.conversation(shown.test, answer.result.prompt)
+            criteria = reader.criteria(answer.case.evaluation)
+            images = {image.id: image for turn in turns for image in turn.images}
+            sources = dict(read_images(project.store, images))
+        labels = [
+            label
+            for label in self._labels().of(answer.result)
+            if label.person == person and answer.session in label.sessions
+        ]
+        return self._render(
+            title=safe(case_name(answer.result.file, answer.result.row, None)),
+            session=answer.session,
+            turns=[
+                (
+                    turn.role,
+                    shown_text(turn.text),
+                    [(safe(image.path), sources[image.id]) for image in turn.images],
+                )
+                for turn in turns
+                if turn.answer is None
+            ],
+            answers=list(map(shown_text, shown.answers)),
+            told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
+            checks=[safe(check.text, lines=True) for check in criteria.checks] if criteria else [],
+            person=safe(person),
+            given=labels[-1].verdict if labels else "",
+            note=safe(labels[-1].note, lines=True) if labels else "",
+            is_decided=is_decided,
+            verdicts=[
+                (vote.verdict, judgement_title(vote), shown_text(vote.feedback))
+                for vote in view.judgements
+                if not vote.is_person and answer.session in vote.sessions
+            ]
+            if is_decided
+            else [],
+        )
+
+    def end(self, person: str) -> bytes:
+        """Return the page for a person who has labelled all answers, or where there are none."""
+        return self._render(title="", session="", person=safe(person), is_decided=False)
+
+    def label(self, session: str, verdict: str, note: str, person: str) -> None:
+        """Append a label, `pass`, `fail` or `none`, which counts as one of the command `label`."""
+        answer = self._find(session)
+        word = next((word for word in _WORDS if word == verdict), None)
+        if word is None:
+            raise EvalstoreError(f"a label cannot be '{verdict}'", hint="it is pass, fail or none")
+        if not person.strip() or len(person) > _LONGEST_NAME:
+            raise EvalstoreError("a label needs the name of a person")
+        if len(note) > _LONGEST_NOTE:
+            raise EvalstoreError(f"the note has more than {_LONGEST_NOTE:,} characters")
+        label_results(
+            *(self._location, [answer.result], word),
+            note=note.replace("\r\n", "\n").strip(),
+            person=person.strip(),
+            session=answer.session,
+        )
+
+    def _render(self, **values: object) -> bytes:
+        defaults = {"turns": [], "answers": [], "told": "", "checks": [], "given": "", "note": ""}
+        return render(
+            "label.html",
+            **defaults | {"verdicts": []} | values,
+            workspace=safe(self._name),
+            base=self._base,
+            style=Drawing(read_asset("report.css")),
+            script=Drawing(read_asset("label.js")),
+            version=__version__,
+            signs=SIGNS,
+        )
+
+    def _find(self, session: str) -> Answer:
+        """Return an answer by its id, or the first digits of it."""
+        if known := self._answers.get(session):
+            return known
+        if len(session) >= _DIGITS:
+            for answer in self._read():
+                if answer.session.startswith(session):
+                    return answer
+        raise RevisionError(f"the workspace has no answer '{session}' that can be labelled")
+
+    def _read(self) -> Iterator[Answer]:
+        """Yield the answers of the workspace that are judged by somebody."""
+        with open_revision(self._location, WORK) as project:
+            _, batches = find_results(project, WORK)
+            for result, case in chain.from_iterable(batches):
+                if result.evaluation and result.sessions:
+                    several = result.required_answers > 1 and len(case.tests) == 1
+                    for session in result.sessions if several else result.sessions[:1]:
+                        yield Answer(session, result, case)
+
+    def _labels(self) -> LabelIndex:
+        with open_store(self._location) as store:
+            return read_labels(store)
+
+
+def _is_labelled(labels: LabelIndex, answer: Answer, person: str) -> bool:
+    given = labels.by_place.get((answer.result.evaluation or "", answer.session), ())
+    last = [label.verdict for label in given if label.person == person]
+    return bool(last) and last[-1] != "none"

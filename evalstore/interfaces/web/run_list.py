@@ -1,0 +1,125 @@
+"""The first page of `serve`: the workspace and the runs, with the rates of the candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore import __version__
+from evalstore.core.clock import minute
+from evalstore.core.display import cost_text, percent, plural, safe, short
+from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.interfaces.html.charts import Drawing
+from evalstore.interfaces.html.templates import read_asset, render
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.log.log import log
+from evalstore.results.show.revision_results import open_revision
+from evalstore.results.stats.stats import collect_stats
+from evalstore.results.stats.trend import CandidateCounts, count_rates
+from evalstore.runs.run_text import scope_text
+from evalstore.store.revisions import WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from evalstore.interfaces.html.page import ServedPage
+    from evalstore.planning.options import Location
+    from evalstore.results.log.log import LogEntry
+    from evalstore.results.stats.trend import Rates
+
+MOST_RUNS = 200
+"""The most runs of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run in the list."""
+
+    id: str
+    started: str
+    text: str
+    """Its message, else its arguments and what was edited before it."""
+    rates: tuple[str, ...]
+    """The pass rate of each candidate, of a run of some cases counts; empty without one."""
+    broke: int
+    fixed: int
+    is_partial: bool
+    status: str
+    """Empty if it is complete."""
+    cost: str
+
+
+def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
+    """Return the page; `name` is that of the workspace. Raises `StoreError`."""
+    entries: Sequence[LogEntry] = log(location, limit=MOST_RUNS).entries
+    with open_store(location) as store:
+        rates: list[Mapping[str, CandidateCounts]] = [
+            *count_rates(store, [entry.run for entry in entries])
+        ]
+        total = store.count_runs()
+    now, problem = _workspace_rates(location)
+    order = candidate_order(open_workspace(location).settings)
+    names = sorted({model for each in (now, *rates) for model in each}, key=order)
+    rates += [{}] * (len(entries) - len(rates))
+    script = read_asset("list.js")
+    return render(
+        "runs.html",
+        workspace=safe(name),
+        served=served,
+        style=Drawing(read_asset("report.css")),
+        script=Drawing(script),
+        version=__version__,
+        candidates=list(map(safe, names)),
+        now=_rate_texts(now, names, is_partial=False),
+        problem=safe(problem),
+        runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
+        more=plural(total - len(entries), "older run") if total > len(entries) else "",
+    )
+
+
+def _workspace_rates(location: Location) -> tuple[Rates, str]:
+    """Return the results of the workspace as it is now, or what is wrong with it."""
+    try:
+        with open_revision(location, WORK) as project:
+            (stats,) = collect_stats(project, WORK, [("model",)])
+    except NothingSelectedError:
+        return {}, ""
+    except EvalstoreError as error:
+        return {}, str(error)
+    return {
+        group.name: CandidateCounts(group.rate.passed, group.rate.judged, group.results)
+        for group in stats.groups
+    }, ""
+
+
+def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> ListedRun:
+    run = entry.run
+    broke, fixed = entry.outcome or (0, 0)
+    edits = ", ".join(edit.subject for edit in entry.edits)
+    texts = [run.message or "", scope_text(run), edits]
+    is_part = is_partial(run) and leaves_out_cases(run)
+    return ListedRun(
+        id=short(run.id),
+        started=minute(run.started),
+        text=safe(" · ".join(text for text in texts if text)),
+        rates=_rate_texts(rates, names, is_partial=is_part),
+        broke=broke,
+        fixed=fixed,
+        is_partial=is_part,
+        status="" if run.status == "complete" else run.status,
+        cost=cost_text(run.cost, run.spending, brief=True),
+    )
+
+
+def _rate_texts(rates: Rates, names: Sequence[str], *, is_partial: bool) -> tuple[str, ...]:
+    counted = [rates.get(name) for name in names]
+    return tuple(
+        ""
+        if not each or not each.judged
+        else f"{each.passed:,} of {each.judged:,}"
+        if is_partial
+        else percent(each.passed / each.judged)
+        for each in counted
+    )
