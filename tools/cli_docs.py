@@ -42,7 +42,7 @@ missing.
 |---|---|
 | `@`, `@~2` | the latest run, the second before it |
 | `7f3c`, `7f3c~1` | what has an id that begins so (at least 4 digits); the run before it |
-| `@{{monday}}`, `@{{2026-11-23 14:00}}`, `@{{2.days}}` | the newest run before the moment, or the day |
+| `@{{monday}}`, `@{{2026-11-23 14:00}}`, `@{{2.days}}` | the newest run before that |
 | `v1`, `v1~2` | the run that `evalstore tag v1` named; the second before it |
 | `@work` | the workspace: all cases as the files are now, with their stored verdicts |
 | `origin/@`, `origin/7f3c` | runs of the remote `origin`, as the last `pull` or `push` saw them |

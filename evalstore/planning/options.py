@@ -26,6 +26,7 @@ Kind = Literal[
     "schemas",
     "tags",
     "labels",
+    "results",
     "runs",
     "checks",
 ]

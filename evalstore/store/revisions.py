@@ -98,6 +98,11 @@ def split_path(text: str) -> tuple[str, str, str]:
     return text[:end] + first, colon, path
 
 
+def as_revision(text: str) -> str:
+    """Return a date in braces, as a revision has it; another text is a revision already."""
+    return f"@{{{text}}}" if read_moment(text) is not None else text
+
+
 def read_date(text: str) -> int:
     """Return the moment that a date names; raises `RevisionError`."""
     moment = read_moment(text)

@@ -39,6 +39,20 @@ class SelectionKeywords(TypedDict, total=False):
     keep_going: bool
 
 
+class ResultKeywords(TypedDict, total=False):
+    """Which results a call is about, as `evalstore ls results --help` says."""
+
+    paths: Iterable[StrPath]
+    models: Iterable[str]
+    tags: Iterable[str]
+    exclude_tags: Iterable[str]
+    name: str | None
+    verdicts: Iterable[str]
+    grep: str
+    broke: bool
+    since: str | None
+
+
 class RunSettings(SelectionKeywords, total=False):
     """The options of a selection and of a run."""
 

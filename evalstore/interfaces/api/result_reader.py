@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.errors import EvalstoreError
@@ -18,7 +18,13 @@ from evalstore.files.filed_sequence import keep_values
 from evalstore.interfaces.api.answers import Answer, answer_from
 from evalstore.interfaces.api.calls import system_errors
 from evalstore.interfaces.api.names import any_revision, run_id, run_revision, session_id
-from evalstore.interfaces.api.options import StrPath, overrides_of, texts
+from evalstore.interfaces.api.options import (
+    ResultKeywords,
+    StrPath,
+    overrides_of,
+    require_known,
+    texts,
+)
 from evalstore.planning.options import Location, SelectionOptions
 
 if TYPE_CHECKING:
@@ -129,19 +135,34 @@ class ResultReader(OpenedWorkspace):
         with self._use() as location:
             return [entry.run for entry in log(location, limit=limit).entries]
 
-    def results(self, run: Run | str = "@") -> Sequence[Result]:
+    def results(
+        self, run: Run | str | None = "@", **wanted: Unpack[ResultKeywords]
+    ) -> Sequence[Result]:
         """Return the results of a run, by file and row: one `Result` for each case and candidate.
 
-        `run` may be a revision: `@` for the newest, `@~1` for the previous one, the start of an id.
+        `run` may be a revision: `@` for the newest, `@~1` for the previous one, the start of an id;
+        None is the workspace. Only those that are `wanted`, as `evalstore ls results` names them:
+        `results(models=["gpt"], tags=["refunds"], verdicts=["fail"])`.
         More than 10,000 are in a temporary file and are read when they are needed.
         """
         from evalstore.planning.open_project import open_store
+        from evalstore.results.table.result_list import ResultFilter, find_filtered
         from evalstore.store.results import iterate_results
         from evalstore.store.revisions import resolve_run
 
-        with self._use() as location, open_store(location) as store:
-            batches = iterate_results(store, resolve_run(store, run_revision(run)))
-            return keep_results(chain.from_iterable(batches))
+        require_known("results", wanted, ResultKeywords.__optional_keys__)
+        if not wanted and run is not None:
+            with self._use() as location, open_store(location) as store:
+                batches = iterate_results(store, resolve_run(store, run_revision(run)))
+                return keep_results(chain.from_iterable(batches))
+        lists = {"paths", "models", "tags", "exclude_tags", "verdicts"}
+        named: dict[str, Any] = {**wanted}
+        named |= {name: texts(name, named[name]) for name in lists & named.keys()}
+        with (
+            self._use() as location,
+            find_filtered(location, any_revision(run), ResultFilter(**named)) as (_, found),
+        ):
+            return keep_results(found.results())
 
     def to_rows(self, run: Run | str | None = "@") -> Sequence[dict[str, Json]]:
         """Return the results of a run, or of the workspace (None), as plain dictionaries.

@@ -54,7 +54,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "serve": ("evalstore serve", "evalstore serve --mcp --allow-run --max-cost 1.00"),
     "grep": ("evalstore grep 'late fee'", "evalstore grep tandem --in answers"),
-    "ls": ("evalstore ls cases tests/late.md", "evalstore ls checks contains"),
+    "ls": ("evalstore ls results -m hasty --verdict fail", "evalstore ls checks contains"),
     "export": (
         "evalstore export -o results.csv",
         "evalstore export @~1 -o evals.junit.xml",

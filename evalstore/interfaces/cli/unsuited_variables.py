@@ -81,6 +81,10 @@ RULES: Mapping[str, Rules] = {
         "since": _has("failures"),
         "until": _has("failures"),
     },
+    "ls": {
+        **dict.fromkeys(("models", "run", "verdict", "grep", "broke"), _is_not("kind", "results")),
+        "since": _lacks("broke"),
+    },
     "pull": {"for_plan": _has("dry_run"), "baseline": _lacks("for_plan")},
     "push": {"with_failures": _has("exclude_tag")},
     "remote": {

@@ -119,6 +119,13 @@ class ResultsArguments(PageArguments):
     )
     file: str | None = Field(None, description="Only the results of this test file")
     model: Model = None
+    tags: Texts = Field([], description="Only cases with one of these tags")
+    name: str | None = Field(
+        None, description="Only cases whose FILE::ROW contains this; also with and, or, not"
+    )
+    grep: str = Field("", description="Only with these words in the answer, the test or feedback")
+    broke: bool = Field(False, description="Only what broke and is not fixed")
+    since: str | None = Field(None, description="With broke: what broke since this run or date")
 
 
 class ExplainArguments(TextArguments):

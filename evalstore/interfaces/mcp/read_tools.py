@@ -5,7 +5,7 @@ They call no model, run no code of the workspace, and have no argument that allo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -30,9 +30,6 @@ from evalstore.runs.status.status_text import price_text
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.store import Store
 
 T = TypeVar("T")
 Document = dict[str, Json]
@@ -91,64 +88,40 @@ def list_failed_calls(location: Location, arguments: PageArguments) -> Document:
 
 def list_results(location: Location, arguments: ResultsArguments) -> Document:
     """Return a page of the results of a run with their feedback."""
-    from evalstore.planning.judge_names import find_feedback
-    from evalstore.planning.open_project import open_store
-    from evalstore.results.prompt_names import name_prompts
-    from evalstore.store.results import join_feedback
-    from evalstore.store.revisions import resolve_run
+    from evalstore.results.table.result_list import (
+        ResultFilter,
+        describe_results,
+        find_filtered,
+    )
 
+    wanted = ResultFilter(
+        paths=() if arguments.file is None else (arguments.file,),
+        models=() if arguments.model is None else (arguments.model,),
+        tags=tuple(arguments.tags),
+        name=arguments.name,
+        verdicts=tuple(arguments.verdicts),
+        grep=arguments.grep,
+        broke=arguments.broke,
+        since=arguments.since,
+    )
     start, end = arguments.offset, arguments.offset + arguments.limit
-    with open_store(location) as store:
-        run = resolve_run(store, arguments.run)
+    with find_filtered(location, arguments.run, wanted) as (project, found):
         total, chosen = 0, []
-        for result in _matching(location, store, run, arguments):
-            if start <= total < end:
-                chosen.append(result)
-            total += 1
-        feedback = find_feedback(store, (result.evaluations for result in chosen))
-    names = name_prompts(location, {result.prompt for result in chosen if result.prompt})
-    items = [
-        {
-            **_describe(result),
-            "promptName": names.get(result.prompt),
-            "feedback": join_feedback(result.evaluations, feedback),
-        }
-        for result in chosen
-    ]
+        for batch in found.batches:
+            chosen += batch[max(0, start - total) : max(0, end - total)]
+            total += len(batch)
+        rows = describe_results(location, project, found._replace(batches=iter([chosen])))
+        items = [_describe(row) for row in rows]
+        run = found.run
     page = page_of(items, start, total, arguments.max_text)
     document: Document = {"run": run.id, "verdicts": to_json(run.verdicts)}
     return _with_page(document, "results", page, arguments)
 
 
-def _matching(
-    location: Location, store: Store, run: Run, arguments: ResultsArguments
-) -> Iterator[Result]:
-    """Yield the results of a run that the arguments choose, by file and row."""
-    from evalstore.planning.open_project import open_workspace
-    from evalstore.results.log.files_of_runs import find_test_file
-    from evalstore.store.results import iterate_results
-    from evalstore.store.trees.path_trees import read_tree
-
-    file = arguments.file
-    if file is not None:
-        nodes = read_tree(run.snapshot, store.load_nodes)
-        file = find_test_file(location, open_workspace(location), nodes, file, run.id)
-    for batch in iterate_results(store, run, file):
-        for result in batch:
-            is_candidate = arguments.model in (None, result.model)
-            if is_candidate and (result.word or "answered") in arguments.verdicts:
-                yield result
-
-
-def _describe(result: Result) -> Document:
-    return {
-        "case": f"{result.file}::{result.row}" if result.row else result.file,
-        "model": result.model,
-        "prompt": result.prompt,
-        "verdict": result.word or "answered",
-        "score": result.score,
-        "sessions": list(result.sessions),
-    }
+def _describe(row: Document) -> Document:
+    file, label = row["file"], row["row"]
+    named = ("model", "prompt", "verdict", "score", "sessions", "promptName", "feedback")
+    return {"case": f"{file}::{label}" if label else file, **{name: row[name] for name in named}}
 
 
 def explain_case(location: Location, arguments: ExplainArguments) -> Document:

@@ -334,8 +334,10 @@ def test_a_prompt_stands_for_the_test_files_that_use_it(
     edit(workspace / "prompts/sub/shop.md", "kind", "very kind")
     status = evalstore("status", "prompts/sub/shop.md").stdout
     assert "tests/weather.md  2 cases asked again: system prompt sub/shop changed: text " in status
-    edited = "Edited:\n    system prompt sub/shop\n        text line 1: Be kind. -> Be very kind.\n"
-    assert evalstore("diff", "--", "prompts/sub/shop.md").stdout.startswith(edited)
+    edited = (
+        "\n\nEdited:\n    system prompt sub/shop\n        text line 1: Be kind. -> Be very kind.\n"
+    )
+    assert edited in evalstore("diff", "--", "prompts/sub/shop.md").stdout
     ran = evalstore("run", "prompts/sub/shop.md").stdout
     assert "complete: 2 new answers" in ran
     assert "arguments: prompts/sub/shop.md (2 of 4 cases)" in evalstore("log").stdout

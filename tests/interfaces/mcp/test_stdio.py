@@ -187,7 +187,7 @@ def test_statistics_are_by_group(agent: ConnectedClient) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "error", "hint"),
     [
-        ("show", {"id": "zz"}, "'zz' is not a revision", "write @, @~1, @work, or the first"),
+        ("show", {"id": "zz"}, "'zz' is not a revision", "write @, @~1, @{monday}, @work, a name"),
         (
             "status",
             {"path": ["tests"], "limit": 0},

@@ -25,12 +25,13 @@ from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
+from evalstore.results.flips.broken_results import BrokenCase
 from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.results.result_version import ResultVersion
 from evalstore.results.stats.stats import stats
 from evalstore.results.table.candidate_rates import candidate_rates
 from evalstore.results.table.cases import cases, list_runs
-from evalstore.runs.status.dashboard import BrokenCase, Dashboard, read_dashboard
+from evalstore.runs.status.dashboard import Dashboard, read_dashboard
 from evalstore.runs.status.status_text import pending_text
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalstore.core import clock
+from evalstore.core.case_name import case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.interfaces.cli import options, output
+from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, from_here, here
 from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.render.table import Table, align_points, print_table
 from evalstore.planning.options import Kind, SelectionOptions
+from evalstore.store.revisions import as_revision
 
 if TYPE_CHECKING:
     from evalstore.results.table.list import Listing
+    from evalstore.results.table.result_list import ResultFilter
 
 _LISTED = 4
 """Values that a cell of a table shows at most; JSON has all."""
@@ -37,6 +40,7 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "prompts": ("ids",),
     "tools": ("ids",),
     "schemas": ("ids",),
+    "results": ("answer", "model"),
     "runs": ("gitCommit", "author", "message", "selection", "status", "cases"),
     "checks": ("example", "settings", "description"),
 }
@@ -118,14 +122,14 @@ def _tell_next(title: str, commands: list[str]) -> None:
 
 
 @app.command()
-@options.grouped(selection=options.selection("paths", "tags", "exclude_tags", "name"))
+@options.grouped(selection=options.selection("paths", "models", "tags", "exclude_tags", "name"))
 def ls(
     kind: Annotated[
         Kind,
         typer.Argument(
             metavar="KIND",
-            help="tests, cases, models, evaluators, prompts, tools, schemas, tags, labels, runs or "
-            "checks.",
+            help="tests, cases, results, models, evaluators, prompts, tools, schemas, tags, "
+            "labels, runs or checks.",
         ),
     ] = "tests",
     full: Annotated[
@@ -133,16 +137,65 @@ def ls(
     ] = False,
     *,
     selection: SelectionOptions,
+    run: Annotated[
+        str,
+        typer.Option(
+            "--run",
+            metavar="REV",
+            help="With results: those of a run (default: of the workspace).",
+            autocompletion=completions.runs,
+        ),
+    ] = "@work",
+    verdict: Annotated[
+        list[str] | None,
+        typer.Option("--verdict", metavar="WORD", help="With results: such as fail,undecided."),
+    ] = None,
+    grep: Annotated[
+        str,
+        typer.Option(
+            "--grep", metavar="TEXT", help="With results: words in answer, test or feedback."
+        ),
+    ] = "",
+    broke: Annotated[
+        bool, typer.Option("--broke", help="With results: what broke and is not fixed.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="REV|DATE", help="With --broke: what broke since then."),
+    ] = None,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """List tests, cases, models, runs, checks and more.
+    """List tests, cases, results, runs, checks and more.
 
     'ls checks NAME' explains a check: its settings, defaults and examples. No workspace is needed.
+    'ls results' lists verdicts, each with its reason: a part of a candidate's name is enough for
+    -m, as in 'ls results -m gpt -t refunds --verdict fail'.
     """
     if kind == "checks" and selection.paths:
         _explain_checks(selection.paths, output_format, json=json)
         return
+    if kind == "results":
+        from evalstore.results.table.result_list import ResultFilter
+
+        wanted = ResultFilter(
+            selection.paths,
+            selection.models,
+            selection.tags,
+            selection.exclude_tags,
+            selection.name,
+            tuple(word.strip() for value in verdict or () for word in value.split(",")),
+            grep,
+            broke,
+            since and as_revision(since),
+        )
+        _list_results(run, wanted, output_format, json=json)
+        return
+    if selection.models or verdict or grep or broke or since:
+        raise EvalstoreError(
+            "'-m', '--verdict', '--grep', '--broke' and '--since' choose results",
+            hint="write 'evalstore ls results'",
+        )
     from evalstore.results.table.list import list_things
 
     listing = list_things(here(), kind, selection, full=full)
@@ -153,6 +206,34 @@ def ls(
     output.left_out(listing.left_out)
     if listing.left_out:
         raise typer.Exit(USAGE)
+
+
+def _list_results(
+    revision: str, wanted: ResultFilter, output_format: options.Output, *, json: bool
+) -> None:
+    from evalstore.results.table.list import Listing
+    from evalstore.results.table.result_list import describe_results, find_filtered
+
+    with find_filtered(here(), revision, wanted) as (project, found):
+        rows = TemporaryList(describe_results(here(), project, found))
+        several = len(found.run.candidates) > 1 and len(wanted.models) != 1
+    columns = ("verdict", "case", "model", "answer", "reason")
+    shown = tuple(name for name in columns if name != "model" or several)
+    listing = Listing("results", rows, shown)
+    if not print_data(listing, ["results"], output_format, kind="ls results", json=json):
+        _print_listing(listing)
+
+
+def _result_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a result."""
+    reason = row["feedback"].replace("\n", " · ")
+    return {
+        "verdict": row["verdict"],
+        "case": case_name(row["file"], row["row"], row["promptName"]),
+        "model": row["model"],
+        "answer": next(iter(row["sessions"]), ""),
+        "reason": reason,
+    }
 
 
 def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> None:
@@ -216,7 +297,7 @@ def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]
         NUMBERS,
         OPTIONAL.get(kind, ()),
         _SHORTENED.get(kind, {}),
-        prose="description" if kind == "checks" else None,
+        prose={"checks": "description", "results": "reason"}.get(kind),
     )
 
 
@@ -269,6 +350,7 @@ def _check_cells(row: dict[str, Any]) -> dict[str, Any]:
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "cases": _case_cells,
     "checks": _check_cells,
+    "results": _result_cells,
     "labels": _label_cells,
     "models": _model_cells,
     "runs": _run_cells,

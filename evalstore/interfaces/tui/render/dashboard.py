@@ -24,8 +24,9 @@ from evalstore.runs.status.status_text import pending_text, price_text, remote_t
 if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.planning.status.status_report import FileChange, Status
+    from evalstore.results.flips.broken_results import BrokenCase
     from evalstore.results.table.cases import RunLine
-    from evalstore.runs.status.dashboard import BrokenCase, Dashboard
+    from evalstore.runs.status.dashboard import Dashboard
 
 
 _Part = tuple[str, str]

@@ -28,10 +28,11 @@ from evalstore.results.verdict_order import verdict_counts
 from evalstore.runs.run_text import run_counts_text
 
 if TYPE_CHECKING:
+    from evalstore.results.flips.broken_results import BrokenCase
     from evalstore.results.flips.run_differences import RunDifferences
     from evalstore.results.table.cases import RunLine
     from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
-    from evalstore.runs.status.dashboard import BrokenCase, Dashboard
+    from evalstore.runs.status.dashboard import Dashboard
     from evalstore.store.work.runs_in_progress import RunInProgress
 
 

@@ -18,7 +18,7 @@ from evalstore.core.values import URGENCY, VERDICTS
 from evalstore.interfaces.tui.state.case_query import BROKE, FIELDS, matches_any
 from evalstore.interfaces.tui.state.text_matches import TextMatches
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
-from evalstore.results.result_version import version_of
+from evalstore.results.result_version import is_broken
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
@@ -201,13 +201,7 @@ class FilteredCases:
 
     def is_broken(self, result: Result, found: LookedUp) -> bool:
         """Return whether a result broke and was not fixed since, by a label or another edit."""
-        was = found.broken.get((result.file, result.row, result.prompt_number, result.model))
-        if was is None:
-            return False
-        # An edit may have been taken back: then an older version passes again.
-        is_other = version_of(result) != was or self._labels.decides(result)
-        is_fixed = result.verdict == "pass" and is_other
-        return not is_fixed and self._labels.word(result) != "pass"
+        return is_broken(result, found.broken, self._labels)
 
     def matching_candidates(self, row: CaseRow, query: Query, found: LookedUp) -> list[int]:
         """Return the numbers of the candidates whose results match the verdicts of a filter.

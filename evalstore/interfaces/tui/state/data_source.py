@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.log.newer_results import NewerRun
     from evalstore.results.log.test_history import Version
+    from evalstore.results.result_version import BrokenResults
     from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
     from evalstore.results.table.case_rows import CaseRow
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.results.table.editable_files import EditableFile, EditPlace
     from evalstore.runs.file_watcher import ChangeNotifier
     from evalstore.runs.interactive_run import PlanPreview, RunEnd, RunRequest
-    from evalstore.runs.status.dashboard import BrokenResults, Dashboard
+    from evalstore.runs.status.dashboard import Dashboard
     from evalstore.store.driver import Extent
     from evalstore.store.work.runs_in_progress import RunInProgress
 
@@ -274,7 +275,7 @@ class WorkspaceSource(StoredTextSource):
 
         None once `go_on` returns False.
         """
-        from evalstore.runs.status.dashboard import find_broken_results
+        from evalstore.results.flips.broken_results import find_broken_results
 
         return find_broken_results(self.location, run, go_on)
 

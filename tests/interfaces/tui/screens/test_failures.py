@@ -16,7 +16,7 @@ from evalstore.interfaces.tui.widgets.footer import KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.runs.status.dashboard import find_broken_results
+from evalstore.results.flips.broken_results import find_broken_results
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen, settled
 

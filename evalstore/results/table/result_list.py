@@ -1,0 +1,194 @@
+"""Lists results by candidate, tag, name, verdict, text and whether they broke.
+
+The command `ls results`, agents and Python ask here.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.side_names import WORKSPACE
+from evalstore.core.values import RECORDED, URGENCY
+from evalstore.files.fields import suggest
+from evalstore.planning.judge_names import find_feedback
+from evalstore.planning.path_targets import split_row
+from evalstore.planning.reasons.unknown_names import require_tag, tags_of
+from evalstore.planning.selection import Selection, Target
+from evalstore.results.compare.diff import diff
+from evalstore.results.flips.broken_results import find_broken_results
+from evalstore.results.growing_results import cell_of
+from evalstore.results.labels.labels import read_labels
+from evalstore.results.log.files_of_runs import find_test_file
+from evalstore.results.prompt_names import name_prompts
+from evalstore.results.result_version import is_broken
+from evalstore.results.search.grep import Searcher
+from evalstore.results.show.revision_results import find_marked_results, open_revision
+from evalstore.store.results import find_decisive, join_feedback
+from evalstore.store.revisions import WORK
+from evalstore.store.search.words import has_words, split_words
+from evalstore.store.trees.path_trees import read_tree
+from evalstore.workspace.digest_set import DigestSet, digest_of_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from evalstore.core.results import Result
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Case, Json
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+
+
+@dataclass(frozen=True)
+class ResultFilter:
+    """Which results are listed: those to which all of it applies."""
+
+    paths: tuple[str, ...] = ()
+    """Test files, folders, or rows as `FILE::ROW`."""
+    models: tuple[str, ...] = ()
+    """Candidates, or a part of their names."""
+    tags: tuple[str, ...] = ()
+    exclude_tags: tuple[str, ...] = ()
+    name: str | None = None
+    """What `FILE::ROW` contains, with `and`, `or` and `not`."""
+    verdicts: tuple[str, ...] = ()
+    """Words such as `fail`, `pending`, or `answered` where nothing judges."""
+    grep: str = ""
+    """Words in the answer, the test or the feedback."""
+    broke: bool = False
+    """Only what broke and is not fixed."""
+    since: str | None = None
+    """With `broke`: what broke since this revision."""
+
+
+class FoundResults(NamedTuple):
+    """The results of a run, or of the workspace, that a filter lets through."""
+
+    run: Run
+    batches: Iterator[list[tuple[Result, Case]]]
+
+    def results(self) -> Iterator[Result]:
+        """Yield the results."""
+        return (result for batch in self.batches for result, _ in batch)
+
+
+@contextmanager
+def find_filtered(
+    location: Location, revision: str, wanted: ResultFilter
+) -> Iterator[tuple[Project, FoundResults]]:
+    """Open the results of a revision that a filter lets through, by file and row.
+
+    Raises `EvalstoreError` for a candidate or a path that there is not.
+    """
+    if wanted.since is not None and not wanted.broke:
+        raise EvalstoreError("'--since' needs '--broke'", hint="write '--broke --since REV'")
+    for word in wanted.verdicts:
+        if word not in URGENCY:
+            hint = suggest(word, URGENCY, "verdicts")
+            raise EvalstoreError(f"there is no verdict '{word}'", hint=hint)
+    with open_revision(location, revision) as project:
+        run, batches = find_marked_results(project, revision)
+        if run.id == WORKSPACE:
+            require_tag(wanted.tags, tags_of(project.reading.files.values()))
+        targets = tuple(_target(location, project, run, path) for path in wanted.paths)
+        selects = Selection(targets, wanted.tags, wanted.exclude_tags, name=wanted.name).matcher()
+        models = _models(run, wanted.models)
+        sessions = _search(location, wanted.grep)
+        has_broken = _broken(location, project, revision, wanted) if wanted.broke else None
+
+        def is_wanted(result: Result, case: Case) -> bool:
+            return (
+                (models is None or result.model in models)
+                and (not wanted.verdicts or (result.word or "answered") in wanted.verdicts)
+                and (sessions is None or not sessions.isdisjoint(result.sessions))
+                and selects(result.file, case)
+                and (has_broken is None or has_broken(result))
+            )
+
+        filtered = ([entry for entry in batch if is_wanted(*entry)] for batch in batches)
+        yield project, FoundResults(run, filtered)
+
+
+def describe_results(
+    location: Location, project: Project, found: FoundResults
+) -> Iterator[dict[str, Json]]:
+    """Yield results as JSON, each with what its judges said."""
+    store, names = project.store, dict[str | None, str]()
+    for batch in found.batches:
+        results = [result for result, _ in batch]
+        feedback = find_feedback(store, find_decisive(store, results))
+        unknown = {result.prompt for result in results if result.prompt} - names.keys()
+        names.update(name_prompts(location, unknown) if unknown else {})
+        for result, case in batch:
+            yield {
+                "file": result.file,
+                "row": result.row,
+                "prompt": result.prompt,
+                "promptName": names.get(result.prompt),
+                "model": result.model,
+                "tags": list(case.tags),
+                "verdict": result.word or "answered",
+                "score": result.score,
+                "sessions": list(result.sessions),
+                "feedback": join_feedback(result.evaluations, feedback),
+            }
+
+
+def _target(location: Location, project: Project, run: Run, path: str) -> Target:
+    """Return the file, folder or row that a path names among those of a run."""
+    if run.id == WORKSPACE:
+        return project.targets((path,))[0]
+    name, row = split_row(path)
+    nodes = read_tree(run.snapshot, project.store.load_nodes)
+    folder = Target(name.rstrip("/"))
+    if not any(map(folder.covers, nodes)):
+        file = find_test_file(location, project.workspace, nodes, name, run.id)
+        return Target(file, row)
+    return Target(folder.path, row)
+
+
+def _models(run: Run, names: tuple[str, ...]) -> set[str] | None:
+    """Return the candidates that have these names, or else have them in theirs; None: all."""
+    if not names:
+        return None
+    known = {candidate.id for candidate in run.candidates}
+    chosen = set[str]()
+    for name in names:
+        found = {name} & {*known, RECORDED} or {
+            id for id in known if name.casefold() in id.casefold()
+        }
+        if not found:
+            raise NothingSelectedError(
+                f"no candidate is called '{name}'", hint=suggest(name, known, "candidates")
+            )
+        chosen |= found
+    return chosen
+
+
+def _search(location: Location, pattern: str) -> set[str] | None:
+    """Return the answers in which, or in whose test or feedback, all words are; None: all."""
+    if not pattern:
+        return None
+    words = split_words(pattern)
+    if not has_words(words):
+        raise EvalstoreError(f"'{pattern}' has no word to search for")
+    return {*(Searcher(location).search(words, lambda _done, _all: True) or ())}
+
+
+def _broken(
+    location: Location, project: Project, revision: str, wanted: ResultFilter
+) -> Callable[[Result], bool]:
+    """Return whether a result broke: since a revision, or in the newest runs, and is not fixed."""
+    if wanted.since is not None:
+        since = wanted.since
+        cells = DigestSet()
+        for pair in diff(location, since, revision).broke:
+            cells.add(digest_of_value(cell_of(pair.either)))
+        return lambda result: digest_of_value(cell_of(result)) in cells
+    newest = None if revision in (WORK, "@") else revision
+    broken = find_broken_results(location, newest, lambda: True) or {}
+    labels = read_labels(project.store)
+    return lambda result: is_broken(result, broken, labels)

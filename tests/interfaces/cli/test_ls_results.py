@@ -1,0 +1,114 @@
+"""`ls results`, agents and Python list the same results by the same filter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalstore as library
+from tests.builders import tree
+from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
+from tests.interfaces.cli.run.test_run import edit
+
+FILES = {
+    "evalstore.yaml": "candidates: [acme/gpt, acme/mini]\nevaluators: [scripted/judge]\n",
+    "models/gpt.yaml": ONE.replace("scripted/one", "acme/gpt"),
+    "models/mini.yaml": ONE.replace("scripted/one", "acme/mini"),
+    "models/judge.yaml": JUDGE,
+    "tests/weather.md": WEATHER,
+    "tests/refunds/late.md": WEATHER.replace("tags: [weather]", "tags: [refunds]").replace(
+        "How is", "What about a refund in"
+    ),
+}
+
+
+@pytest.fixture
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore) -> Path:
+    """Two files of two rows with two candidates, of which the rows Oslo fail."""
+    monkeypatch.chdir(tree(tmp_path / "w", FILES))
+    evalstore("run", "-q")
+    return Path.cwd()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "count"),
+    [
+        ([], {}, 8),
+        (["-m", "gpt"], {"models": ["gpt"]}, 4),
+        (["-m", "acme/mini", "-m", "gpt"], {"models": ["acme/mini", "gpt"]}, 8),
+        (["--verdict", "fail"], {"verdicts": ["fail"]}, 4),
+        (["--verdict", "fail,pass"], {"verdicts": ["fail", "pass"]}, 8),
+        (["-t", "refunds"], {"tags": ["refunds"]}, 4),
+        (["-k", "oslo and not late"], {"name": "oslo and not late"}, 2),
+        (["--grep", "refund oslo"], {"grep": "refund oslo"}, 2),
+        (["--grep", "cold"], {"grep": "cold"}, 4),
+        (["tests/refunds"], {"paths": ["tests/refunds"]}, 4),
+        (["weather.md::city=Oslo"], {"paths": ["weather.md::city=Oslo"]}, 2),
+        (["--broke"], {"broke": True}, 0),
+        (
+            ["-m", "gpt", "-t", "refunds", "--verdict", "fail"],
+            {"models": ["gpt"], "tags": ["refunds"], "verdicts": ["fail"]},
+            1,
+        ),
+    ],
+)
+def test_results_are_filtered_alike_in_a_run_the_workspace_and_python(
+    judged: Path, documents: Any, arguments: list[str], options: dict[str, Any], count: int
+) -> None:
+    now = documents("ls", "results", *arguments)["results"]
+    of_run = documents("ls", "results", "--run", "@", *arguments)["results"]
+    assert now == of_run
+    assert len(now) == count
+    with library.Workspace(judged) as workspace:
+        for run in ("@", None):
+            found = workspace.results(run, **options)
+            assert [[it.file, it.row, it.model, it.verdict] for it in found] == [
+                [it["file"], it["row"], it["model"], it["verdict"]] for it in now
+            ]
+
+
+def test_people_see_the_case_and_the_reason(judged: Path, evalstore: Evalstore) -> None:
+    shown = evalstore("ls", "results", "-m", "gpt", "-t", "refunds", "--verdict", "fail").stdout
+    assert shown.splitlines() == [
+        "VERDICT  CASE                               ANSWER    REASON",
+        "fail     tests/refunds/late.md [city=Oslo]  <short>  It is cold there.",
+    ]
+    assert evalstore("ls", "results", "--verdict", "error").stderr == "There are no results.\n"
+
+
+def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) -> None:
+    text = (judged / "models/gpt.yaml").read_text()
+    edit(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
+    documents("run", "--refresh", "--fail-on", "none")
+    for options in ((), ("--run", "@"), ("--run", "@", "--since", "@~1")):
+        listed = documents("ls", "results", "--broke", *options)["results"]
+        assert [(it["row"], it["model"]) for it in listed] == [("city=Rome", "acme/gpt")] * 2
+    (judged / "models/gpt.yaml").write_text(text)
+    documents("run", "--refresh", "--fail-on", "none")
+    assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "frob"], "no candidate is called 'frob'"),
+        (["-t", "frob"], "no case has the tag 'frob'"),
+        (["--verdict", "fial"], "there is no verdict 'fial'"),
+        (["--since", "@"], "'--since' needs '--broke'"),
+        (["--grep", "…"], "'…' has no word to search for"),
+        (["frob.md"], "there is no test file 'frob.md'"),
+        (["frob.md", "--run", "@"], "run <short> has no test file 'frob.md'"),
+    ],
+)
+def test_a_name_that_there_is_not_is_an_error(
+    judged: Path, evalstore: Evalstore, arguments: list[str], message: str
+) -> None:
+    assert evalstore("ls", "results", *arguments).stderr.startswith(f"error: {message}")
+
+
+def test_only_results_are_chosen_by_verdict(judged: Path, evalstore: Evalstore) -> None:
+    refused = evalstore("ls", "cases", "--verdict", "fail")
+    assert refused.exit_code == 2
+    assert refused.stderr.endswith("hint: write 'evalstore ls results'\n")
