@@ -61,7 +61,7 @@ def row_of(table: TableColumns, id: bytes, number: int) -> tuple[Any, ...]:
         return id, id, None, b"m" * 16, number, usd, number / 4, *[None] * 5
     if table is JUDGEMENT_ROWS:
         return id, usd, None, None, None, 0
-    return id, b"e" * 16, number
+    return id, b"e" * 16, b"s" * 16, b"v" * 16, number, "pass"
 
 
 def keys_of(by: tuple[str, ...], cell: Result, case: Case) -> Iterator[tuple[str | None, ...]]:

@@ -171,6 +171,7 @@ def groups(incomplete: str) -> list[str]:
 
     before, comma, _ = incomplete.rpartition(",")
     names = [name for name in DIMENSIONS if name not in before.split(",")]
+    names += [] if comma else ["judge"]
     return starting([f"{before}{comma}{name}" for name in names], incomplete)
 
 

@@ -99,6 +99,19 @@ class Call(NamedTuple):
     started: int
 
 
+class JudgedPair(NamedTuple):
+    """What two of those who judge said about the same answer."""
+
+    judge: str
+    """The id of an evaluator."""
+    verdict: str
+    other: str
+    """That of another one; empty: the counts are of all answers that the first has judged."""
+    word: str
+    """The verdict of the other."""
+    times: int
+
+
 class AttemptedCell(NamedTuple):
     """A result of which several answers are required."""
 
@@ -188,6 +201,27 @@ class ResultSums:
         columns = f"{_columns_of(by)[1]} d.id, {maker}, {started}"
         for *key, id, who, at in self._rows(_calls(calls, by, columns, "AND x.usd IS NULL")):
             yield Call(_key(by, key), as_digits(id), as_digits(who), at)
+
+    def judged_pairs(self) -> Iterator[JudgedPair]:
+        """Yield how often two who judged the same answer said which words.
+
+        For each verdict of one there is also a pair without another.
+        """
+        judged = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")},
+            call (id) AS (SELECT substr(r.judgements, 16 * o.n + 1, 16) {CELLS}
+                CROSS JOIN ordinals o
+                WHERE r.leaf = l.results AND o.n < length(r.judgements) / 16 GROUP BY 1),
+            judged (subject, evaluation, evaluator, verdict) AS (
+                SELECT j.subject, j.evaluation, j.evaluator, j.verdict
+                FROM call d CROSS JOIN evaluations j WHERE j.id = d.id)"""
+        alone = f"{judged} SELECT evaluator, verdict, count(*) FROM judged GROUP BY 1, 2"
+        for judge, verdict, count in self._rows(alone):
+            yield JudgedPair(as_digits(judge), verdict, "", "", count)
+        pairs = f"""{judged} SELECT a.evaluator, a.verdict, b.evaluator, b.verdict, count(*)
+            FROM judged a JOIN judged b ON b.subject = a.subject
+            AND b.evaluation = a.evaluation AND b.evaluator <> a.evaluator GROUP BY 1, 2, 3, 4"""
+        for judge, verdict, other, word, count in self._rows(pairs):
+            yield JudgedPair(as_digits(judge), verdict, as_digits(other), word, count)
 
     def asked_since(self, time: int) -> set[str]:
         """Return the nodes of results with answers that began after a time."""

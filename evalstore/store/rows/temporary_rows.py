@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 _EVALUATIONS = TableColumns(
     "evaluations",
-    {"id": "BLOB", "evaluator": "BLOB", "started": "BIGINT"},
+    {
+        **dict.fromkeys(("id", "evaluator", "subject", "evaluation"), "BLOB"),
+        "started": "BIGINT",
+        "verdict": "TEXT",
+    },
     frozenset(),
     is_clustered=True,
 )

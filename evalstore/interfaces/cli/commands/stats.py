@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalstore.core.display import interval_bar
+from evalstore.core.side_names import WORKSPACE
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from evalstore.comparison.group_totals import ResultGroup
+    from evalstore.results.stats.judge_stats import JudgeTable
     from evalstore.results.stats.stats import Stats
 
 _BAR = 16
@@ -26,6 +30,8 @@ OPTIONAL = (
     *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "undecided", "errors"),
 )
 """The columns that a narrow terminal leaves out, in this order."""
+JUDGES_OPTIONAL = ("judged", "undecided", "failed alone", "passed alone", "passed")
+"""Those of the table of judges."""
 
 
 @app.command()
@@ -36,7 +42,8 @@ def stats(
         typer.Option(
             "--by",
             metavar="LIST",
-            help="Group by model, prompt, tag, file (comma-separated).  [default: model]",
+            help="Group by model, prompt, tag, file (comma-separated), or by judge alone.  "
+            "[default: model]",
             show_default=False,
             autocompletion=completions.groups,
         ),
@@ -57,11 +64,19 @@ def stats(
     """Show pass rates, costs and latencies.
 
     Costs are those of the answers and judgements that count, whichever run paid for them. Intervals
-    count the results of one test file as related, so few files make a wide interval.
+    count the results of one test file as related, so few files make a wide interval. '--by judge'
+    shows how each judge agrees with people, whose labels decide, and with the other judges.
     """
     from evalstore.results.stats.stats import stats as operation
 
     names = [name.strip() for value in by or ["model"] for name in value.split(",")]
+    if names in (["judge"], ["evaluator"]) and not (query or currency):
+        from evalstore.results.stats.judge_stats import judge_stats
+
+        judges = judge_stats(here(), revision)
+        if not print_data(judges, ["groups"], output_format, kind="stats --by judge", json=json):
+            print_judges(judges)
+        return
     statistics = operation(
         here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
     )
@@ -118,6 +133,44 @@ def print_stats(statistics: Stats) -> None:
         things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
         them = "it" if count == 1 else "them"
         output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
+
+
+def print_judges(table: JudgeTable) -> None:
+    """Print the judges as a table."""
+    from evalstore.results.stats.judge_stats import agreed, compared
+
+    where = "workspace" if table.run == WORKSPACE else f"run {output.short(table.run)}"
+    output.line(f"{where}, judges")
+
+    def share(pairs: Counter[tuple[str, str]]) -> str:
+        count = compared(pairs)
+        return f"{output.percent(agreed(pairs) / count)} of {count:,}" if count else "-"
+
+    header = (
+        *("judge", "judged", "passed", "undecided", "agrees with people", "false passes"),
+        *("false fails", "agrees with judges", "passed alone", "failed alone"),
+    )
+    rows = []
+    for judge in table.groups:
+        words, has_labels = judge.verdicts, compared(judge.people) > 0
+        counts = [
+            *((judge.false_passes, has_labels), (judge.false_fails, has_labels)),
+            *((judge.judges[both], True) for both in (("pass", "fail"), ("fail", "pass"))),
+        ]
+        texts = [f"{count:,}" if is_known else "-" for count, is_known in counts]
+        decided = words["pass"] + words["fail"]
+        rows.append(
+            (
+                judge.judge,
+                f"{words.total():,}",
+                output.percent(words["pass"] / decided if decided else None),
+                f"{words['undecided'] + words['error']:,}",
+                *(share(judge.people), *texts[:2], share(judge.judges), *texts[2:]),
+            )
+        )
+    print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
+    if not any(compared(judge.people) for judge in table.groups):
+        output.talk("('evalstore label' tells where a judge is wrong: no label counts here yet)")
 
 
 def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str, str]:
