@@ -138,8 +138,7 @@ def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:
 
 def _dates(trend: Trend, x: Callable[[int], float]) -> Iterator[str]:
     """Yield dates below the axis, or times where all runs are of one day."""
-    days = [minute(run.at)[5:10] for run in trend.runs]
-    texts = days if len({*days}) > 1 else [minute(run.at)[11:16] for run in trend.runs]
+    texts = trend.dates
     last = len(texts) - 1
     step = max(1, -(-last // (_DATES - 1)))
     for number in range(last, -1, -step):

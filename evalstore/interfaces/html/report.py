@@ -31,7 +31,7 @@ from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
-from evalstore.results.stats.trend import CandidateCounts, read_trend, workspace_in_trend
+from evalstore.results.stats.trend import trend_until
 from evalstore.results.table.garbage_collection import without_garbage_collection
 from evalstore.store.revisions import WORK
 from evalstore.store.rows.row_results import RowResults
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
-    from evalstore.results.stats.trend import Trend
     from evalstore.store import Store
 
 MARK = b"<!doctype html>\n<!-- A report of evalstore."
@@ -175,12 +174,13 @@ def build_report(
             table = data.table
             write_list_block(spool, "data-cases", table.content(), "rows", table.rows_as_json())
             statistics = _finish(collector)
+            by_model = next(each for each in statistics if each.by == ("model",))
             summary = summarise_results(
                 project.workspace.root.name,
                 run,
                 statistics,
                 compared,
-                _find_trend(project, run, statistics),
+                trend_until(location, project.store, by_model),
                 data.table,
                 collector.saved(),
                 regressions,
@@ -258,23 +258,6 @@ def _find_regressions(
     if baseline or compared is None or WORKSPACE in (compared.was, compared.now):
         return []
     return find_open_regressions(project, run, compared.broke)
-
-
-def _find_trend(project: Project, run: Run, statistics: Sequence[Stats]) -> Trend:
-    """Return the trend up to a run, or to the workspace as it is now."""
-    by_model = next((each.groups for each in statistics if each.by == ("model",)), ())
-    rates = {
-        group.name: CandidateCounts(group.rate.passed, group.rate.judged, group.results)
-        for group in by_model
-    }
-    is_now = run.id == WORKSPACE
-    return read_trend(
-        project.location,
-        project.store,
-        None if is_now else run,
-        workspace_in_trend(run, rates) if is_now else None,
-        candidate_order(project.settings),
-    )
 
 
 def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core.clock import minute
 from evalstore.core.side_names import WORKSPACE
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.edits.run_edits import find_run_edits
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
+    from evalstore.results.stats.stats import Stats
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import VerdictCounts
 
@@ -97,6 +99,13 @@ class Trend:
     lines: tuple[TrendLine, ...]
     """The candidates in their order."""
 
+    @property
+    def dates(self) -> list[str]:
+        """Return the day of each run, or its time where all runs are of one day."""
+        times = [minute(run.at) for run in self.runs]
+        days = [time[5:10] for time in times]
+        return days if len({*days}) > 1 else [time[11:16] for time in times]
+
 
 def read_trend(
     location: Location,
@@ -156,9 +165,23 @@ def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:
     )
 
 
-def workspace_in_trend(run: Run, rates: Rates) -> TrendRun:
-    """Return the workspace as it is now, as the newest of the runs."""
-    return TrendRun(WORKSPACE, run.started, False, rates)
+def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
+    """Return the trend up to what statistics by candidate are about: a run, or the workspace."""
+    places = {group.name: number for number, group in enumerate(stats.groups)}
+    newest, now = None, None
+    if stats.is_workspace:
+        rates = {
+            group.name: CandidateCounts(group.rate.passed, group.rate.judged, group.results)
+            for group in stats.groups
+        }
+        now = TrendRun(WORKSPACE, stats.started, False, rates)
+    else:
+        newest = store.load_run(stats.run)
+
+    def order(name: str) -> tuple[int, str]:
+        return places.get(name, len(places)), name.casefold()
+
+    return read_trend(location, store, newest, now, order)
 
 
 def count_rates(store: Store, runs: Sequence[Run]) -> list[dict[str, CandidateCounts]]:

@@ -6,52 +6,70 @@ import pytest
 
 from evalstore.core.display import columns_of
 from evalstore.interfaces.tui.render.plot import (
+    PlottedLine,
+    PlottedPoint,
     Series,
-    plot,
+    plot_lines,
     series_line,
-    series_lines,
     spark_spans,
     spark_words,
     verdict_strip,
 )
 
-RATES = Series("rate", [0.0, 0.5, 1.0], "0.0%", "100.0%", middle="50%")
+RATES = Series("rate", [0.0, 0.5, 1.0], "0.0%", "100.0%")
+SOME = True
 
 
-def test_a_line_goes_through_its_numbers() -> None:
-    assert plot([0, 1], 4, 2) == ["  ⡠⠔", "⠔⠊  "]
-    assert plot([1, 1], 3, 1) == ["⠉⠉⠉"]
-    assert plot([0, 0], 3, 1) == ["⣀⣀⣀"]
-    assert plot([0.5], 2, 1) == ["⠄ "]
+def line_of(name: str, *shares: float | tuple[float, bool]) -> PlottedLine:
+    points = (share if isinstance(share, tuple) else (share, False) for share in shares)
+    return PlottedLine(name, [PlottedPoint(run, *point) for run, point in enumerate(points)])
 
 
-def test_a_missing_number_is_a_gap_and_the_last_numbers_are_shown() -> None:
-    assert plot([1, None, 1], 3, 1) == ["⠁ ⠈"]
-    assert plot([0] * 50 + [1] * 4, 2, 1) == ["⠉⠉"]
+def drawn(
+    lines: list[PlottedLine], width: int, height: int, dates: tuple[str, ...] = ("1", "2", "3")
+) -> list[str]:
+    return [line.text for line in plot_lines(lines, dates, width, height)]
 
 
-@pytest.mark.parametrize("shares", [[], [None], [-1.0, 2.0], [0.3] * 500])
-@pytest.mark.parametrize(("width", "height"), [(1, 1), (7, 3), (120, 9)])
-def test_a_plot_has_its_size_whatever_the_numbers(
-    shares: list[float | None], width: int, height: int
-) -> None:
-    rows = plot(shares, width, height)
-    assert [len(row) for row in rows] == [width] * height
-
-
-def test_the_axis_goes_from_0_to_100_percent_with_the_first_and_the_last_value() -> None:
-    lines = [line.text for line in series_lines(RATES, 30, 6)]
-    assert [line[:6] for line in lines] == [
-        *("100% ┤", "     │", " 50% ┤", "     │", "  0% ┤", "      "),
+def test_each_name_stands_at_the_end_of_its_line_with_its_number() -> None:
+    assert drawn([line_of("large", 1, 1, 1), line_of("mini", 0, 0.5, 1)], 32, 6) == [
+        "100% ┤●⠒⠒⠒⠒⠒●⠒⠒⠒⠒⣒⠶● large 100%",
+        "     │       ⢀⡠⠔⠉    mini 100%",
+        " 50% ┤    ⢀⠤●⠁      ",
+        "     │ ⢀⠤⠊⠁         ",
+        "  0% ┤●⠁            ",
+        "      1     2      3",
     ]
-    assert lines[-1] == "      0.0%     rate     100.0%"
-    assert {columns_of(line) <= 30 for line in lines} == {True}
 
 
-def test_with_little_room_a_series_is_one_line() -> None:
-    expected = "rate  0.0% ▁▅█ 100.0%  (0% to 100%)"
-    assert series_line(RATES, 60).text == expected
-    assert [line.text for line in series_lines(RATES, 60, 2)] == [expected]
+def test_a_hollow_point_is_not_joined_and_the_number_is_that_of_the_line() -> None:
+    lines = drawn([line_of("mini", 1, 1, (0, SOME))], 30, 4)
+    assert lines[0].endswith("mini 100%")
+    assert lines[0].count("●") == 2
+    assert lines[1].strip() == "│"
+    assert lines[2].split() == ["0%", "┤", "○"]
+    alone = drawn([line_of("mini", (0.5, SOME))], 30, 4, ("1",))
+    assert [text.endswith(" mini 50%") for text in alone if "○" in text] == [True]
+
+
+def test_names_do_not_cover_each_other_and_dates_are_shown_once() -> None:
+    lines = drawn([line_of(name, 0.9, 0.9) for name in "abc"], 30, 6, ("05-01", "05-01"))
+    assert [line[-5:] for line in lines[:4]] == ["a 90%", "b 90%", "c 90%", lines[3][-5:]]
+    assert lines[-1].split() == ["05-01"]
+
+
+@pytest.mark.parametrize("shares", [(0.0,), (0.3,) * 500, (1.0, 0.0)])
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (7, 3), (120, 9)])
+def test_a_plot_has_its_height_whatever_the_numbers(
+    shares: tuple[float, ...], width: int, height: int
+) -> None:
+    lines = drawn([line_of("mini", *shares)], width, height, ("05-01",) * len(shares))
+    assert len(lines) == max(3, height)
+    assert all(columns_of(line) <= max(width, 20) for line in lines)
+
+
+def test_a_series_is_one_line_of_bars() -> None:
+    assert series_line(RATES, 60).text == "rate  0.0% ▁▅█ 100.0%  (0% to 100%)"
     alone = Series("rate", [0.5], "50.0%", "50.0% in one run")
     assert series_line(alone, 60).text == "rate  50.0% in one run"
 
@@ -59,7 +77,7 @@ def test_with_little_room_a_series_is_one_line() -> None:
 def test_72_and_64_percent_do_not_look_alike() -> None:
     first, second = (Series("", [1.0, rate], "", "") for rate in (0.72, 0.64))
     assert series_line(first, 40) != series_line(second, 40)
-    assert plot([1, 0.72], 10, 4) != plot([1, 0.64], 10, 4)
+    assert drawn([line_of("", 1, 0.72)], 20, 6) != drawn([line_of("", 1, 0.64)], 20, 6)
 
 
 STRIPS = {
@@ -107,10 +125,3 @@ def test_the_last_verdicts_are_signs_and_words() -> None:
     words = ("pass", "pass", "fail", "pass")
     assert "".join(span.text for span in spark_spans(words)) == "✓✓✗✓"
     assert spark_words(words) == "2 pass, then 1 fail, then 1 pass"
-
-
-@pytest.mark.parametrize("height", [2, 3, 9])
-def test_the_ends_of_the_axis_are_as_high_as_their_ticks(height: int) -> None:
-    """A tick is in the middle of its line: between the second and the third of four dots."""
-    assert plot([1, 1], 1, height) == ["⠒", *" " * (height - 1)]
-    assert plot([0, 0], 1, height) == [*" " * (height - 1), "⠤"]

@@ -11,10 +11,12 @@ from evalstore.core.display import clip, columns_of, interval_bar, percent, plur
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
 from evalstore.interfaces.tui.render.plot import (
+    PlottedLine,
+    PlottedPoint,
     Series,
     beside,
+    plot_lines,
     series_line,
-    series_lines,
     sparkline,
 )
 from evalstore.interfaces.tui.render.verdicts import when
@@ -73,11 +75,10 @@ def dashboard_lines(
         yield _line(
             "trend", *(spans or series_line(trend._replace(title=""), width - _LABEL).spans)
         )
-    elif trend.values:
-        if len(points) > 1:
-            first, last = map(time_of, (points[0], points[-1]))
-            trend = trend._replace(first=f"{trend.first} {first}", last=f"{last} {trend.last}")
-        plot = series_lines(trend, width - room - _GAP, height)
+    elif points:
+        shown = [PlottedPoint(number, point.rate) for number, point in enumerate(points)]
+        plotted, times = PlottedLine("pass rate", shown), list(map(time_of, points))
+        plot = plot_lines([plotted], times, width - room - _GAP, height)
         yield from beside(left, list(plot), room + _GAP)
     else:
         yield from left
@@ -96,7 +97,7 @@ def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) ->
     the workspace, without `now`, while results are pending.
     """
     judged = [run for run in runs if run.rate is not None and not run.is_partial]
-    rates = [run.rate for run in reversed(judged[:MOST_POINTS])]
+    rates = [run.rate or 0.0 for run in reversed(judged[:MOST_POINTS])]
     if not rates:
         return Series(title, (), "", "no run of all cases yet")
     about = f"{plural(len(rates), 'run')} of all cases"
@@ -105,7 +106,7 @@ def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) ->
     first, last = percent(rates[0]), percent(rates[-1])
     if len(rates) < 2:
         return Series(title, rates, first, f"{last} in one run of all cases")
-    return Series(f"{title}, {about}", rates, first, last, middle="50%")
+    return Series(f"{title}, {about}", rates, first, last)
 
 
 def _figure_lines(

@@ -6,7 +6,7 @@ What is drawn can be told apart without colours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from evalstore.core.display import clip, columns_of, safe
@@ -27,27 +27,12 @@ _COLOURS = {"no reply": "error", "answered": "faint"}
 
 
 class Series(NamedTuple):
-    """Numbers in the order of time, with the texts of an axis that starts at 0."""
+    """Shares in the order of time, the oldest first, with the texts of both ends."""
 
     title: str
-    values: Sequence[float | None]
-    """The oldest first; None where there is no number."""
+    values: Sequence[float]
     first: str
-    """The text of the oldest number."""
     last: str
-    """The text of the newest number."""
-    top: str = "100%"
-    """The text of the upper end of the axis."""
-    most: float = 1.0
-    """The number at the upper end of the axis."""
-    bottom: str = "0%"
-    middle: str = ""
-    """The text of the middle of the axis, where there is room for it."""
-
-    @property
-    def shares(self) -> list[float | None]:
-        """Return the numbers as shares of the axis, 0 to 1."""
-        return [None if value is None else value / self.most for value in self.values]
 
 
 def bar(share: float | None, width: int) -> str:
@@ -59,10 +44,9 @@ def bar(share: float | None, width: int) -> str:
     return "█" * full + (_EIGHTHS[rest] if rest else "")
 
 
-def sparkline(shares: Sequence[float | None], width: int) -> str:
+def sparkline(shares: Sequence[float], width: int) -> str:
     """Draw the last shares as a line of small bars, the newest at the right."""
-    shown = shares[-width:]
-    return "".join(" " if number is None else _BLOCKS[1 + round(number * 7)] for number in shown)
+    return "".join(_BLOCKS[1 + round(number * 7)] for number in shares[-width:])
 
 
 def verdict_strip(verdicts: Mapping[str, int], width: int) -> tuple[StyledSpan, ...]:
@@ -98,27 +82,120 @@ def spark_words(words: Sequence[str]) -> str:
     return ", then ".join(f"{len(list(group))} {word}" for word, group in groupby(words))
 
 
-def plot(shares: Sequence[float | None], width: int, height: int) -> list[str]:
-    """Draw a line through shares (0 to 1) as `height` rows of braille dots, `width` wide.
+class PlottedPoint(NamedTuple):
+    """A number of a run, from 0 to 1."""
 
-    Both ends of the axis are in the middles of rows, where the ticks of labels are. Without a
-    number the line has a gap. When there are more numbers than dots, the last are shown.
+    run: int
+    share: float
+    is_hollow: bool = False
+    """Whether it is drawn hollow, and no line joins it."""
+
+
+class PlottedLine(NamedTuple):
+    """The numbers of one name, the oldest first."""
+
+    name: str
+    points: Sequence[PlottedPoint]
+
+    @property
+    def end(self) -> float:
+        """Return the newest number that a line leads to; without one, the newest."""
+        joined = [point for point in self.points if not point.is_hollow]
+        return (joined or self.points)[-1].share
+
+
+_SCALE = {0.0: "  0%", 0.5: " 50%", 1.0: "100%"}
+_AXIS = 6
+"""Columns of the numbers at the left, and of their axis."""
+_LINE_COLOURS = ("heading", "", "code", "code-string", "faint")
+"""The colours of lines; green and red are those of verdicts."""
+_MOST_NAME = 24
+
+
+def plot_lines(
+    lines: Sequence[PlottedLine], dates: Sequence[str], width: int, height: int
+) -> Iterator[StyledLine]:
+    """Yield a line through the numbers of each name, which stands at its end, and the dates.
+
+    `height` counts all lines; `dates` has a text for each run.
     """
-    across, down = 2 * width, 4 * height
-    edge = 1 if height > 1 else 0
-    shown = shares[-across:]
-    step = (across - 1) / max(1, len(shown) - 1)
-    cells = [[0] * width for _ in range(height)]
-    before: tuple[int, int] | None = None
-    for number, share in enumerate(shown):
-        point = None
-        if share is not None:
-            level = max(0.0, min(1.0, share))
-            point = round(number * step), edge + round((1 - level) * (down - 1 - 2 * edge))
-            for x, y in _between(before or point, point):
-                cells[y // 4][x // 2] |= _DOTS[x % 2][y % 4]
-        before = point
-    return ["".join(chr(_BRAILLE + bits) if bits else " " for bits in row) for row in cells]
+    names = [f"{clip(line.name, _MOST_NAME)} {100 * line.end:.0f}%" for line in lines]
+    right = max(map(columns_of, names), default=0) + 1
+    room, rows = max(2, width - _AXIS - right - 1), max(2, height - 1)
+    canvas = _Canvas(room, rows, len(dates))
+    for number, line in enumerate(lines):
+        canvas.draw(line, _LINE_COLOURS[number % len(_LINE_COLOURS)])
+    places = _apart([canvas.row(line.end) for line in lines], rows)
+    scale = {canvas.row(share): text for share, text in _SCALE.items() if share != 0.5 or rows > 4}
+    for row in range(rows):
+        named = [number for number, place in enumerate(places) if place == row]
+        ends = (StyledSpan(f" {names[n]}", _LINE_COLOURS[n % len(_LINE_COLOURS)]) for n in named)
+        axis = f"{scale.get(row, ''):>4} {'┤' if row in scale else '│'}"
+        yield StyledLine((StyledSpan(axis, "faint"), *canvas.spans(row), *ends))
+    yield StyledLine((StyledSpan(f"{'':{_AXIS}}{canvas.dates(dates)}", "faint"),))
+
+
+class _Canvas:
+    """Draws lines as braille dots with a point for each number, in rows of characters."""
+
+    def __init__(self, width: int, rows: int, runs: int) -> None:
+        self._width, self._rows, self._runs = width, rows, runs
+        self._bits = [[0] * width for _ in range(rows)]
+        self._colours = [[""] * width for _ in range(rows)]
+        self._points: dict[tuple[int, int], StyledSpan] = {}
+
+    def column(self, run: int) -> int:
+        """Return the column of a run."""
+        return round((self._width - 1) * run / (self._runs - 1)) if self._runs > 1 else 0
+
+    def row(self, share: float) -> int:
+        """Return the row of a number, 0 at the top."""
+        return round((1 - share) * (self._rows - 1))
+
+    def draw(self, line: PlottedLine, colour: str) -> None:
+        """Draw a line; what was drawn before at the same place is covered."""
+        before: tuple[int, int] | None = None
+        for run, share, is_hollow in line.points:
+            x, y = self.column(run), self.row(share)
+            if not is_hollow:
+                dot = 2 * x, round(4 * (1 - share) * (self._rows - 1)) + 1
+                for across, down in _between(before or dot, dot):
+                    self._bits[down // 4][across // 2] |= _DOTS[across % 2][down % 4]
+                    self._colours[down // 4][across // 2] = colour
+                before = dot
+            self._points[y, x] = StyledSpan("○" if is_hollow else "●", colour)
+
+    def spans(self, row: int) -> Iterator[StyledSpan]:
+        """Yield the characters of a row."""
+        for column, bits in enumerate(self._bits[row]):
+            drawn = StyledSpan(chr(_BRAILLE + bits) if bits else " ", self._colours[row][column])
+            yield self._points.get((row, column), drawn)
+
+    def dates(self, texts: Sequence[str]) -> str:
+        """Return the dates below their runs, each once: the newest, the oldest, then others."""
+        line = [" "] * self._width
+        shown: set[str] = set()
+        for run in [len(texts) - 1, 0, *range(len(texts) - 2, 0, -1)]:
+            start = max(0, min(self.column(run), self._width - len(texts[run])))
+            end = start + len(texts[run])
+            is_free = all(mark == " " for mark in line[max(0, start - 2) : end + 2])
+            if texts[run] not in shown and is_free and end <= self._width:
+                line[start:end] = texts[run]
+                shown.add(texts[run])
+        return "".join(line)
+
+
+def _apart(rows: Sequence[int], count: int) -> list[int]:
+    """Return the rows of names, moved so that each has its own as far as there are enough."""
+    placed = [*rows]
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    for above, below in pairwise(order):
+        placed[below] = max(placed[below], placed[above] + 1)
+    limit = count - 1
+    for number in reversed(order):
+        placed[number] = max(0, min(placed[number], limit))
+        limit = placed[number] - 1
+    return placed
 
 
 def _between(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
@@ -130,46 +207,12 @@ def _between(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int
         yield left + round(part * (right - left)), top + round(part * (bottom - top))
 
 
-def series_lines(series: Series, width: int, height: int) -> Iterator[StyledLine]:
-    """Yield a plot with its axis, and below it the oldest and the newest number.
-
-    `height` counts all lines. With less than three the plot is a line of bars.
-    """
-    if height < 3:
-        yield series_line(series, width)
-        return
-    rows = height - 1
-    margin = max(columns_of(series.top), columns_of(series.bottom))
-    room = max(1, width - margin - 2)
-    labels = [series.top, *[""] * (rows - 2), series.bottom]
-    if rows % 2 and rows > 2:
-        labels[rows // 2] = series.middle
-    for label, dots in zip(labels, plot(series.shares, room, rows), strict=True):
-        yield StyledLine(
-            (
-                StyledSpan(f"{label:>{margin}} {'┤' if label else '│'}", "faint"),
-                StyledSpan(dots.rstrip()),
-            )
-        )
-    first, last, title = safe(series.first), safe(series.last), safe(series.title)
-    pad = " " * (margin + 2)
-    gap = room - columns_of(first) - columns_of(last)
-    if len(series.values) < 2:
-        texts = [f"{title} {last}"]
-    elif gap > columns_of(title) + 1:
-        left = (gap - columns_of(title)) // 2
-        texts = [first, " " * left, title, " " * (gap - columns_of(title) - left), last]
-    else:
-        texts = [f"{title} {first} → {last}"]
-    yield StyledLine((StyledSpan(pad + "".join(texts)),))
-
-
 def series_line(series: Series, width: int) -> StyledLine:
     """Draw the numbers as bars between the oldest and the newest: `50% ▄▅▇ 83% (0% to 100%)`."""
     title, first, last = map(safe, (series.title, series.first, series.last))
-    scale = f"({series.bottom} to {series.top})"
+    scale = "(0% to 100%)"
     fixed = columns_of(title) + columns_of(first) + columns_of(last) + columns_of(scale) + 6
-    bars = sparkline(series.shares, max(2, width - fixed))
+    bars = sparkline(series.values, max(2, width - fixed))
     head = (StyledSpan(f"{title}  ", "faint"),) if title else ()
     if len(series.values) < 2:
         room = width - columns_of("".join(span.text for span in head))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -14,8 +14,6 @@ from evalstore.core.display import short
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.stats import (
-    RunFigures,
-    figures_of,
     group_cells,
     group_columns,
     group_lines,
@@ -34,12 +32,8 @@ if TYPE_CHECKING:
     from evalstore.comparison.group_totals import ResultGroup
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
     from evalstore.results.stats.stats import Stats
-    from evalstore.results.table.cases import RunLine
+    from evalstore.results.stats.trend import Trend
 
-_TREND = 30
-"""Runs that the trend shows at most."""
-_RESULTS = 40_000
-"""Results that are read for it at most; the previous run is read in any case."""
 _SEPARATORS = re.compile(r'["\s,]+')
 _DIMENSIONS = ("model", "prompt", "tag", "file")
 _NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
@@ -47,14 +41,6 @@ _BRIEF = ("candidate", "prompt", "tag", "file")
 """The names of the tables in a narrow terminal."""
 _TABLE_IDS = tuple(f"stats.{name}" for name in _DIMENSIONS)
 """The ids of the actions that show each table."""
-
-
-class _PageData(NamedTuple):
-    """The tables of the page, and the runs."""
-
-    stats: Sequence[Stats]
-    runs: Sequence[RunLine]
-    """Newest first."""
 
 
 class StatsPage(ActionsPage):
@@ -84,10 +70,10 @@ class StatsPage(ActionsPage):
     HELP = """\
 Pass rates with their 95 % intervals, costs and times of a run, or of the workspace, by candidate,
 by system prompt, by tag and by file. Below, or at the right in a wide terminal, is the line under
-the cursor in detail, with its pass rate, its cost and its latency in the runs of all cases until
-this one. {list.open} shows the cases of the line.
+the cursor in detail, and the trend: the pass rate of each candidate in the runs until this one. A
+hollow point is a run of some cases. {list.open} shows the cases of the line.
 
-Costs are those of all answers and judgements of these results when they were made, also in earlier
+Costs are those of all answers and verdicts of these cases when they were made, also in earlier
 runs: what the run itself paid, which is less when it reused some, is in the list of runs."""
     PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
     DEFAULT_CSS = "StatsPage > #tables { height: 1; background: $panel; }"
@@ -99,14 +85,11 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
         super().__init__()
         self.revision = revision
         self._subject = f"run {short(revision)}" if revision else "workspace"
-        self._data: _PageData | None = None
+        self._tables: Sequence[Stats] = ()
+        self._trend: Trend | None = None
         self._shown = 0
         self._rows: list[tuple[StyledCell, ...]] = []
         """The cells of the table."""
-        self._figures: dict[str, RunFigures] = {}
-        """The figures of earlier runs that have been read, by the id of the run."""
-        self._earlier: list[str] = []
-        """The earlier runs of the trend, the newest first."""
 
     def compose(self) -> ComposeResult:
         """Lay out the names of the tables, a table, and a group in detail."""
@@ -127,47 +110,27 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
 
     def reload(self, *, stay: bool = True) -> None:
         """Read the statistics; those of a run do not change, but there may be more runs."""
-        before = self._data.stats if self._data and self.revision else None
+        before = self._tables if self.revision else ()
         revision = self.revision or WORK
+        self.fetch(lambda: before or self.source.stats(revision, _DIMENSIONS), self.show_data)
 
-        def read() -> _PageData:
-            return _PageData(before or self.source.stats(revision, _DIMENSIONS), self.source.runs())
-
-        self.fetch(read, self.show_data)
-
-    def show_data(self, data: _PageData) -> None:
-        """Show what was read, then read the earlier runs for the trend."""
-        self._data = data
-        self._earlier = earlier_runs(data.runs, self.revision)
-        self._read_next()
+    def show_data(self, tables: Sequence[Stats]) -> None:
+        """Show what was read, then read the trend."""
+        self._tables = tables
         self.show_table(self.query_one("#groups", Grid).cursor)
+        by_candidate = tables[_DIMENSIONS.index("model")]
+        self.fetch(lambda: self.source.trend(by_candidate), self._show_trend, group="trend")
 
-    def _read_next(self) -> None:
-        """Read the figures of the next earlier run, if there is one, then those of the next."""
-        run = next((run for run in self._earlier if run not in self._figures), None)
-        if run is not None:
-            self.fetch(
-                lambda: figures_of(self.source.stats(run, _DIMENSIONS)), self._add, group="trend"
-            )
-
-    def _add(self, figures: RunFigures) -> None:
-        self._figures[figures.run] = figures
+    def _show_trend(self, trend: Trend) -> None:
+        self._trend = trend
         self.follow_cursor(stay=True)
-        self._read_next()
 
     # --- the tables
 
     @property
     def stats(self) -> Stats | None:
         """Return the table that is shown."""
-        return self._data.stats[self._shown] if self._data else None
-
-    @property
-    def _history(self) -> list[RunFigures]:
-        """Return the figures of the earlier runs that were read, the oldest first, and these."""
-        earlier = (self._figures.get(run) for run in reversed(self._earlier))
-        now = [figures_of(self._data.stats)] if self._data else []
-        return [*filter(None, earlier), *now]
+        return self._tables[self._shown] if self._tables else None
 
     @property
     def group(self) -> ResultGroup | None:
@@ -219,10 +182,10 @@ runs: what the run itself paid, which is less when it reused some, is in the lis
 
     def follow_cursor(self, *, stay: bool = False) -> None:
         """Show the highlighted group; with `stay`, scrolled as it is."""
-        group, stats, history = self.group, self.stats, tuple(self._history)
+        group, stats, trend = self.group, self.stats, self._trend
         if group and stats:
             self.query_one("#facts", FittedView).fit(
-                lambda width, height: group_lines(stats, group, history, width, height), stay=stay
+                lambda width, height: group_lines(stats, group, trend, width, height), stay=stay
             )
 
     # --- keys
@@ -253,25 +216,6 @@ _NOTHING = """\
 There are no answers yet.
 
 {page.run} asks and judges what is missing."""
-
-
-def earlier_runs(runs: Sequence[RunLine], revision: str | None) -> list[str]:
-    """Find the runs of all cases before a run that its trend shows, the newest first.
-
-    Before the workspace (None) are all runs.
-    """
-    numbers = (n for n, run in enumerate(runs) if run.id == revision)
-    number = next(numbers, len(runs)) if revision else -1
-    chosen: list[str] = []
-    results = 0
-    for run in runs[number + 1 :]:
-        if run.is_partial or run.rate is None:
-            continue
-        results += sum(run.verdicts.values())
-        if len(chosen) == _TREND - 1 or (chosen and results > _RESULTS):
-            break
-        chosen.append(run.id)
-    return chosen
 
 
 def _filter_of(dimension: str, group: ResultGroup) -> str:

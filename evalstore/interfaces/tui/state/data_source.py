@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from evalstore.results.result_version import BrokenResults
     from evalstore.results.search.grep import FoundTexts, MarkedText, Searcher, SearchHit
     from evalstore.results.stats.stats import Stats
+    from evalstore.results.stats.trend import Trend
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases, CaseWindow, RunLine
     from evalstore.results.table.editable_files import EditableFile, EditPlace
@@ -230,6 +231,14 @@ class WorkspaceSource(StoredTextSource):
         from evalstore.results.stats.stats import read_stats
 
         return read_stats(self.location, run, [(name,) for name in groupings])
+
+    def trend(self, stats: Stats) -> Trend:
+        """Return the trend up to what these statistics by candidate are about."""
+        from evalstore.planning.open_project import open_store
+        from evalstore.results.stats.trend import trend_until
+
+        with open_store(self.location) as store:
+            return trend_until(self.location, store, stats)
 
     def session(self, id: str, result: Result) -> AnswerView:
         """Return an answer of a case with all that belongs to it."""

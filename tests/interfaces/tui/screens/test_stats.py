@@ -9,7 +9,6 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.render.stats import trend_series
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
 from evalstore.interfaces.tui.widgets.grid import Grid
@@ -23,16 +22,6 @@ from tests.interfaces.tui.driving import drive, press, resized, screen, show_cha
 
 def facts(pilot: Pilot[None]) -> str:
     return pilot.app.screen.query_one("#facts", TextView).text
-
-
-def trend(pilot: Pilot[None]) -> tuple[list[int], str, str]:
-    """The pass rates of the highlighted line in the runs, in percent, with their labels."""
-    page = pilot.app.screen
-    assert isinstance(page, StatsPage)
-    assert page.stats
-    assert page.group
-    rates = next(trend_series(page.stats, page.group, page._history))
-    return [round(100 * (value or 0)) for value in rates.values], rates.first, rates.last
 
 
 def test_the_names_of_the_tables_fit_into_a_narrow_terminal(workspace: Path) -> None:
@@ -67,11 +56,11 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         assert facts(pilot) == (
             "scripted/one\n"
             "33.3% of 3 (95% interval 6.1 to 79.2%)\n"
-            "2 test files, 3 cases, 3 sessions, 3 judgements\n"
-            "answers $0.0900 ($3.00 per 100 sessions), judging $0, when they were made; "
+            "2 test files, 3 cases, 3 answers, 3 verdicts\n"
+            "answers $0.0900 ($3.00 per 100 answers), judging $0, when they were made; "
             "costs of scripted models are simulated: they call nobody\n"
             "\n"
-            "no trend: no earlier run of all cases has this group"
+            "no trend: there is no earlier run"
         )
         page = pilot.app.screen
         assert isinstance(page, StatsPage)
@@ -123,7 +112,6 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
         assert pilot.app.clipboard == "tests/weather.md"
         assert await cases("2", "enter") == [run, "city=Oslo", "city=Rome"]
         assert facts(pilot).startswith("brief\n")
-        assert len(trend(pilot)[0]) == 2  # the run before the edit of the prompt has it, too
         assert await cases("2", "down", "enter") == [run, "tests/greeting.md"]
         await press(pilot, "3")
         assert "enter Open" in screen(pilot)
@@ -134,66 +122,45 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_the_trend_is_that_of_the_line_under_the_cursor(workspace: Path) -> None:
-    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Not")
+@pytest.mark.parametrize("size", [(80, 36), (120, 36), (200, 60)])
+def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cases(
+    workspace: Path, size: tuple[int, int]
+) -> None:
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Warm")
     main(["run", "--quiet"])
-    main(["run", "--quiet", "tests/weather.md"])  # a selection is not in the trend
-    edit(workspace / "tests/greeting.md", "contains: Not", "contains: Warm")
+    main(["run", "--quiet", "tests/weather.md", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "down", "S")
+        for key in ("1", "2", "3", "4"):
+            await press(pilot, key)
+            text = facts(pilot)
+            assert "pass rate, 2 runs\n" in text
+            assert re.search(r"100% ┤.*● two 100%", text)
+            assert re.search(r"● one 67%", text)
+            assert "○" not in text
+        await press(pilot, "escape", "up", "S")
+        text = facts(pilot)
+        assert "pass rate, 3 runs\n" in text
+        assert re.search(r"○.* two 100%", text), "the run of some cases is not joined"
+        assert text.endswith("○ a run of some cases")
+        assert re.search(r"\n +\d\d:\d\d", text)
+        await press(pilot, "escape", "G", "S")
+        assert "no trend: there is no earlier run" in facts(pilot)
+
+    drive(scenario, size=size)
+
+
+def test_the_trend_names_the_edit_by_which_results_broke(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "must be hot and warm")
+    judge = workspace / "models/judge.yaml"
+    judge.write_text(judge.read_text().replace("pass: true", "pass: false"))
     main(["run", "--quiet"])
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "S")
-        assert trend(pilot) == ([33, 33, 67], "33.3%", "66.7%")
-        assert "33.3% pass rate, 3 runs 66.7%" in facts(pilot)
-        await press(pilot, "down")
-        assert trend(pilot) == ([67, 67, 100], "66.7%", "100.0%")
-        await press(pilot, "3")
-        assert trend(pilot) == ([0, 0, 100], "0.0%", "100.0%")
-        await press(pilot, "4", "down")
-        assert facts(pilot).startswith("tests/weather.md\n")
-        assert trend(pilot) == ([75, 75, 75], "75.0%", "75.0%")
-        await press(pilot, "escape", "G", "S")
-        assert "no trend: no earlier run of all cases has this group" in facts(pilot)
-
-    drive(scenario, size=(80, 24))
-
-
-def test_a_trend_beside_the_details_has_an_axis(workspace: Path) -> None:
-    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Warm")
-    main(["run", "--quiet"])
-
-    async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "S", "3")
-        lines = screen(pilot).splitlines()
-        top = next(number for number, line in enumerate(lines) if "100% ┤" in line)
-        axes = [re.search(r"\S* ?[┤│]", line) for line in lines[top:]]
-        end = axes.index(None)
-        signs = [match[0].strip() for match in axes[:end] if match]
-        assert (signs[0], signs[-1]) == ("100% ┤", "0% ┤")
-        below = lines[top + end :]
-        assert below[0].split()[-6:] == ["0.0%", "pass", "rate,", "2", "runs", "100.0%"]
-        assert "$0.0600 ┤" in below[2], "the plot of the cost is below"
-        assert any(line.split()[-3:] == ["$0.0600", "cost", "$0.0600"] for line in below)
-        await resized(pilot, 120, 20)
-        assert any(
-            line.split()[-7:-3] == ["cost", "$0.0600", "██", "$0.0600"]
-            for line in screen(pilot).splitlines()
-        ), "it is a line of bars"
-
-    drive(scenario, size=(120, 36))
-
-
-def test_the_trend_of_a_cost_that_is_not_known_whole_says_so(workspace: Path) -> None:
-    app = "id: app\nprovider: command\ncode: [python3, bot.py]\n"
-    tree(workspace, {"models/app.yaml": app, "bot.py": "print('Warm.')\n"})
-    main(["trust", "models/app.yaml"])
-    edit(workspace / "evalstore.yaml", "[scripted/one, scripted/two]", "[app, scripted/two]")
-    main(["run", "--quiet"])
-
-    async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "S", "4", "down")
-        assert facts(pilot).startswith("tests/weather.md ")
-        assert "known cost" in facts(pilot)
+        (note,) = re.findall(r"\d broke in run \w{8}: .*", facts(pilot))
+        assert "tests/weather.md changed" in note
 
     drive(scenario, size=(120, 36))
 
@@ -212,7 +179,7 @@ def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Pat
         assert lines[4].startswith("  tests/a file with quite a long name.md   ")
         await resized(pilot, 200, 60)
         assert "latency" not in screen(pilot).splitlines()[3]  # no answer has one
-        assert "  $0.0600    $3.00       $0" in screen(pilot)
+        assert "      $0.0600    $3.00          $0" in screen(pilot)
 
     drive(scenario, size=(80, 24))
 
@@ -230,10 +197,10 @@ def test_the_statistics_of_the_workspace_follow_it(workspace: Path) -> None:
         for keys in (("S",), ("escape", "enter", "S")):
             await press(pilot, *keys)
             assert screen(pilot).startswith(" statistics › workspace › 50.0%")
-        assert "pass rate, 1 run and now" in facts(pilot)
         label(Location(workspace), "tests/weather.md::city=Oslo", "pass", models=("scripted/one",))
         await show_changes(pilot)
         assert screen(pilot).startswith(" statistics › workspace › 66.7%")
+        assert "pass rate, 1 run and now" in facts(pilot)
         (workspace / "tests/new.md").write_text("# 👤\n\nHi\n\n---\n\nE\n", encoding="utf-8")
         await show_changes(pilot)
         assert "97.2%); 3 of 4 results judged\n" in facts(pilot)
