@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.values import Usage
 from evalstore.planning.cells.cells import limit_of
-from evalstore.planning.plan_price import BatchPrice
+from evalstore.planning.plan_price import BatchPrice, PartKey
 from evalstore.planning.pricing import sum_usage
 
 if TYPE_CHECKING:
@@ -70,6 +70,14 @@ def estimate(
     scripted = {id: _scripted_tokens(project, id) for id in {a.cell.candidate.id for a in new}}
     total, paid, guessed, count = 0.0, 0.0, 0, 0
     by_mean = Counter[str]()
+    parts: dict[PartKey, tuple[int, float]] = {}
+
+    def add(planned: PlannedAsk | PlannedJudgement, is_judge: bool, id: str, usd: float) -> None:
+        nonlocal total
+        calls, known = parts.get((is_judge, id), (0, 0.0))
+        parts[is_judge, id] = calls + planned.count, known + planned.count * usd
+        total += planned.count * usd
+
     unpriced: dict[str, None] = {}
     answers: list[float | None] = []
     judged: list[float | None] = []
@@ -81,7 +89,7 @@ def estimate(
             if cost is None:
                 by_mean[ask.cell.candidate.id] += ask.count
             answers.append(cost)
-            total += ask.count * (cost or 0.0)
+            add(ask, False, ask.cell.candidate.id, cost or 0.0)
             paid += ask.count * (cost or 0.0)
             continue
         usage = usages.get(reason.relative or "")
@@ -94,7 +102,7 @@ def estimate(
                 guessed += ask.count * (usage.output_tokens or 0)
                 count += ask.count
         answers.append(price.cost(usage).usd)
-        total += ask.count * price.cost(usage).usd
+        add(ask, False, ask.cell.candidate.id, price.cost(usage).usd)
         paid += 0.0 if price.is_simulated else ask.count * price.cost(usage).usd
     for judgement in by_models:
         assert judgement.judge
@@ -104,7 +112,7 @@ def estimate(
             if cost is None:
                 unpriced[judgement.judge.id] = None
             judged.append(cost)
-            total += judgement.count * (cost or 0.0)
+            add(judgement, True, judgement.judge.id, cost or 0.0)
             paid += judgement.count * (cost or 0.0)
             continue
         usage = measured.get(judgement.judge.evaluator)
@@ -117,7 +125,7 @@ def estimate(
             )
             usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
         judged.append(price.cost(usage).usd)
-        total += judgement.count * price.cost(usage).usd
+        add(judgement, True, judgement.judge.id, price.cost(usage).usd)
         paid += 0.0 if price.is_simulated else judgement.count * price.cost(usage).usd
     relative_sessions = {id: sessions[each[0].id] for id, each in samples.items()}
     return BatchPrice(
@@ -129,6 +137,7 @@ def estimate(
         by_mean=by_mean,
         costs_before=_costs_before(asks, relative_sessions, by_mean) if by_mean else {},
         unpriced_judges=tuple(unpriced),
+        parts=parts,
     )
 
 

@@ -6,10 +6,32 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core.values import RECORDED
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from evalstore.core.values import Json
+
+
+PartKey = tuple[bool, str]
+"""Whether a model judges, and its id."""
+
+
+class PricePart(NamedTuple):
+    """What a plan costs with one model, as a candidate or as a judge."""
+
+    model: str
+    is_judge: bool
+    calls: int
+    usd: float | None
+    """None when its price is not known."""
+
+    def document(self) -> Json:
+        """Return it as JSON."""
+        part = "evaluator" if self.is_judge else "candidate"
+        return {"model": self.model, "part": part, "calls": self.calls, "cost": self.usd}
 
 
 class Estimate(NamedTuple):
@@ -25,6 +47,8 @@ class Estimate(NamedTuple):
     """The models whose price neither a list nor a stored answer or judgement tells."""
     is_simulated: bool
     """Whether all of the cost is of scripted models, so that nobody is paid."""
+    parts: tuple[PricePart, ...]
+    """The parts of candidates, then those of judges."""
 
 
 class BatchPrice(NamedTuple):
@@ -47,6 +71,8 @@ class BatchPrice(NamedTuple):
     """What these answers have cost in USD: by the id of such a candidate and by question."""
     unpriced_judges: tuple[str, ...]
     """The judges whose price is not known."""
+    parts: Mapping[PartKey, tuple[int, float]]
+    """The calls of each part of `total`, and what of it is known in USD."""
 
 
 class MeanCosts:
@@ -84,6 +110,7 @@ class PriceSums:
         self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
         self._by_mean = Counter[str]()
         self._unpriced_judges: dict[str, None] = {}
+        self._parts: dict[PartKey, tuple[int, float]] = {}
 
     def add(self, price: BatchPrice) -> None:
         """Add the price of a batch."""
@@ -94,6 +121,9 @@ class PriceSums:
         self._by_mean.update(price.by_mean)
         self.means.add(price.costs_before)
         self._unpriced_judges.update(dict.fromkeys(price.unpriced_judges))
+        for key, (calls, usd) in price.parts.items():
+            before = self._parts.get(key, (0, 0.0))
+            self._parts[key] = before[0] + calls, before[1] + usd
 
     def finish(self) -> Estimate:
         """Return the estimated cost of all batches."""
@@ -114,7 +144,17 @@ class PriceSums:
             known=known,
             unpriced=names,
             is_simulated=total > 0 and not paid and not names,
+            parts=tuple(self._list_parts(names)),
         )
+
+    def _list_parts(self, unpriced: Collection[str]) -> Iterator[PricePart]:
+        """Yield the parts, those of candidates first."""
+        for (is_judge, model), (calls, usd) in sorted(self._parts.items()):
+            mean = 0.0 if is_judge else self.means.find(model) or 0.0
+            if model == RECORDED:
+                continue
+            cost = round(usd + self._by_mean[model] * mean, 6)
+            yield PricePart(model, is_judge, calls, None if model in unpriced else cost)
 
 
 def add_up(prices: Iterable[BatchPrice]) -> Estimate:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
-from evalstore.core.clock import MOMENTS, local_minute, read_moment
+from evalstore.core.clock import MOMENTS, iso, local_minute, read_moment
 from evalstore.core.display import plural, short
 from evalstore.core.errors import NotARevisionError, RevisionError
 from evalstore.core.runs import Run
-from evalstore.core.values import FileVersion
+from evalstore.core.values import FileVersion, Json
 from evalstore.store.ids import as_bytes
 from evalstore.store.store import Store
 
@@ -46,6 +46,16 @@ class RunTag(NamedTuple):
     """Microseconds since 1970, UTC."""
     by: str
     is_removed: bool
+
+    def document(self) -> Json:
+        """Return it as JSON."""
+        return {
+            "name": self.name,
+            "run": self.run,
+            "at": iso(self.at),
+            "by": self.by,
+            "removed": self.is_removed,
+        }
 
 
 def read_tag(data: bytes) -> RunTag | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evalstore.core.values import Json
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_price import PricePart
     from evalstore.store.work.runs_in_progress import RunInProgress
 
 
@@ -160,7 +161,7 @@ class Status:
         *("ask", "record", "judge", "reuse", "skipped", "left", "left_out", "untrusted"),
         *("cost", "last_run", "changes", "edits", "broke", "fixed", "undecided"),
         *("items", "used_again", "remotes", "remote_judgements", "unread_remotes"),
-        *("in_progress", "short_limit"),
+        *("in_progress", "short_limit", "prices"),
     )
     items: Sequence[PlanItem] = field(metadata={"json_as": _items_to_json})
     """The items of the plan; may be missing when only the numbers were requested. Of many
@@ -250,6 +251,9 @@ class Status:
     )
     """Why stored judgements by models are used again, where a run would do nothing else about the
     result: nothing is called for them, and the verdict may change."""
+
+    prices: tuple[PricePart, ...] = field(default=(), metadata={"json_optional": True})
+    """The cost by candidate and judge."""
 
     @property
     def is_any(self) -> bool:

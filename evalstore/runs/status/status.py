@@ -159,6 +159,7 @@ def _add_up(
         known_cost=price.known,
         is_simulated=price.is_simulated,
         unpriced=list(price.unpriced),
+        prices=price.parts,
         models=len(plans.models),
         cells=plans.cells,
         has_recorded=plans.has_recorded,

@@ -29,6 +29,9 @@ COMMANDS = [
     ["diff", "@~1", "@", "--answers"],
     ["stats"],
     ["stats", "@~1", "--by", "model,prompt,tag,file"],
+    ["stats", "@", "--by", "judge"],
+    ["tag", "v1"],
+    ["tag"],
     ["log"],
     ["log", "tests/weather.md"],
     ["log", "--failures"],
@@ -42,7 +45,7 @@ COMMANDS = [
     ["ls", "cases"],
     ["ls", "cases", "--full"],
     *(["ls", kind] for kind in ("tests", "models", "evaluators", "prompts", "tools")),
-    *(["ls", kind] for kind in ("schemas", "tags", "labels", "runs", "checks")),
+    *(["ls", kind] for kind in ("schemas", "tags", "labels", "results", "runs", "checks")),
 ]
 
 
@@ -50,6 +53,8 @@ def name_of(command: Sequence[str]) -> str:
     """What the schema of a command's document is called."""
     name = " ".join(command[:2]) if command[0] == "ls" else command[0]
     name = "status" if "-n" in command and command[0] == "run" else name
+    if command[-1] == "judge":
+        name = "stats --by judge"
     if name == "ls checks" and len(command) > 2:
         name = "ls checks NAME"
     if command[0] == "init" and command[-1].endswith(".md"):

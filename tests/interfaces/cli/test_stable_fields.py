@@ -30,7 +30,7 @@ OPTIONAL = {
     "run.cases[].promptName",
     *("show.related", "show.failedChecks", "show.history", "show.others", "show.push"),
     "show.planned",
-    *("log.runs[].broke", "log.runs[].fixed"),
+    *("log.runs[].broke", "log.runs[].fixed", "log.runs[].names"),
     *(f"{name}.runs[].{field}" for name in ("log", "ls runs") for field in ("author", "cases")),
     *(
         "ls runs.runs[].gitCommit",
@@ -40,6 +40,7 @@ OPTIONAL = {
         "status.unreadRemotes",
         "status.inProgress",
         "status.shortLimit",
+        "status.prices",
     ),
     *("run.since", "run.cases[].change"),
     *(
@@ -259,6 +260,10 @@ def test_every_field_is_printed(
     oslo = ("tests/weather.md::city=Oslo", "--prompt", "brief")
     show("label", *oslo, "fail", "--as", "Ada")
     show("ls", "labels")
+    show("ls", "results", "--run", "@")
+    show("tag", "v1")
+    show("log")
+    show("stats", "@", "--by", "judge")
     show("log", "tests/weather.md")
     show("show", run["cases"][0]["session"])
     for text in ("Warm", "zebra"):

@@ -388,7 +388,8 @@ def tag(
         changed = untag(here(), name) if remove else tag_run(here(), name, revision)
     else:
         changed = list_tags(here())
-    if print_data({"tags": changed}, ["tags"], output_format, kind="tag", json=json):
+    listed = {"tags": [each.document() for each in changed]}
+    if print_data(listed, ["tags"], output_format, kind="tag", json=json):
         return
     for each in changed:
         verb = "removed  " if each.is_removed else ""

@@ -6,11 +6,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.core.case_name import case_name
+from evalstore.core.display import money
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.lines import print_lines
 from evalstore.interfaces.cli.render.table import (
     BESIDE_PLACE,
+    Table,
+    print_table,
     shorten_models,
     shorten_places,
     shortens_places,
@@ -105,6 +108,8 @@ def print_status(
         _print_remotes(status)
         return
     output.sentence(("Dry run: nothing was asked. " if dry_run else "") + plan_text(status))
+    if (dry_run or output.verbose) and len(status.prices) > 1:
+        _print_prices(status)
     if short_limit := short_limit_text(status):
         output.sentence(short_limit)
     if not explain:
@@ -118,6 +123,21 @@ def print_status(
         else:
             output.sentence(f'  (use "{run}" to do it, {hint}')
     _print_remotes(status)
+
+
+def _print_prices(status: Status) -> None:
+    """Print what each candidate and each judge is likely to cost."""
+    most = "up to " if status.may_judge_less else ""
+    rows = [
+        (
+            f"    {part.model}{' (judging)' * part.is_judge}",
+            f"{most * part.is_judge}{output.plural(part.calls, 'call')}",
+            "price unknown" if part.usd is None else f"{most * part.is_judge}{money(part.usd)}",
+        )
+        for part in status.prices
+    ]
+    header = ("model", "calls", "cost")
+    print_table(Table(header, rows, frozenset(header[1:]), has_header=False))
 
 
 def _print_remotes(status: Status) -> None:
