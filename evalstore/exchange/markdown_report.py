@@ -210,8 +210,8 @@ def _candidates(overview: Overview) -> Iterator[str]:
         group = row.group
         cells = (
             _name(row.name).replace("|", "\\|"),
-            group.rate_text(is_partly=row.is_partly),
-            " to ".join(map(percent, group.interval)) if group.interval else "",
+            row.rate,
+            " to ".join(map(percent, row.interval)) if row.interval else "",
             f"{group.rate.judged:,} of {group.results:,}",
             row.shift.text if row.shift else "",
             row.cost,

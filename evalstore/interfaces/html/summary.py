@@ -197,7 +197,7 @@ def summarise_results(
         name=safe(name),
         run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",
         sentence=safe(overview.sentence),
-        notes=tuple(map(safe, _notes(run, counts, diff))),
+        notes=tuple(map(safe, _notes(run, counts, diff, totals))),
         candidates=tuple(map(_candidate_line, overview.candidates)),
         has_changes=any(row.shift for row in overview.candidates),
         trend=trend_chart(trend),
@@ -219,14 +219,14 @@ def summarise_results(
 
 
 def _candidate_line(row: CandidateRow) -> CandidateLine:
-    rate, shift = row.group.rate, row.shift
+    shift = row.shift
     difference = shift.now - shift.was if shift else 0.0
     return CandidateLine(
         name=safe(row.name),
-        rate=row.group.rate_text(is_partly=row.is_partly) if rate.judged else "-",
-        judged=f"{rate.passed:,} of {rate.judged:,}" if rate.judged else "none judged",
-        interval=" to ".join(map(percent, rate.interval)) if rate.interval else "",
-        chart=interval_chart(rate.rate, rate.interval),
+        rate=row.rate,
+        judged="" if row.is_counted else row.counts,
+        interval=" to ".join(map(percent, row.interval)) if row.interval else "",
+        chart=interval_chart(row.group.pass_rate, row.interval),
         change=shift.text if shift else "",
         trend="better" if difference > 0 else "worse" if difference < 0 else "same",
         cost=row.cost,
@@ -234,7 +234,9 @@ def _candidate_line(row: CandidateRow) -> CandidateLine:
     )
 
 
-def _notes(run: Run, counts: Mapping[str, int], diff: Diff | None) -> Iterable[str]:
+def _notes(
+    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None
+) -> Iterable[str]:
     if run.status != "complete":
         yield f"this run is {run.status}: some answers or verdicts are missing"
     if is_partial(run):
@@ -254,6 +256,8 @@ def _notes(run: Run, counts: Mapping[str, int], diff: Diff | None) -> Iterable[s
         yield from diff.notes
     elif run.id != WORKSPACE:
         yield "first run"
+    if totals and totals.is_simulated and totals.total.cost:
+        yield "costs are simulated"
 
 
 def _about(run: Run) -> Iterable[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.comparison.cost_text import answers_cost_per_100
 from evalstore.comparison.group_totals import partly_judged
 from evalstore.core.display import percent, plural
-from evalstore.core.values import RECORDED
+from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.flips.regressions import regressions_text
 
@@ -51,6 +51,26 @@ class CandidateRow(NamedTuple):
     """Whether fewer of its results are judged than of another candidate."""
     shift: Shift | None
     """None without a result that is judged on both sides."""
+    is_counted: bool = False
+    """Whether it is of some cases: counts are shown, as a rate would be taken for that of all."""
+
+    @property
+    def counts(self) -> str:
+        """Return how many of the judged results pass: `22 of 26`."""
+        rate = self.group.rate
+        return f"{rate.passed:,} of {rate.judged:,}" if rate.judged else "none judged"
+
+    @property
+    def rate(self) -> str:
+        """Return the pass rate, or counts where a rate would mislead."""
+        if self.is_counted:
+            return self.counts
+        return self.group.rate_text(is_partly=self.is_partly) if self.group.rate.judged else "-"
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 95 % interval of the rate; None where there is none."""
+        return None if self.is_counted else self.group.interval
 
     @property
     def cost(self) -> str:
@@ -88,12 +108,13 @@ def make_overview(
     `quote` writes the name of a candidate.
     """
     groups = totals.groups if totals else ()
-    shifts = find_shifts(diff, groups) if diff else {}
+    is_of_some = is_partial(run) and leaves_out_cases(run)
+    shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
-        CandidateRow(group.name, group, is_partly, shifts.get(group.name))
+        CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
         for group, is_partly in zip(groups, partly_judged(groups), strict=True)
     )
-    if is_partial(run) and leaves_out_cases(run):
+    if is_of_some:
         return Overview(_partial_text(run), rows)
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
@@ -112,7 +133,9 @@ def make_overview(
 
 def _partial_text(run: Run) -> str:
     """Return what a run of some cases has found: counts, as it says nothing about the others."""
-    words = ", ".join(f"{count:,} {word}" for word, count in run.verdicts.items() if count)
+    words = ", ".join(
+        f"{count:,} {word}" for word, count in order_counts(run.verdicts).items() if count
+    )
     cases = run.cases
     of = f"{cases.selected:,} of {plural(cases.total, 'case')}: " if cases else ""
     return f"{of}{words or 'no results'}"

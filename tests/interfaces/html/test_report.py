@@ -449,3 +449,15 @@ def test_a_report_counts_candidates_as_status_does_and_shows_no_special_tag(
     path = report(root)
     assert "Candidates 2 first, second, recorded answers" in " ".join(summary_of(path))
     assert "_json_mode" not in path.read_text(encoding="utf-8")
+
+
+def test_a_run_of_some_cases_has_counts_and_no_rate(tmp_path: Path) -> None:
+    root = make_workspace(tmp_path / "desk", {"tests/bye.md": TEST.replace("Hello", "Bye")})
+    call(root, "run", "--fail-on", "none")
+    call(root, "run", "tests/bye.md", "--refresh", "--fail-on", "none")
+    path = report(root)
+    lines = summary_of(path)
+    assert lines[0] == "1 of 2 cases: 1 pass, 1 fail"
+    assert lines[2:4] == ["first 1 of 1 $0", "second 0 of 1 $0"]
+    head = path.read_text(encoding="utf-8").partition('id="matrix"')[2].partition("</thead>")[0]
+    assert "%" not in head

@@ -31,7 +31,13 @@
       model, word: data.words[word], rank: change === 0 ? -1 : word,
       change: change < 0 ? "" : data.changes[change], answer: answer || "", reason: reason || ""})),
   }));
-  for (const row of rows) row.rank = Math.min(...row.cells.map((cell) => cell.rank));
+  const numbers = new Map();
+  for (const row of rows) {
+    row.rank = Math.min(...row.cells.map((cell) => cell.rank));
+    const name = row.file + " " + row.label;
+    if (!numbers.has(name)) numbers.set(name, numbers.size);
+    row.case = numbers.get(name);
+  }
   let listed = rows;
   let page = 0;
   let plain = false;
@@ -133,7 +139,7 @@
 
   const number = (count) => count.toLocaleString("en");
 
-  const countCases = (group) => new Set(group.map((row) => row.file + " " + row.label)).size;
+  const countCases = (group) => new Set(group.map((row) => row.case)).size;
   const total = countCases(rows);
 
   function say() {
