@@ -20,6 +20,7 @@ from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import SideVerdict, describe_pair, summary_lines
 from evalstore.results.growing_results import cell_of
 from evalstore.results.stats.overview import make_overview
+from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
@@ -408,21 +409,14 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
 
 
 def _run_row(run: TrendRun, trend: Trend) -> RunRow:
-    counts = [run.rates.get(line.candidate) for line in trend.lines]
+    names = [line.candidate for line in trend.lines]
     broke, fixed = run.outcome or (0, 0)
     parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
     return RunRow(
         id="now" if run.id == WORKSPACE else short(run.id),
         started=minute(run.at),
         is_partial=run.is_partial,
-        rates=tuple(
-            ""
-            if not each or not each.judged
-            else f"{each.passed:,} of {each.judged:,}"
-            if run.is_partial
-            else percent(each.passed / each.judged)
-            for each in counts
-        ),
+        rates=rate_texts(run.rates, names, is_partial=run.is_partial),
         outcome=", ".join(parts),
         edits=safe(", ".join(run.edits)),
     )

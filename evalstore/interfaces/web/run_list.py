@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import __version__
 from evalstore.core.clock import minute
-from evalstore.core.display import cost_text, percent, plural, safe, short
+from evalstore.core.display import cost_text, plural, safe, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.templates import read_asset, render
@@ -17,7 +17,7 @@ from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.log.log import log
 from evalstore.results.show.revision_results import open_revision
 from evalstore.results.stats.stats import collect_stats
-from evalstore.results.stats.trend import CandidateCounts, count_rates
+from evalstore.results.stats.trend import CandidateCounts, count_rates, rate_texts
 from evalstore.runs.run_text import scope_text
 from evalstore.store.revisions import WORK
 
@@ -72,7 +72,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         script=Drawing(script),
         version=__version__,
         candidates=list(map(safe, names)),
-        now=_rate_texts(now, names, is_partial=False),
+        now=rate_texts(now, names, is_partial=False),
         problem=safe(problem),
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
@@ -104,22 +104,10 @@ def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> ListedRun:
         id=short(run.id),
         started=minute(run.started),
         text=safe(" · ".join(text for text in texts if text)),
-        rates=_rate_texts(rates, names, is_partial=is_part),
+        rates=rate_texts(rates, names, is_partial=is_part),
         broke=broke,
         fixed=fixed,
         is_partial=is_part,
         status="" if run.status == "complete" else run.status,
         cost=cost_text(run.cost, run.spending, brief=True),
-    )
-
-
-def _rate_texts(rates: Rates, names: Sequence[str], *, is_partial: bool) -> tuple[str, ...]:
-    counted = [rates.get(name) for name in names]
-    return tuple(
-        ""
-        if not each or not each.judged
-        else f"{each.passed:,} of {each.judged:,}"
-        if is_partial
-        else percent(each.passed / each.judged)
-        for each in counted
     )

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import minute
+from evalstore.core.display import percent
 from evalstore.core.side_names import WORKSPACE
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.edits.run_edits import find_run_edits
@@ -49,6 +50,19 @@ class CandidateCounts(NamedTuple):
 
 Rates = Mapping[str, CandidateCounts]
 """The results of each candidate."""
+
+
+def rate_texts(rates: Rates, names: Sequence[str], *, is_partial: bool) -> tuple[str, ...]:
+    """Return the pass rate of each candidate, of some cases counts; empty without a verdict."""
+    counted = [rates.get(name) for name in names]
+    return tuple(
+        ""
+        if not each or not each.judged
+        else f"{each.passed:,} of {each.judged:,}"
+        if is_partial
+        else percent(each.passed / each.judged)
+        for each in counted
+    )
 
 
 class TrendRun(NamedTuple):

@@ -12,7 +12,9 @@
     next.focus();
   });
   new EventSource(base + "/changes").addEventListener("message", (event) => {
-    if (JSON.parse(event.data).state !== state) location.reload();
+    if (JSON.parse(event.data).state === state) return;
+    if (document.activeElement === document.body && scrollY < 200) location.reload();
+    else document.getElementById("newer").hidden = false;
   });
   document.documentElement.dataset.ready = "yes";
 })();
