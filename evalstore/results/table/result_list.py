@@ -27,7 +27,7 @@ from evalstore.results.result_version import is_broken
 from evalstore.results.search.grep import Searcher
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.store.results import find_decisive, join_feedback
-from evalstore.store.revisions import WORK
+from evalstore.store.revisions import WORK, as_revision
 from evalstore.store.search.words import has_words, split_words
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
@@ -61,7 +61,7 @@ class ResultFilter:
     broke: bool = False
     """Only what broke and is not fixed."""
     since: str | None = None
-    """With `broke`: what broke since this revision."""
+    """With `broke`: what broke since this revision or date."""
 
 
 class FoundResults(NamedTuple):
@@ -183,7 +183,7 @@ def _broken(
 ) -> Callable[[Result], bool]:
     """Return whether a result broke: since a revision, or in the newest runs, and is not fixed."""
     if wanted.since is not None:
-        since = wanted.since
+        since = as_revision(wanted.since)
         cells = DigestSet()
         for pair in diff(location, since, revision).broke:
             cells.add(digest_of_value(cell_of(pair.either)))

@@ -69,7 +69,10 @@ def test_results_are_filtered_alike_in_a_run_the_workspace_and_python(
             ]
 
 
-def test_people_see_the_case_and_the_reason(judged: Path, evalstore: Evalstore) -> None:
+def test_people_see_the_case_and_the_reason(
+    store_url: str | None, judged: Path, evalstore: Evalstore
+) -> None:
+    del store_url  # both databases
     shown = evalstore("ls", "results", "-m", "gpt", "-t", "refunds", "--verdict", "fail").stdout
     assert shown.splitlines() == [
         "VERDICT  CASE                               ANSWER    REASON",

@@ -19,7 +19,6 @@ from evalstore.interfaces.cli.app import Globals, app, from_here, here
 from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.render.table import Table, align_points, print_table
 from evalstore.planning.options import Kind, SelectionOptions
-from evalstore.store.revisions import as_revision
 
 if TYPE_CHECKING:
     from evalstore.results.table.list import Listing
@@ -187,7 +186,7 @@ def ls(
             tuple(word.strip() for value in verdict or () for word in value.split(",")),
             grep,
             broke,
-            since and as_revision(since),
+            since,
         )
         _list_results(run, wanted, output_format, json=json)
         return

@@ -17,8 +17,14 @@ DAY = 86_400_000_000
 
 
 @pytest.fixture
-def days(workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A run of which the third day is now."""
+def days(
+    workspace: Path,
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+    store_url: str | None,
+) -> Any:
+    """A run two days ago, in either database."""
+    del store_url
     evalstore("run", "-q")
     later = clock.now() + 2 * DAY
     monkeypatch.setattr(clock, "now", lambda: later)
@@ -69,8 +75,9 @@ def test_times_are_dates_where_one_asks_for_them(
 
 
 def test_a_name_is_a_revision_until_it_is_removed(
-    workspace: Path, evalstore: Evalstore, documents: Any
+    workspace: Path, evalstore: Evalstore, documents: Any, store_url: str | None
 ) -> None:
+    del store_url  # both databases
     evalstore("run", "-q")
     edit(workspace / "tests/weather.md", "must be warm", "may be cold")
     evalstore("run", "-q")

@@ -30,8 +30,14 @@ FILES = {
 
 
 @pytest.fixture
-def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore) -> Path:
-    """Four cases, of which one judge fails three and another one; both read one as they like."""
+def judged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    evalstore: Evalstore,
+    store_url: str | None,
+) -> Path:
+    """Four cases, of which one judge fails three and another one, in either database."""
+    del store_url  # commands take it from the environment
     monkeypatch.chdir(tree(tmp_path / "w", FILES))
     evalstore("run", "-q")
     return Path.cwd()
