@@ -37,6 +37,8 @@ _LETTER = 7
 _LONGEST_NAME = 24
 _LINE = 15
 """The least distance of names below each other."""
+_MOST_NAMES = 9
+"""The most names that there is room for."""
 _DATES = 5
 """The most dates on the axis."""
 COLOURS = 6
@@ -92,7 +94,7 @@ def trend_chart(trend: Trend) -> Drawing:
     if len(runs) < 2:
         return Drawing("")
     names = [_clipped(line.candidate.rpartition("/")[2] or line.candidate) for line in lines]
-    right = _WIDTH - _LETTER * max(map(len, names)) - 16
+    right = _WIDTH - _LETTER * max(map(len, names[:_MOST_NAMES])) - 16
 
     def x(run: int) -> float:
         return _LEFT + 6 + (right - _LEFT - 12) * run / max(1, len(trend.runs) - 1)
@@ -106,8 +108,9 @@ def trend_chart(trend: Trend) -> Drawing:
         for rate in (0.0, 0.5, 1.0)
     ]
     parts += [*_dates(trend, x), *_edits(trend, x, y(0.0))]
-    heights = _apart([y((line.joined or line.points)[-1].rate) for line in lines])
-    for number, (line, name, height) in enumerate(zip(lines, names, heights, strict=True)):
+    ends = [(line.joined or line.points)[-1] for line in lines]
+    heights = _apart([y(point.rate) for point in ends[:_MOST_NAMES]])
+    for number, line in enumerate(lines):
         kind = f"line-{number % COLOURS}" + " dashed" * (number >= COLOURS)
         path = " ".join(f"{x(point.run):.1f},{y(point.rate):.1f}" for point in line.joined)
         dots = "".join(
@@ -116,12 +119,12 @@ def trend_chart(trend: Trend) -> Drawing:
             f"<title>{escape(_point_text(trend, line, point))}</title></circle>"
             for point in line.points
         )
-        end = x((line.joined or line.points)[-1].run)
-        parts.append(
-            f'<g class="{kind}"><polyline points="{path}"/>{dots}'
-            f'<text x="{max(right, end) + 8:.1f}" y="{height + 4:.1f}">{escape(safe(name))}'
-            f"<title>{escape(safe(line.candidate))}</title></text></g>"
-        )
+        name = ""
+        if number < _MOST_NAMES:
+            place = f'x="{right + 8}" y="{heights[number] + 4:.1f}"'
+            title = f"<title>{escape(safe(line.candidate))}</title>"
+            name = f"<text {place}>{escape(safe(names[number]))}{title}</text>"
+        parts.append(f'<g class="{kind}"><polyline points="{path}"/>{dots}{name}</g>')
     name = f"Pass rates of {plural(len(lines), 'candidate')} in {plural(len(trend.runs), 'run')}"
     return _svg(_WIDTH, _HEIGHT, name, "".join(parts), "trend-chart")
 
@@ -142,7 +145,7 @@ def _dates(trend: Trend, x: Callable[[int], float]) -> Iterator[str]:
     last = len(texts) - 1
     step = max(1, -(-last // (_DATES - 1)))
     for number in range(last, -1, -step):
-        anchor = "start" if number == 0 else "middle"
+        anchor = "start" if number == 0 else "end" if number == last else "middle"
         place = f'x="{x(number):.1f}" y="{_HEIGHT - 6}"'
         yield f'<text {place} text-anchor="{anchor}">{texts[number]}</text>'
 

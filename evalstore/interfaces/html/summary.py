@@ -252,8 +252,9 @@ def _notes(
     if diff:
         yield f"compared with {side_name(diff.was)}"
         comparison = diff.comparison
-        if comparison.flips and not comparison.by_verdict and comparison.rates()[0].judged:
-            yield comparison.change().finding
+        change = comparison.change()
+        if change.moved and not comparison.by_verdict:
+            yield change.finding
         yield from diff.notes
     elif run.id != WORKSPACE:
         yield "first run"

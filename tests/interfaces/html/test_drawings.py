@@ -58,7 +58,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
 
 
 def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
-    many = {f"model-{number}": CandidateCounts(1, 2, 2) for number in range(7)}
+    many = {f"model-{number:02}": CandidateCounts(1, 2, 2) for number in range(20)}
     runs = [
         TrendRun(f"{number}", number, False, many, None, ("tests/a-long-name.md changed",))
         for number in range(30)
