@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SECONDS, _MIB = 3, 300
 """The targets of a command when nothing has changed: time and memory."""
 _ROW, _JUDGEMENT = 50, 100
-"""The targets in microseconds of one core: 20,000 rows and 10,000 judgements in a second."""
+"""The targets in microseconds of one core: 20,000 rows and 10,000 verdicts in a second."""
 _ROW_TO_FLOOR = 6
 
 
@@ -106,7 +106,7 @@ def _judging(setting: Setting) -> Iterator[Figure]:
     title = f"run after an edit of the check, {count:,} rows"
     yield figure("datasets", f"{title}: each judgement", 1e6 * each, "us", most=_JUDGEMENT)
     yield figure("datasets", f"{title}: all else", 1e6 * rest / count, "us")
-    setting.notes.append(f"datasets: {1 / each:,.0f} judgements in a second of one core")
+    setting.notes.append(f"datasets: {1 / each:,.0f} verdicts in a second of one core")
 
 
 def _run(root: Path, setting: Setting, *, judged: int) -> float:

@@ -267,7 +267,7 @@ class Simulation:
                     self._excused[call.question] += 1
 
     def _is_stored(self, call: Call, stored: dict[str, list[Any]]) -> bool:
-        """Return whether the answer to a question, or a judgement of an answer, is stored."""
+        """Return whether the answer to a question, or a verdict of an answer, is stored."""
         number = int(call.question.rpartition(" ")[2].rstrip("."))
         samples = stored.get(self._cells[number].questions[0], ())
         if not call.judges:

@@ -56,7 +56,7 @@ class Outcome:
     """The same of the judge."""
     transactions: int = 0
     uncounted: int = 0
-    """Answers and judgements in the store that no share of the run counts."""
+    """Answers and verdicts in the store that no share of the run counts."""
     is_recorded: bool = False
     states: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)

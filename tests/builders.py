@@ -85,7 +85,7 @@ def expanded(text: str, library_: Definitions | None = None) -> ExpandedFile:
 
 
 def ids(text: str, library_: Definitions | None = None) -> list[tuple[tuple[str, ...], str | None]]:
-    """The ids of test and evaluation versions, case by case."""
+    """The ids of test and judging versions, case by case."""
     expansion = expanded(text, library_)
     assert expansion.file is not None, expansion.problems
     return [(case.tests, case.evaluation) for case in expansion.file.cases]

@@ -128,19 +128,19 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
         )
         yield from differ_evaluations(old, new, find, name)
     yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
-    yield from _differ_prompts("evaluator prompt", was.judge_prompts, now.judge_prompts, find, name)
+    yield from _differ_prompts("judge prompt", was.judge_prompts, now.judge_prompts, find, name)
     yield from _differ("judged by", was, now)
     if was.recorded != now.recorded:
         yield Difference("recorded answer", *(_recorded(case, find) for case in (was, now)))
 
 
 def judging_changed(was: Case, now: Case, find: Find) -> tuple[str, ...]:
-    """Return which parts of how a case is judged differ: instructions, checks, evaluator prompt."""
+    """Return which parts of how a case is judged differ: instructions, checks, judge prompt."""
     old, new = (
         (find("evaluation", id) or {}) if id else {} for id in (was.evaluation, now.evaluation)
     )
     parts = evaluation_parts(old, new) if was.evaluation != now.evaluation else ()
-    return (*parts, "evaluator prompt") if was.judge_prompts != now.judge_prompts else parts
+    return (*parts, "judge prompt") if was.judge_prompts != now.judge_prompts else parts
 
 
 def differ_results(was: Result, now: Result, find: Find, name: Name) -> Iterator[Difference]:

@@ -14,7 +14,7 @@ from evalstore.core.values import Json
 if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
 
-PARTLY_TEXT = "~ marks a pass rate of a part of the results: fewer are judged than of another"
+PARTLY_TEXT = "~ marks a pass rate over fewer judged results than another group has"
 """What explains the sign before the rate of a group that is partly judged."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
-OTHER_JUDGEMENT = "another judgement"
+OTHER_JUDGEMENT = "judged again"
 """The reason for another verdict on the same answer when nothing was edited."""
 
 

@@ -26,7 +26,7 @@ _LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
 
 _IN_PLACE = re.compile(
     r"(?P<place>(?:conversation \d+, )?)(?P<another>another )?"
-    r"(?P<kind>tool|schema|(?:system|evaluator) prompt)(?: (?P<new>.+?))? in place of (?P<old>.+)",
+    r"(?P<kind>tool|schema|(?:system|judge) prompt)(?: (?P<new>.+?))? in place of (?P<old>.+)",
     re.DOTALL,
 )
 CODE_CHANGED = "the candidate's code changed"
@@ -181,13 +181,13 @@ def _in_check(was: Json, now: Json, find: Find, name: Name) -> Difference:
     if path.startswith("prompts["):
         former, present = (name("prompt", id) if id else None for id in (before, after))
         if former and present and former != present:
-            return in_place("evaluator prompt", present, former)
+            return in_place("judge prompt", present, former)
         old, new = (find("prompt", id) if id else None for id in (before, after))
         inner = differ_prompts(old, new) if old and new else []
         return (
-            replace(inner[0], subject=f"evaluator prompt, {inner[0].subject}")
+            replace(inner[0], subject=f"judge prompt, {inner[0].subject}")
             if inner
-            else Difference("evaluator prompt")
+            else Difference("judge prompt")
         )
     if path == "schema" and isinstance(was["schema"], str) and isinstance(now["schema"], str):
         return Difference(path)  # the values are ids

@@ -149,16 +149,16 @@ def likely_price(
 
 
 def planned_judgements(count: int, by_checks: int, *, may_be_less: bool) -> str:
-    """Return how many judgements a run would make: `6 judgements by checks and up to 4 by models`.
+    """Return how many judgements a run would make: `6 verdicts by checks and up to 4 by models`.
 
     Failed checks save judgements of models if `may_be_less`.
     """
-    return _judgements(count, by_checks, "judgement", "up to " if may_be_less else "")
+    return _judgements(count, by_checks, "verdict", "up to " if may_be_less else "")
 
 
 def new_judgements(count: int, by_checks: int) -> str:
-    """Return how many judgements a run made: `6 new judgements by checks and 4 by models`."""
-    return _judgements(count, by_checks, "new judgement")
+    """Return how many judgements a run made: `6 new verdicts by checks and 4 by models`."""
+    return _judgements(count, by_checks, "new verdict")
 
 
 def _judgements(count: int, by_checks: int, noun: str, bound: str = "") -> str:

@@ -143,7 +143,7 @@ class Run:
             plural(self.asked, "new answer"),
             *([f"{self.recorded:,} recorded"] if self.recorded else []),
             *([f"{self.reused:,} reused"] if self.reused else []),
-            plural(self.judged, "new judgement"),
+            plural(self.judged, "new verdict"),
             *([f"{self.failed:,} failed"] if self.failed else []),
         ]
         cost = cost_text(self.cost, self.spending)

@@ -265,7 +265,7 @@ def _folder(name: str) -> str:
         or any(part.startswith(".") for part in path.split("/"))
     ):
         raise EvalstoreError(
-            f"'{name}' is not a folder below that of the tests",
+            f"'{name}' is not a folder inside the tests folder",
             hint="write a name such as 'from-evals', or 'a/b'",
         )
     return path

@@ -101,7 +101,7 @@ def _require_place(workspace: WorkspaceFolder, file: Path, name: str) -> None:
         )
     if "::" in name:
         raise EvalstoreError(
-            f"'{name}' cannot be the name of a test file: '::' stands between a file and its row",
+            f"'{name}' cannot be the name of a test file: '::' separates a file from its row",
             hint="choose another name",
         )
     if os.path.realpath(file.parent) != str(Path(os.path.realpath(folder), *inner.parts[:-1])):

@@ -51,4 +51,4 @@ def with_verb(verb: str, why: str) -> str:
 
 
 def _article(verdict: Word) -> str:
-    return "an error of a check" if verdict == "error" else "an undecided judgement"
+    return "an error of a check" if verdict == "error" else "an undecided verdict"

@@ -67,7 +67,7 @@ class Participants:
         return candidates
 
     def judges(self, selection: SelectionOptions) -> list[Judge]:
-        """Return the models that judge, one entry for each version of their evaluator prompt."""
+        """Return the models that judge, one entry for each version of their judge prompt."""
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
         judges: list[Judge] = []
@@ -76,12 +76,12 @@ class Participants:
         ):
             model = self.find_model(participant.id, "evaluators")
             if not model.active and not selection.evaluators:
-                self.warn(f"evaluator '{participant.id}' is not active and is left out")
+                self.warn(f"judge '{participant.id}' is not active and is left out")
                 continue
             if participant.prompt not in prompts:
                 raise EvalstoreError(
-                    f"evalstore.yaml: there is no evaluator prompt '{participant.prompt}'",
-                    hint=suggest(participant.prompt, prompts, "evaluator prompts"),
+                    f"evalstore.yaml: there is no judge prompt '{participant.prompt}'",
+                    hint=suggest(participant.prompt, prompts, "judge prompts"),
                 )
             version = self._keep_model(model.version("evaluator"))
             effective = model.temperature("evaluator", participant.temperature)

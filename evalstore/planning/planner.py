@@ -311,10 +311,10 @@ def _require_judges(
     message = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
     hint = "name a model with -J, or list some under 'evaluators:' in evalstore.yaml"
     if judges:
-        message += f", but none of the evaluators is meant for {'them' if more else 'it'}"
-        hint = "look at its 'evaluators:' and at the tags the settings give to evaluators"
+        message += f", but none of the judges is meant for {'them' if more else 'it'}"
+        hint = "look at its 'evaluators:' and at the tags the settings give to judges"
     else:
-        message += ", but there are no evaluators"
+        message += ", but there are no judges"
     if not cells.has_others and not has_others:
         raise EvalstoreError(message, hint=hint)
     project.warn(f"{message}: what they must judge stays pending ({hint})")

@@ -22,7 +22,7 @@ MEANINGS = {
     "undecided": "the judges tied, or a reply could not be read",
     "error": "a check could not be computed; the answer's page shows the reason",
     "no reply": "a call to the candidate or to a judge failed; the answer's page shows the reason",
-    "pending": "an answer or a judgement is missing",
+    "pending": "an answer or a verdict is missing",
     "answered": "there is an answer, and nothing judges it",
     "none": "of a person: the label is removed",
 }

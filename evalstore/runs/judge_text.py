@@ -182,7 +182,7 @@ def _make_cells(project: Project, case: Case, selection: SelectionOptions) -> li
     cells, _ = build_cells({"": CaseFile((case,))}, [], judges, lambda _path, _case: True)
     if "models" in case.judged_by and not cells[0].judges:
         raise EvalstoreError(
-            "there are no evaluators that judge texts",
+            "there are no judges for texts",
             hint="list a model under 'evaluators:' in evalstore.yaml, or name one",
         )
     return cells

@@ -448,7 +448,7 @@ def record_abandoned(store: Store, location: Location, note: Callable[[str], Non
         if not run.is_abandoned:
             continue
         outcome = _sum_up(store, run)
-        done = f"{plural(outcome.asked, 'answer')} and {plural(outcome.judged, 'judgement')}"
+        done = f"{plural(outcome.asked, 'answer')} and {plural(outcome.judged, 'verdict')}"
         if run.description.get("problem"):
             if store.record_abandoned_run(run, None):
                 note(f"a run that its program has left is not recorded; its {done} are stored")

@@ -176,7 +176,7 @@ def keep_to(
 
 
 def _to_do(asks: int, judgements: int) -> str:
-    return f"{plural(asks, 'answer')} to ask and {plural(judgements, 'judgement')} to make"
+    return f"{plural(asks, 'answer')} to ask and {plural(judgements, 'verdict')} to make"
 
 
 def _usd(amount: float) -> str:

@@ -132,7 +132,7 @@ def summary_text(summary: RunSummary) -> str:
     saved = f"; saved {amount} by reuse" if summary.saved else ""
     counts = run_counts_text(summary, by_checks=summary.judged_by_checks)
     if summary.used_again:
-        counts += f", {plural(summary.used_again, 'judgement')} used again"
+        counts += f", {plural(summary.used_again, 'verdict')} used again"
     return f"run {short(summary.run)} {counts}, {summary.cost}{saved}"
 
 
@@ -154,7 +154,7 @@ def verdict_line(summary: RunSummary, signs: Mapping[str, str]) -> StyledLine:
     spans = verdict_spans(shown, signs)
     text = ""
     if summary.unjudged:
-        text += f", {summary.unjudged:,} answered without a judgement"
+        text += f", {summary.unjudged:,} answered without a verdict"
     rate = summary.rate
     if rate.interval:
         is_part = summary.verdicts.get("pending") or summary.unjudged

@@ -236,12 +236,10 @@ class _Reader:
                     known = reading.models.keys() - {each.id for each in others}
                     hint = suggest_model(participant.id, known, reading.providers)
                 elif part == "evaluator" and participant.prompt not in prompts:
-                    message = f"there is no evaluator prompt '{participant.prompt}'"
-                    hint = suggest(participant.prompt, prompts, "evaluator prompts")
+                    message = f"there is no judge prompt '{participant.prompt}'"
+                    hint = suggest(participant.prompt, prompts, "judge prompts")
                 elif part == "evaluator" and not silent.isdisjoint(prompts[participant.prompt]):
-                    message = (
-                        f"the evaluator prompt '{participant.prompt}' never uses '{INSTRUCTIONS}'"
-                    )
+                    message = f"the judge prompt '{participant.prompt}' never uses '{INSTRUCTIONS}'"
                     hint = "only a check 'judge' can name such a prompt"
                 else:
                     continue

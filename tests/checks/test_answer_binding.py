@@ -213,7 +213,7 @@ def test_one_closed_block(evaluation: str) -> None:
 
 def test_when_models_judge_needs_instructions() -> None:
     inner = block("evaluator: always", "checks:", "- contains: a")
-    assert "no instructions for an evaluator" in problems(test_file(evaluation=inner))[0][1]
+    assert "no instructions for a judge" in problems(test_file(evaluation=inner))[0][1]
 
 
 def test_a_schema_of_the_workspace_is_its_version() -> None:

@@ -37,7 +37,7 @@ EDITS: dict[str, tuple[Any, str]] = {
     "seed": (7, "seed: nothing -> 7"),
     "limit": (100, "limit: nothing -> 100"),
     "recorded": ("r1", "recorded answer: nothing -> yes"),
-    "judge_prompts": (("p2",), "evaluator prompt p2 is new"),
+    "judge_prompts": (("p2",), "judge prompt p2 is new"),
 }
 """Fields of a case: another value, and what is said of it."""
 LABELS = {"row", "key", "tags"}

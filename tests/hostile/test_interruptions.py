@@ -182,7 +182,7 @@ def test_while_the_event_loop_is_closed(workspace: Path) -> None:
 def test_before_the_event_loop_is_closed_it_is_kept_until_then(workspace: Path) -> None:
     ran = started(AT_LOOP_END, "run", "--yes", "--fail-on", "none")
     assert (ran.returncode, "Exception ignored" in ran.stderr) == (130, False), ran.stderr
-    assert "interrupted: 2 new answers, 2 new judgements" in ran.stdout
+    assert "interrupted: 2 new answers, 2 new verdicts" in ran.stdout
     assert "    interrupted: 2 new answers" in started(AT_LOOP_END, "log").stdout
 
 

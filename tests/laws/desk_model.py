@@ -338,7 +338,7 @@ class Memory:
     day: int = 0
     answered: dict[Question, list[Answer]] = field(default_factory=dict)
     votes: dict[Vote, set[int]] = field(default_factory=dict)
-    """The numbers of the judgements; one that is carried over keeps its number."""
+    """The numbers of the verdicts; one that is carried over keeps its number."""
     made: Counter[Told | Vote] = field(default_factory=Counter)
     """How many judgements of each kind were made."""
 

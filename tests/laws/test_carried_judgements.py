@@ -100,7 +100,7 @@ class Bench:
         return len(self.server.received) - before, report
 
     def judgements(self) -> list[dict[str, Any]]:
-        """The stored judgements by the judge."""
+        """The stored verdicts by the judge."""
         with closing(Store.open(stored_rows.locate(self.root, self.url))) as store:
             contents = stored_rows.read_contents(store, "evaluations")
         return [content for content in contents if "checks" not in content]
@@ -345,9 +345,9 @@ def test_a_run_that_ends_in_the_middle_leaves_what_can_be_used_again(bench: Benc
 @pytest.mark.parametrize(
     ("edit", "reasons"),
     [
-        ("other", {("other", "new evaluator other")}),
-        ("both", {("other", "new evaluator other")}),
-        ("prompt", {("judge", "evaluator prompt changed")}),
+        ("other", {("other", "new judge other")}),
+        ("both", {("other", "new judge other")}),
+        ("prompt", {("judge", "judge prompt changed")}),
     ],
 )
 def test_a_judge_that_is_called_has_its_own_reason_though_checks_were_edited_with_it(
@@ -616,13 +616,11 @@ def test_status_and_the_run_say_the_same_where_judgements_are_only_used_again(
     for dry in (["status"], ["run", "-n"]):
         assert main([*command, *dry]) == 0
         printed = capsys.readouterr().out
-        assert "=   tests/t.md  stored judgements are used again\n" in printed
-        assert (
-            "2 stored judgements are used again in tests/t.md, without a call: check 1" in printed
-        )
+        assert "=   tests/t.md  stored verdicts are used again\n" in printed
+        assert "2 stored verdicts are used again in tests/t.md, without a call: check 1" in printed
         assert "Nothing to do" not in printed
     main([*command, "run"])
-    assert "0 new judgements, 2 judgements used again" in capsys.readouterr().out
+    assert "0 new verdicts, 2 verdicts used again" in capsys.readouterr().out
     assert bench.api.status().used_again == ()
     bench.finish()
 
@@ -639,7 +637,7 @@ def test_a_retry_that_takes_a_readable_judgement_of_another_version_is_told(benc
     bench.write("contains: Green")
     assert bench.api.status().used_again == ()
     (again,) = bench.api.status(retry_errors=True).used_again
-    assert (again.count, again.reason) == (2, "retry of an undecided judgement")
+    assert (again.count, again.reason) == (2, "retry of an undecided verdict")
     calls, report = bench.run(retry_errors=True)
     assert (calls, report.used_again, report.totals.verdicts["pass"]) == (0, 2, 2)
     bench.finish()

@@ -27,12 +27,12 @@ PROMPT = "You know every land of the earth and answer in {} words.\n"
 JUDGE = "---\ntags: [_evaluator]\n---\n\nIs it {}?\n\n# 👤\n\n{{{{_actualResponse}}}}\n"
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 LISTED = re.compile(
-    r"(?P<of>rows|cases) of (?P<path>.+)|(?P<kind>system prompt|evaluator prompt|tool|schema|file) "
+    r"(?P<of>rows|cases) of (?P<path>.+)|(?P<kind>system prompt|judge prompt|tool|schema|file) "
     r"(?P<name>.+)|(?P<test>.+\.md)"
 )
 FOLDERS = {
     "system prompt": "prompts/{}.md",
-    "evaluator prompt": "prompts/{}.md",
+    "judge prompt": "prompts/{}.md",
     "tool": "tools/{}.yaml",
     "schema": "schemas/{}.yaml",
     "file": "tests/{}",

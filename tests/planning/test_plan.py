@@ -500,7 +500,7 @@ def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
     for bound, again, count, why in (
         (EVER, (), 0, []),
         (AgeLimit(2, "old"), (), 1, ["old"]),
-        (EVER, UNSETTLED, 1, ["retry of an undecided judgement"]),
+        (EVER, UNSETTLED, 1, ["retry of an undecided verdict"]),
     ):
         plan = Plan(cells=[cell])
         plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
@@ -571,7 +571,7 @@ def test_the_newest_vote_in_the_place_is_the_reason() -> None:
     plan_judgements(plan, {"s": stored}, AgeLimit(9, "old"), UNSETTLED)
     assert [(judgement.evaluator, judgement.why) for judgement in plan.judgements] == [
         (CHECKS, "retry of an error of a check"),
-        ("e1", "retry of an undecided judgement"),
+        ("e1", "retry of an undecided verdict"),
     ]
 
 

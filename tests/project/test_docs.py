@@ -25,7 +25,7 @@ from tools.headings import DOCS, anchors, headings
 PROJECT = Path(__file__).parent.parent.parent
 PACKAGE = PROJECT / "evalstore"
 WORDS = (
-    "workspace", "store", "test file", "row", "case", "test version", "evaluation version",
+    "workspace", "store", "test file", "row", "case", "test version", "judging version",
     "prompt version", "model version", "tag", "special tag", "candidate", "judge", "evaluator",
     "question", "answer", "session", "check", "evaluation", "verdict", "plan", "run", "snapshot",
     "revision", "id",

@@ -145,7 +145,7 @@ def test_the_step_of_the_image_that_runs_the_example_passes_with_the_wheel(
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert "68 new answers, 3 recorded, 23 new judgements by checks and 35 by models" in ran.stdout
+    assert "68 new answers, 3 recorded, 23 new verdicts by checks and 35 by models" in ran.stdout
     assert ran.stdout.rstrip().endswith("all is well")
     assert not (tmp_path / "example").exists()
 

@@ -88,7 +88,7 @@ def test_its_answers_and_judgements_are_reused(
 
     sound = f"{ROWS} rows checked: all is well\n"
     assert printed("fsck", "--remote", str(OLD)).endswith(sound)
-    assert "2 runs, 2 answers, 5 judgements" in printed("pull", str(OLD))
+    assert "2 runs, 2 answers, 5 verdicts" in printed("pull", str(OLD))
     assert printed("fsck") == sound
     said = printed("status")  # besides the label
     assert "evalstore reads the replies of judges in another way" in " ".join(said.split())

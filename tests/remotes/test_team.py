@@ -73,7 +73,7 @@ def test_two_clones_and_a_job_of_ci_pay_once(
     assert "1 new answer, 3 reused" in out
     _run(start, ann, "pull")
     tree(ann, _files(server, CITIES))
-    assert "0 new answers, 4 reused, 0 new judgements" in _run(start, ann, "run", "-q")
+    assert "0 new answers, 4 reused, 0 new verdicts" in _run(start, ann, "run", "-q")
     asked = Counter(json.dumps(received.body, sort_keys=True) for received in server.received)
     assert len(asked) == 2 * len(CITIES)
     assert set(asked.values()) == {1}  # each answer and each judgement was paid once

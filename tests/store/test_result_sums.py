@@ -1,4 +1,4 @@
-"""Sums of SQL are those of the results, each answer and judgement once in a group."""
+"""Sums of SQL are those of the results, each answer and verdict once in a group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evalstore.store.sqlite.connection import SQLiteConnection
 
 GROUPINGS = [(), ("model",), ("prompt",), ("tag",), ("file",), ("tag", "model")]
 IDS = [f"{number:032x}" for number in range(1, 8)]
-"""Ids of answers and judgements; those with an even number have no cost, the last is missing."""
+"""Ids of answers and verdicts; those with an even number have no cost, the last is missing."""
 CALLS = st.lists(st.sampled_from(IDS), max_size=3, unique=True).map(tuple)
 TAGS = st.sampled_from([(), ("one",), ("one", "two")])
 
@@ -48,7 +48,7 @@ def cells(draw: st.DrawFn) -> list[tuple[Result, Case]]:
 
 
 class Calls:
-    """What the store has of answers and judgements."""
+    """What the store has of answers and verdicts."""
 
     def find_rows(self, table: TableColumns, ids: Iterable[str]) -> list[tuple[Any, ...]]:
         known = [id for id in dict.fromkeys(ids) if id != IDS[-1]]

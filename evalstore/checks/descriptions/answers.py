@@ -102,7 +102,7 @@ DESCRIPTIONS = {
             CheckSetting(
                 "timeout",
                 ValueType("number", {"type": "number", "exclusiveMinimum": 0, "maximum": 600}),
-                "seconds for one judgement",
+                "seconds for one verdict",
                 10,
             ),
             CheckSetting(
@@ -118,9 +118,7 @@ DESCRIPTIONS = {
     "judge": CheckDescription(
         "the models say so, by a prompt of the test, a choice or a score",
         (
-            CheckSetting(
-                "prompt", TEXT, "the id of an evaluator prompt; else that of each evaluator"
-            ),
+            CheckSetting("prompt", TEXT, "the id of a judge prompt; else that of each judge"),
             CheckSetting("choices", TEXTS, "the replies of which one is chosen"),
             CheckSetting(
                 "scores",

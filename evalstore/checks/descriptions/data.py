@@ -16,7 +16,7 @@ from evalstore.checks.description import (
 _FENCED = CheckSetting(
     "fenced",
     FLAG,
-    "JSON in a block of code counts, too; of several blocks, in the one that is JSON",
+    "JSON in a code block also counts; of several blocks, the one that is JSON",
     False,
 )
 _COMPARISON = (
@@ -113,7 +113,8 @@ DESCRIPTIONS = {
             CheckSetting(
                 "check",
                 ValueType("check", {"$ref": "#/$defs/check"}),
-                "a check of the value, which can also stand beside `path`; else any value passes",
+                "a check of the value, which can also be written beside `path`; without one any "
+                "value passes",
             ),
             _FENCED,
         ),

@@ -72,7 +72,7 @@ def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFind
     schema = check["schema"]
     wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
     if wrong is None and check.get("fenced") == ANYWHERE and not is_bare(subject):
-        return CheckFinding(1.0, "the JSON stands in a block of code, or between other words")
+        return CheckFinding(1.0, "the JSON is in a code block, or has other words around it")
     return passes(wrong is None, str(wrong or ""))
 
 

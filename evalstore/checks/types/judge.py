@@ -41,7 +41,7 @@ def _read(arguments: CheckArguments) -> dict[str, Json]:
         if not prompt:
             raise arguments.problem(
                 "a judge whose reply a 'parser' reads needs 'prompt'",
-                "name an evaluator prompt that says what to reply",
+                "name a judge prompt that says what to reply",
             )
         settings |= _read_parser(arguments)
     else:
@@ -108,7 +108,7 @@ def _as_number(choice: str, arguments: CheckArguments) -> float:
         return float(choice)
     except ValueError:
         raise arguments.problem(
-            f"the choice {shorten(choice)} is not a number, so it needs a score of its own"
+            f"the choice {shorten(choice)} is not a number, so it needs a score"
         ) from None
 
 

@@ -170,7 +170,7 @@ class _Adopter:
         )
 
     def _judge_prompt(self, ruling: RecordedVerdict) -> str:
-        """Return the version of an evaluator prompt, read as a file of the workspace would be."""
+        """Return the version of a judge prompt, read as a file of the workspace would be."""
         place = (ruling.prompt, ruling.tags)
         if place not in self._judge_prompts:
             assert self._project.reading.library is not None
@@ -179,7 +179,7 @@ class _Adopter:
                 prompt = parse_prompt("judge.md", f"---\n{front}\n---\n\n{ruling.prompt}\n")
                 (id,), expansion = expand_prompt(prompt, self._project.reading.library)
             except (FileProblem, ValueError):
-                raise _NotTakenError("its evaluator prompt cannot be read") from None
+                raise _NotTakenError("its judge prompt cannot be read") from None
             self.history.contents |= expansion.contents
             self._judge_prompts[place] = id
         return self._judge_prompts[place]

@@ -238,7 +238,7 @@ class ImportRecord:
         if not isinstance(files, dict):
             raise EvalstoreError(
                 f"{path}: this is not a record of imports that can be read",
-                hint="remove it: files that are there are then kept as if they were edited",
+                hint="remove it: files that exist are then kept like edited ones",
             )
         return cls(path, files)
 

@@ -243,7 +243,7 @@ class JsonDocument:
                 length += len(part)
                 if length > LARGEST_DOCUMENT:
                     problem = too_large(length, LARGEST_DOCUMENT)
-                    hint = "write each row on a line of its own, as JSON Lines: they may be larger"
+                    hint = "write each row on its own line, as JSON Lines: they may be larger"
                     raise self._source.problem(problem.message, hint=hint)
         return "".join(parts)
 
@@ -308,7 +308,7 @@ class JsonDocument:
         at = _skip(text, end)
         if at < len(text):
             bad = self._reader.unreadable("more than one document", text, at, 1)
-            bad.hint = "if every line is a row of its own: 'format: jsonl'"
+            bad.hint = "if every line is a row: 'format: jsonl'"
             raise self._fatal(bad)
 
     def _no_list(self, value: Json, place: str) -> DataProblem:

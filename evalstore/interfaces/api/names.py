@@ -42,6 +42,6 @@ def session_id(location: Location, text: str) -> str:
         kind, id = resolve(store, text)
     if kind != "session":
         raise RevisionError(
-            f"'{text}' is a {kind}, not a session", hint="a result lists its sessions"
+            f"'{text}' is a {kind}, not an answer", hint="a result lists its answers"
         )
     return id

@@ -320,7 +320,7 @@ class ResultReader(OpenedWorkspace):
     ) -> Sequence[SearchHit]:
         """Search the store for texts that contain all words of a pattern; by file and row.
 
-        The last word may be the beginning of one; a phrase stands in quotation marks. More than
+        The last word may be the beginning of one; put a phrase in quotation marks. More than
         10,000 texts are in a temporary file and are read when they are needed.
         """
         from evalstore.results.search.grep import iterate_hits

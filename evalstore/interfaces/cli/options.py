@@ -75,7 +75,7 @@ SELECTION: Table = {
     "evaluators": option(
         "-J, --evaluator",
         help.MODELS,
-        "Only this evaluator (repeatable).",
+        "Only this judge (repeatable).",
         metavar="ID",
         autocompletion=completions.models,
     ),
@@ -124,7 +124,7 @@ SELECTION: Table = {
         metavar="AGE",
     ),
     "retry_errors": option(
-        "--retry-errors", help.REUSE, "Only failed calls, and undecided or failed judgements."
+        "--retry-errors", help.REUSE, "Only failed calls, and undecided or failed verdicts."
     ),
     "offline": option("--offline", help.LIMITS, "Skip everything that needs the network."),
     "keep_going": option(

@@ -42,7 +42,7 @@ class TerminalProgress(ProgressListener):
         self._total = (asks, judgements)
         if self._says_start:
             output.talk(
-                f"to do: {output.plural(asks, 'answer')}, {output.plural(judgements, 'judgement')}"
+                f"to do: {output.plural(asks, 'answer')}, {output.plural(judgements, 'verdict')}"
             )
         if self._mode != "auto":
             return

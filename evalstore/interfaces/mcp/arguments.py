@@ -67,7 +67,7 @@ class SelectionArguments(TextArguments):
     models: Texts = Field([], description="Only these candidates, by display id")
     changed: bool = Field(False, description="Only cases that have changed since the newest run")
     last_failed: bool = Field(False, description="Only results that did not pass when last run")
-    retry_errors: bool = Field(False, description="Only failed calls and undecided judgements")
+    retry_errors: bool = Field(False, description="Only failed calls and undecided verdicts")
     max_cases: int | None = Field(None, ge=1, le=_MOST, description="The first cases only")
 
     @property
@@ -145,7 +145,7 @@ class ShowArguments(TextArguments):
     """The arguments of `show`."""
 
     id: str = Field(
-        description="The start of the id of a run, session (an answer), judgement, version or "
+        description="The start of the id of a run, answer, verdict, version or "
         "failed call; @ and @~1 for runs, REV:FILE for the cases of a file in a run, or @work",
         max_length=4_000,
     )
@@ -183,7 +183,7 @@ class SearchArguments(PageArguments):
     """The arguments of `search`."""
 
     pattern: str = Field(
-        description="Words that a text must contain; a phrase stands in quotation marks",
+        description="Words that a text must contain; put a phrase in quotation marks",
         min_length=1,
         max_length=500,
     )

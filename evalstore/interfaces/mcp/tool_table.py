@@ -99,7 +99,7 @@ READ_TOOLS = (
     ReadTool(
         "explain_case",
         "Why a case passed or failed",
-        "A case with its conversation, answer, judgements and failed checks, where the answer "
+        "A case with its conversation, answer, verdicts and failed checks, where the answer "
         "differs from what was expected, the run since which it fails, by whom, and what "
         "changed then. Of several candidates it explains one that failed.",
         ExplainArguments,
@@ -108,7 +108,7 @@ READ_TOOLS = (
     ReadTool(
         "show",
         "A stored object",
-        "A run, an answer with its judgements, a version or a failed call, by the start of its id.",
+        "A run, an answer with its verdicts, a version or a failed call, by the start of its id.",
         ShowArguments,
         read_tools.show,
     ),

@@ -116,7 +116,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if counts is not None and counts.judged:
         from evalstore.core.display import money, plural
 
-        calls, judged = plural(counts.checks, "call"), plural(counts.judged, "new judgement")
+        calls, judged = plural(counts.checks, "call"), plural(counts.judged, "new verdict")
         terminalreporter.write_line(f"evalstore.check: {calls}, {judged}, {money(counts.usd)}")
 
 

@@ -217,6 +217,6 @@ class _Describer:
         if model := next(filter(None, models), ""):
             return f"the application of '{model}' is not trusted on this machine"
         if not cell.judges and "models" in cell.case.judged_by and result.sessions:
-            return "no evaluator judges it"
+            return "it has no judge"
         todo = "judged" if len(result.sessions) == cell.required_answers else "asked"
         return f"it was not {todo}{', as no call was allowed' if self._is_offline else ''}"

@@ -238,7 +238,7 @@ class _Listener(ProgressListener):
         """Print the numbers of the plan."""
         if self._reporter is not None:
             self._reporter.ensure_newline()
-            todo = f"{plural(asks, 'answer')} to ask, {plural(judgements, 'judgement')} to make"
+            todo = f"{plural(asks, 'answer')} to ask, {plural(judgements, 'verdict')} to make"
             self._reporter.write_line(f"evalstore: {todo}")
 
     def note(self, message: str) -> None:

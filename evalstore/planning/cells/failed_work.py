@@ -141,7 +141,7 @@ def find_tried(
         busy += _find_busy(project, batch, needs, tried, answers, judgements)
     if cells and not any(busy):
         raise NothingSelectedError(
-            "nothing is selected: no call failed, and no judgement is undecided or an error",
+            "nothing is selected: no call failed, and no verdict is undecided or an error",
             hint="'evalstore run' without '--retry-errors' does all that is missing",
         )
     return busy, tried

@@ -94,7 +94,7 @@ def bounds_of(
     """
     from_options = EVER
     if selection.max_age is not None:
-        from_options = _bound(selection.max_age, "judgement" if judge_only else "answer")
+        from_options = _bound(selection.max_age, "verdict" if judge_only else "answer")
     if selection.refresh:
         from_options = AgeLimit(begun, AT_REQUEST)
     from_settings = EVER if settings.max_age is None else _bound(settings.max_age, "answer")

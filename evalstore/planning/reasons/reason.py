@@ -18,9 +18,9 @@ from evalstore.core.values import Json
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
     *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
-    *("evaluator prompt ", "evaluator model "),
+    *("judge prompt ", "judge model "),
     CODE_CHANGED,
-    "the evaluator's code changed",
+    "the judge's code changed",
 )
 """Beginnings of differences that are shown as they are."""
 
@@ -74,14 +74,14 @@ def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") ->
     if was.get("model") != now.get("model"):
         models = [find("model", each.get("model") or "") or {} for each in (was, now)]
         name = id or str(models[1].get("code") or now.get("model", "")[:8])
-        return _other_model(*models) or Reason(f"new evaluator {name}")
+        return _other_model(*models) or Reason(f"new judge {name}")
     if was.get("prompt") != now.get("prompt"):
         prompts = (find("prompt", each.get("prompt", "")) or {} for each in (was, now))
-        return reason_of(differ_prompts(*prompts), "evaluator prompt changed")
+        return reason_of(differ_prompts(*prompts), "judge prompt changed")
     if was.get("reading") != now.get("reading"):
-        return Reason("evalstore reads the replies of judges in another way now")
+        return Reason("evalstore now reads replies of judges differently")
     old, new = (number_or_none(each.get("temperature")) for each in (was, now))
-    return Reason(f"evaluator temperature {old} -> {new}", old, new)
+    return Reason(f"judge temperature {old} -> {new}", old, new)
 
 
 def _other_model(was: Json, now: Json) -> Reason | None:
@@ -91,14 +91,14 @@ def _other_model(was: Json, now: Json) -> Reason | None:
     differences = [
         replace(each, subject=_of_evaluator(each.subject)) for each in differ_models(was, now)
     ]
-    return reason_of(differences, "evaluator") if differences else None
+    return reason_of(differences, "judge") if differences else None
 
 
 def _of_evaluator(subject: str) -> str:
     """Return what differs between two models as a difference between two evaluators."""
     if subject.startswith(CODE_CHANGED):
-        return subject.replace(CODE_CHANGED, "the evaluator's code changed", 1)
-    return f"evaluator {subject}"
+        return subject.replace(CODE_CHANGED, "the judge's code changed", 1)
+    return f"judge {subject}"
 
 
 def reason_of(differences: list[Difference], subject: str, relative: str | None = None) -> Reason:

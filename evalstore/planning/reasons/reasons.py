@@ -226,7 +226,9 @@ class JudgementReasons:
         if "instructions" in parts:  # the checks are named with what else changed
             old, new = ({**each, "checks": []} for each in (old, new))
         name = self._earlier.project.name_of_version
-        reason = reason_of(differ_evaluations(old, new, self._find, name), "evaluation changed")
+        reason = reason_of(
+            differ_evaluations(old, new, self._find, name), "instructions or checks changed"
+        )
         return reason._replace(also=(*parts[1:], *asked))
 
     def _other_evaluator(
@@ -298,7 +300,7 @@ def _with_carried(reason: Reason, judgement: PlannedJudgement, votes: Sequence[V
         return reason
     *first, last = names
     listed = f"{', '.join(first)} and {last}" if first else last
-    used = "judgements by {} are" if first or len(votes) > 1 else "judgement by {} is"
+    used = "verdicts by {} are" if first or len(votes) > 1 else "verdict by {} is"
     return reason.followed_by(f"if the checks pass, the {used.format(listed)} used again")
 
 

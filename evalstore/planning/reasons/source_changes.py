@@ -19,7 +19,7 @@ ROWS = "rows of "
 _NAMES = {
     "dataset": ROWS,
     "prompt": "system prompt ",
-    "evaluator": "evaluator prompt ",
+    "evaluator": "judge prompt ",
     "tool": "tool ",
     "schema": "schema ",
     "file": "file ",
@@ -28,7 +28,7 @@ _NAMES = {
 _EDIT = re.compile(
     r"(?P<place>conversation \d+, )?"
     r"(?:(?P<kind>tool|schema) (?P<name>.+?) changed(?=:|$)"
-    r"|(?P<prompt>(?:system|evaluator) prompt) (?P<called>.+?): )",
+    r"|(?P<prompt>(?:system|judge) prompt) (?P<called>.+?): )",
     re.DOTALL,
 )
 """Begins a difference that names what was edited."""

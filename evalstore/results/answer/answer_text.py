@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import CheckResult, JudgementView
     from evalstore.results.session_facts import SessionFacts
 
-OTHER_VERSIONS = "verdicts by other instructions, checks or evaluators"
+OTHER_VERSIONS = "verdicts by other instructions, checks or judges"
 """The title of the judgements that are not about the shown version of the case."""
-REPEATED = "other verdicts by the same instructions, checks and evaluators"
+REPEATED = "other verdicts by the same instructions, checks and judges"
 """The title of the judgements that were made again, or before."""
 _INDENT = 2
 _COMMENT = "# "
@@ -49,7 +49,7 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
     elif is_judged and all(judgement.why_not for judgement in view.judgements):
         yield from text_lines("It is not judged yet.", "pending")
     elif any(place.word in ("pending", "no reply") for place in view.places):
-        yield from text_lines("An answer or a judgement is missing.", "pending")
+        yield from text_lines("An answer or a verdict is missing.", "pending")
     else:
         return
     for text in view.failures:

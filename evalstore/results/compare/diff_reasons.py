@@ -64,7 +64,7 @@ class PairReasons:
         changes = [
             *change_of_tests(was, now),
             *(["system prompt changed"] if is_other_prompt else []),
-            *(["evaluation changed"] if was.evaluation != now.evaluation else []),
+            *(["instructions or checks changed"] if was.evaluation != now.evaluation else []),
         ]
         if self.is_within_run:
             return ", ".join(changes)

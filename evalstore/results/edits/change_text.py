@@ -118,7 +118,7 @@ def settled_text(change: FileChange) -> str:
     """Return what became of edited cases that need nothing, and which of them fail."""
     text = "reverted to a stored version" if change.reverted else "answered and judged already"
     if change.used_again:
-        again = "stored judgements are used again"
+        again = "stored verdicts are used again"
         text = f"{text}, {again}" if change.reverted else again
     now = _outcome_text(change)
     return f"{text} ({now})" if now else text

@@ -27,7 +27,7 @@ _MOST_ROWS = 10_000
 """The most rows of a file that are compared."""
 _USED = re.compile(r"(?:conversation \d+, )?((?:file|tool|schema) .+?) changed(?=:|$)", re.DOTALL)
 """Begins a difference that is an edit of something that the test file uses, and names it."""
-_IN_CHECK = re.compile(r"check \d+ changed: (schema|evaluator prompt)\b")
+_IN_CHECK = re.compile(r"check \d+ changed: (schema|judge prompt)\b")
 """Begins a difference of a check that uses something which another difference names."""
 Key = TypeVar("Key")
 _UNNAMED = re.compile(r"schema [0-9a-f]{8}\Z")
@@ -122,7 +122,7 @@ class EditedSources:
         used: dict[str, None] = {}
         for kind, old, new in (
             ("system prompt", was.prompts, now.prompts),
-            ("evaluator prompt", was.judge_prompts, now.judge_prompts),
+            ("judge prompt", was.judge_prompts, now.judge_prompts),
         ):
             names = list(self._edited_prompts(old, new)) if len(old) == len(new) else [None]
             if None in names:

@@ -38,12 +38,12 @@ _OF_USED = re.compile(
     re.DOTALL,
 )
 """A difference that is an edit of something that the test file uses."""
-_TOLD = re.compile(r"(?P<kind>schema|evaluator prompt) .+?(?: changed)?: (?P<rest>.+)", re.DOTALL)
+_TOLD = re.compile(r"(?P<kind>schema|judge prompt) .+?(?: changed)?: (?P<rest>.+)", re.DOTALL)
 _TOLD_BY_CHECK = re.compile(
-    r"check \d+ changed: (?P<kind>schema|evaluator prompt)(?:, (?P<rest>.+))?$", re.DOTALL
+    r"check \d+ changed: (?P<kind>schema|judge prompt)(?:, (?P<rest>.+))?$", re.DOTALL
 )
 """An edit of something that checks use, and the same as an edit of a check."""
-PROMPT_EDITS = ("system prompt ", "evaluator prompt ")
+PROMPT_EDITS = ("system prompt ", "judge prompt ")
 """Beginnings of the differences that are edits of a prompt and not of the test file."""
 Name = Callable[[str, str], "str | None"]
 """From a kind and an id to the current name of a version."""

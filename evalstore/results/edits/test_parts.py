@@ -98,7 +98,7 @@ def _settings(case: Case, contents: Mapping[str, Json], file: CaseFile) -> Itera
         yield f"evaluators: {', '.join(file.evaluators) or 'none'}"
     for id in case.judge_prompts:
         text = _messages(contents.get(id, {}), bare=True)
-        yield f"evaluator prompt {id[:8]}\n    " + text.replace("\n", "\n    ")
+        yield f"judge prompt {id[:8]}\n    " + text.replace("\n", "\n    ")
     if case.judged_by != ("models",):
         yield f"judged by: {', '.join(case.judged_by)}"
     if case.recorded:

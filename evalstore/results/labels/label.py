@@ -456,8 +456,8 @@ def _session(project: Project, text: str) -> str | None:
         return None
     if kind != "session":
         raise EvalstoreError(
-            f"'{text}' is a {kind}, and a session or a case can be labelled",
-            hint="'evalstore show' names the sessions of a run",
+            f"'{text}' is a {kind}, and an answer or a case can be labelled",
+            hint="'evalstore show' names the answers of a run",
         )
     return id
 

@@ -22,7 +22,7 @@ def in_progress_texts(run: RunInProgress) -> tuple[str, ...]:
     """
     by = f" by {safe(run.author)}" if run.author else ""
     answers = _done(run.asked, run.to_ask, "answer")
-    done = f"{answers} and {_done(run.judged, run.to_judge, 'judgement')} so far"
+    done = f"{answers} and {_done(run.judged, run.to_judge, 'verdict')} so far"
     age = ago(0, 1_000_000 * run.seconds)
     begun = f"begun{by} {age}"
     id = short(run.run)

@@ -51,7 +51,7 @@ def read_session_details(
     """
     session = store.find_sessions([id]).get(id)
     if session is None:
-        raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
+        raise StoreError(f"the store has no answer {id}", hint="run 'evalstore fsck'")
     has_several_prompts = False
     if result is not None:
         cells = [result]

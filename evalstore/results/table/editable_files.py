@@ -37,7 +37,7 @@ TEST, DATA, PROMPT, JUDGE, TEXT = (
     "test file",
     "data file",
     "system prompt",
-    "evaluator prompt",
+    "judge prompt",
     "text file",
 )
 _TEXTS = (".md", ".txt", ".py", ".json", ".yaml", ".yml")
@@ -114,7 +114,7 @@ def _has_value(item: Mapping[str, Any], name: str, shown: str) -> bool:
 def _prompt_files(
     workspace: WorkspaceFolder, place: EditPlace, depends: Mapping[str, Any]
 ) -> Iterator[EditableFile]:
-    """Yield the system prompt of a case, or all those of the test file, and evaluator prompts."""
+    """Yield the system prompt of a case, or all those of the test file, and judge prompts."""
     named = [(*key.partition(":")[::2], ids) for key, ids in depends.items()]
     systems = {name: ids for kind, name, ids in named if kind == "prompt"}
     own = [name for name, ids in systems.items() if place.prompt and place.prompt in ids]

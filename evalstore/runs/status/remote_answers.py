@@ -234,7 +234,7 @@ def unread_text(remote: str, *, asks: bool, brief: bool = False) -> str:
     """
     text = f"{remote} was not read yet"
     command = f"'evalstore pull {remote} --for-plan'"
-    what = "answers" if asks else "judgements"
+    what = "answers" if asks else "verdicts"
     return text if brief else f"{text}: {command} copies what it has of these {what}"
 
 

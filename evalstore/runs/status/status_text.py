@@ -137,7 +137,7 @@ def short_limit_text(status: Status) -> str:
         f"{f'about {done:,}' if done else 'none'} of the {plural(count, word)}"
         for done, count, word in (
             (limit.answers, status.ask, "answer"),
-            (limit.judgements, by_models, "judgement"),
+            (limit.judgements, by_models, "verdict"),
         )
         if count
     ]
@@ -178,7 +178,7 @@ def _known_texts(status: Status, *, brief: bool) -> list[str]:
 
 
 def _judged_texts(status: Status, *, brief: bool) -> list[str]:
-    total = plural(status.judge - status.by_checks + status.waiting, "judgement")
+    total = plural(status.judge - status.by_checks + status.waiting, "verdict")
     texts = []
     for each in status.remote_judgements:
         text = f"{each.remote} may have {each.judgements:,} of the {total}"
@@ -202,14 +202,14 @@ def nothing_text(status: Status) -> str:
     models = status.models - status.has_recorded
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
-        f"{_candidates_text(models, recorded=status.has_recorded)} and all judgements are stored."
+        f"{_candidates_text(models, recorded=status.has_recorded)} and all verdicts are stored."
     )
 
 
 def used_again_texts(status: Status) -> list[str]:
     """Return for each reason how many stored judgements are used again without a call."""
     return [
-        f"{plural(each.count, 'stored judgement')} {'is' if each.count == 1 else 'are'} used again "
+        f"{plural(each.count, 'stored verdict')} {'is' if each.count == 1 else 'are'} used again "
         f"in {safe(each.file) if each.files == 1 else plural(each.files, 'file')}, without a call: "
         f"{safe(reason_text(each))}"
         for each in status.used_again
@@ -218,7 +218,7 @@ def used_again_texts(status: Status) -> list[str]:
 
 def left_text(status: Status) -> str:
     """Return the work that needs models that may not be called; empty if there is none."""
-    counts = ((status.left_asks, "answer"), (status.left_judgements, "judgement"))
+    counts = ((status.left_asks, "answer"), (status.left_judgements, "verdict"))
     left = " and ".join(plural(count, word) for count, word in counts if count)
     return f"Left: {left} (no model may be called for them)." if left else ""
 
@@ -270,7 +270,7 @@ def lost_labels_text(status: Status) -> str:
 
 def waiting_text(status: Status) -> str:
     """Return how many answers and judgements wait for files to be trusted."""
-    counts = ((status.waiting_asks, "answer"), (status.waiting, "judgement"))
+    counts = ((status.waiting_asks, "answer"), (status.waiting, "verdict"))
     waiting = " and ".join(plural(count, word) for count, word in counts if count)
     verb = "waits" if status.waiting_asks + status.waiting == 1 else "wait"
     return f"{waiting} {verb} for trust:"

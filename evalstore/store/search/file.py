@@ -164,7 +164,7 @@ class SearchQueries:
                     remove_index(Path(self.path))
             raise StoreError(
                 f"the search index '{self.path}' cannot be used: {error}",
-                hint="search again: it is made anew",
+                hint="search again: the index is built again",
             ) from error
 
 

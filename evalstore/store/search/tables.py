@@ -447,7 +447,7 @@ def phrases_of(words: Sequence[str]) -> list[Phrase]:
     if len(phrases) > _MOST_PHRASES:
         raise EvalstoreError(
             f"{len(phrases)} words are too many to search for: at most {_MOST_PHRASES}",
-            hint="leave some out, or put those that stand side by side in quotation marks",
+            hint="leave some out, or put words that follow each other in quotation marks",
         )
     return phrases
 

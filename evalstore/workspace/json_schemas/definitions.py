@@ -55,8 +55,8 @@ _MEDIA = {
 _TOKENS = {
     "inputTokens": "tokens in",
     "outputTokens": "tokens out",
-    "cachedTokens": "those of the tokens in that came from a cache",
-    "reasoningTokens": "those of the tokens out that were reasoning",
+    "cachedTokens": "those of input tokens that came from a cache",
+    "reasoningTokens": "those of output tokens that were reasoning",
 }
 _DAY = described(matching(r"^\d{4}-\d{2}-\d{2}"), "the first day it is in force, in UTC")
 _COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -156,7 +156,7 @@ def model() -> Schema:
         "extraIdentifier": described(TEXT, "not sent; tells versions of the model apart"),
         "keepThoughts": described(FLAG, "true: thoughts in front of an answer stay in its text"),
         "candidateOverrides": described(overrides, "options as a candidate"),
-        "evaluatorOverrides": described(overrides, "options as an evaluator"),
+        "evaluatorOverrides": described(overrides, "options as a judge"),
         "capabilities": described(
             mapping(
                 CAPABILITIES,
@@ -198,7 +198,7 @@ def provider() -> Schema:
         "supportsStructuredOutputs": described(
             FLAG, "false: JSON is asked for in JSON mode, and checked here"
         ),
-        "concurrency": described(whole(1, 1024), "the most calls at once"),
+        "concurrency": described(whole(1, 1024), "the most concurrent calls"),
         "requestsPerMinute": described(number(0.001, _MOST), "the most calls in a minute"),
         "tokensPerMinute": described(number(1, _MOST), "the most tokens in and out in a minute"),
     }

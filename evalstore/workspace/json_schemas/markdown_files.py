@@ -154,7 +154,7 @@ _TEST: dict[str, Schema] = {
     ),
     "attempts": described(SAMPLES, "answers to each question"),
     "repetitions": described(SAMPLES, "how often the conversation is held"),
-    "evaluators": described(NAMES, "ids of the evaluators that judge this file"),
+    "evaluators": described(NAMES, "ids of the judges of this file"),
     "threshold": described(number(0, 1), "the share of results that must pass for the gate"),
 }
 

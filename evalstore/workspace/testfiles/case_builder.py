@@ -229,7 +229,7 @@ class CaseBuilder:
             return "".join(map(str, row.lookup(name)))
         except NoValueError:
             message = f"this row has no '{name}', which 'rowId' names"
-            hint = "give each row a value of its own"
+            hint = "give each row its own value"
             raise FileProblem(message, self._test.line_of("rowId"), hint=hint) from None
 
     def naming_texts(self, values: Mapping[str, Json], id: str) -> dict[str, str]:

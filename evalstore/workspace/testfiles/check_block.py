@@ -56,7 +56,7 @@ class CheckList:
             raise FileProblem(
                 "nothing says what models should judge by",
                 self.judge.line,
-                hint="name an evaluator prompt ('prompt'), or write instructions beside the block",
+                hint="name a judge prompt ('prompt'), or write instructions beside the block",
             )
 
 

@@ -35,7 +35,7 @@ class Definitions:
     open_data: Callable[[DatasetSpec, str], tuple[Dataset, str]] = _no_data
     """From a dataset and the test file's path to its rows and the digest of its file."""
     silent: frozenset[str] = frozenset()
-    """Ids of evaluator prompt versions that do not show the instructions."""
+    """Ids of judge prompt versions that do not show the instructions."""
 
 
 Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
@@ -115,7 +115,7 @@ class FillContext:
     library: Definitions
     result: ExpandedFile
     has_instructions: bool = False
-    """Whether there are instructions, which an evaluator prompt must then show."""
+    """Whether there are instructions, which a judge prompt must then show."""
 
     def find_prompts(self, id: str, line: int) -> tuple[str, ...]:
         """Find the versions of an evaluator prompt that a check names; raises `FileProblem`.
@@ -126,13 +126,13 @@ class FillContext:
         versions = library.evaluator_prompts.get(id, ())
         self.result.dependencies[f"evaluator:{id}"] = list(versions)
         if not versions:
-            hint = suggest(id, library.evaluator_prompts, "evaluator prompts")
+            hint = suggest(id, library.evaluator_prompts, "judge prompts")
             if id in library.prompts:
-                hint = "it is a system prompt; evaluator prompts have the tag '_evaluator'"
-            raise FileProblem(f"there is no evaluator prompt '{id}'", line, hint=hint)
+                hint = "it is a system prompt; judge prompts have the tag '_evaluator'"
+            raise FileProblem(f"there is no judge prompt '{id}'", line, hint=hint)
         if self.has_instructions and not library.silent.isdisjoint(versions):
             raise FileProblem(
-                f"the evaluator prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
+                f"the judge prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
                 "'---' would have no effect",
                 line,
                 hint=f"write `{SHOWN}` into the prompt, or remove the text",

@@ -272,12 +272,12 @@ def only_system(turns: tuple[Turn, ...], lines: list[SourceLine]) -> None:
             raise FileProblem(
                 "a system prompt has no user or assistant messages",
                 turn.section.first,
-                hint="an evaluator prompt may have them: give it the tag '_evaluator'",
+                hint="a judge prompt may have them: give it the tag '_evaluator'",
             )
     for line in lines:
         if is_rule(line):
             raise FileProblem(
-                "a system prompt has no evaluation, so no line '---'",
+                "a system prompt is not judged, so no line '---'",
                 line.number,
                 hint="for a horizontal rule write '***'",
             )

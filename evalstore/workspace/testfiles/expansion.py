@@ -316,7 +316,7 @@ def _repeated_id(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> 
                     f"several rows have the id '{shorten_value(id)}'",
                     test.line_of("rowId"),
                     severity="warning",
-                    hint="give each row a value of its own: these rows are named by other values",
+                    hint="give each row its own value: these rows are named by other values",
                 ),
                 [_place(data, source)],
             )
@@ -330,7 +330,7 @@ def _unjudged(test: TestFile) -> Problem:
         "nothing below '---' says how to evaluate the answer: it is asked, and never judged",
         test.first_line,
         severity="warning",
-        hint="write the instructions for the evaluator below the line '---'",
+        hint="write the instructions for the judge below the line '---'",
     )
 
 
@@ -347,7 +347,7 @@ def _resolve_prompts(
         if versions is None:
             hint = suggest(id, library.prompts, "system prompts")
             if id in library.evaluator_prompts:
-                hint = "it is an evaluator prompt (tag '_evaluator'), not a system prompt"
+                hint = "it is a judge prompt (tag '_evaluator'), not a system prompt"
             result.problems.append(
                 Problem(
                     test.path,

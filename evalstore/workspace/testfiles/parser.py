@@ -128,7 +128,7 @@ class TestFile:
 
 @dataclass(frozen=True, slots=True)
 class PromptFile:
-    """A system prompt or an evaluator prompt, read but not filled."""
+    """A system prompt or a judge prompt, read but not filled."""
 
     path: str
     id: str
@@ -254,7 +254,7 @@ _RULES = (
     ),
     _Rule(
         lambda test: "_evaluator" in test.tags,
-        "the tag '_evaluator' marks evaluator prompts, not tests",
+        "the tag '_evaluator' marks judge prompts, not tests",
         "remove it, or move the file to the prompts folder",
         "tags",
     ),
@@ -265,7 +265,7 @@ _RULES = (
             and not test.instructions
             and not test.checks.judge
         ),
-        "'evaluator: {test.checks.when}', but there are no instructions for an evaluator",
+        "'evaluator: {test.checks.when}', but there are no instructions for a judge",
         "write them beside the block, or remove the field",
     ),
 )
@@ -302,7 +302,7 @@ def _from_field(
             raise FileProblem(
                 "'messages' replaces the text above '---', which must be empty",
                 line.number,
-                hint="remove one of them, or write a line '---' above the evaluation",
+                hint="remove one of them, or write a line '---' above how it is judged",
             )
     return (read_messages_field(document.at("messages"), repetitions),)
 
@@ -338,7 +338,7 @@ def _missing_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> F
     return FileProblem(
         "nothing says how to evaluate the answer",
         run.turns[-1].section.first if run.turns else lines[0].number if lines else 1,
-        hint="write a line '---' and the instructions for the evaluator below it",
+        hint="write a line '---' and the instructions for the judge below it",
     )
 
 

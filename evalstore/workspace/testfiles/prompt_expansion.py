@@ -1,4 +1,4 @@
-"""Expands system prompts and evaluator prompts to their versions."""
+"""Expands system prompts and judge prompts to their versions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _require_runtime_names(
             result.problems.append(
                 Problem(
                     prompt.path,
-                    f"the evaluator prompt never uses '{name}'",
+                    f"the judge prompt never uses '{name}'",
                     prompt.turns[0].section.first,
                     hint=f"write `{{{{{name}}}}}` where it belongs",
                 )

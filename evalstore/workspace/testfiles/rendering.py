@@ -267,7 +267,7 @@ class TemplateSet:
     def _hint(self, name: str, later: Collection[str]) -> str:
         """Return a hint for an unknown name."""
         if self.runtime and name.startswith("_"):
-            return "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
+            return "judge prompts know " + ", ".join(RUNTIME_NAMES)
         if self._advice:
             return self._advice
         if name.partition(".")[0] == ITEM and not self.data and not self.runtime:

@@ -87,7 +87,7 @@ def test_settings_in_canonical_form_lack_what_has_its_default(judge: Json, canon
         ({**AB, "scores": [1, "x"]}, "the score of 'B' must be a number, not 'x'"),
         (
             {**AB, "scores": "numbers"},
-            "the choice 'A' is not a number, so it needs a score of its own",
+            "the choice 'A' is not a number, so it needs a score",
         ),
         ({**AB, "pass": None}, "the check 'judge' gives a score, so it needs 'pass'"),
         ({**AB, "pass": ">= 2"}, "no score can be >= 2: they go from 0.5 to 1"),
@@ -182,7 +182,7 @@ def test_prose_that_the_prompt_does_not_show_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        (("- judge: nobody",), (8, "there is no evaluator prompt 'nobody'")),
+        (("- judge: nobody",), (8, "there is no judge prompt 'nobody'")),
         ((CHOICE, "- judge: fact"), (9, "a second check 'judge'")),
         (("- judge: {choices: [A, B], pass: A}",), (8, "nothing says what models should judge by")),
         (

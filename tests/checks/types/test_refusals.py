@@ -41,8 +41,8 @@ def test_the_documented_precision_and_recall_are_those_of_the_sentences() -> Non
     passed = list(right.values()).count("pass")
     precision = passed / (passed + list(wrong.values()).count("pass"))
     page = " ".join(_PAGE.read_text(encoding="utf-8").split())
-    assert f"On the {len(right) + len(wrong)} sentences" in page
-    assert f"its precision is {precision:.2f} and its recall {passed / len(right):.2f}" in page
+    assert f"On {len(right) + len(wrong)} sentences" in page
+    assert f"precision is {precision:.2f} and its recall {passed / len(right):.2f}" in page
 
 
 def test_an_alternative_does_not_take_a_refusal_back() -> None:

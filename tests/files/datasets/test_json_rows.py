@@ -217,7 +217,7 @@ def test_what_is_wrong_in_a_document_is_reported(
 
 def test_lines_in_a_file_named_json_are_reported() -> None:
     error = problem('{"a":1}\n{"a":2}\n', "d.json")
-    assert error.hint == "if every line is a row of its own: 'format: jsonl'"
+    assert error.hint == "if every line is a row: 'format: jsonl'"
 
 
 def test_a_document_that_is_not_a_list_says_where_one_is() -> None:

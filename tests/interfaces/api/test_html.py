@@ -91,7 +91,7 @@ def test_values_are_shown_with_all_texts_escaped(workspace: Workspace) -> None:
     report = workspace.run(message="<script>1</script>")
     page = read(report)
     assert f"run {report.run[:8]}\n complete, gate failed" in page.text
-    assert "1 new answer, 1 new judgement" in page.text
+    assert "1 new answer, 1 new verdict" in page.text
     assert "<u>Bonjour</u>" in page.text
 
     (run,) = workspace.runs()
@@ -108,7 +108,7 @@ def test_values_are_shown_with_all_texts_escaped(workspace: Workspace) -> None:
     workspace.run()
     page = read(workspace.diff("@~1", "@"))
     assert "0 broke, 1 fixed, 0 changed, 0 new, 0 gone, 0 unchanged" in page.text
-    assert "evaluation changed" in page.text
+    assert "instructions or checks changed" in page.text
     assert "pass rate 0.0% → 100.0%" in page.text
 
 

@@ -104,12 +104,11 @@ def test_a_narrow_table_says_what_is_left_out_and_wide_shows_it(
         "tests/weather.md               city=Rome\n"
     )
     assert shown.stderr == (
-        "(left out: evaluation version, test version, tags; long\n"
-        "cells are cut; --wide shows all)\n"
+        "(left out: judging version, test version, tags; long cells\nare cut; --wide shows all)\n"
     )
     wide = evalstore("ls", "cases", "--wide")
     head = re.split(r"  +", wide.stdout.splitlines()[0])
-    assert head == ["FILE", "ROW", "TEST VERSION", "EVALUATION VERSION", "TAGS"]
+    assert head == ["FILE", "ROW", "TEST VERSION", "JUDGING VERSION", "TAGS"]
     assert "tests/opening-hours-of-the-shop-on-holidays.md" in wide.stdout
     assert wide.stderr == ""
     assert evalstore("ls", "cases", "-q").stderr == ""

@@ -70,9 +70,9 @@ def test_cases_are_asked_judged_and_reported(run: Run, evals: Path) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     (recorded,) = Workspace(evals).runs()
     assert lines_of(result, "evalstore: ") == [
-        "evalstore: 4 answers to ask, 4 judgements to make",
+        "evalstore: 4 answers to ask, 4 verdicts to make",
         f"evalstore: run {recorded.id[:8]} complete: "
-        "4 new answers, 4 new judgements, $2.00 simulated",
+        "4 new answers, 4 new verdicts, $2.00 simulated",
     ]
     assert [line.partition(" ")[0] for line in lines_of(result, "evals/")] == list(NAMES)
     (failed,) = [

@@ -40,7 +40,7 @@ def test_the_error_is_that_of_the_assertion_and_the_cost_is_shown_once(
             "E       judge: *",
             "E       (evalstore -C evals show *)",
             "test_own.py:8: AssertionError",
-            "evalstore.check: 2 calls, 2 new judgements, $0.7500",
+            "evalstore.check: 2 calls, 2 new verdicts, $0.7500",
         ]
     )
     monkeypatch.setattr(text_check, "COUNTS", text_check.CheckCounts())

@@ -35,10 +35,10 @@ def test_workers_share_one_run(run: Run, evals: Path) -> None:
     assert (recorded.asked, recorded.judged) == (2, 2)
     assert recorded.selection == {"paths": ["tests/hello.md::language=French"]}
     assert [line for line in result.outlines if line.startswith("evalstore")] == [
-        "evalstore: 2 answers to ask, 2 judgements to make",
+        "evalstore: 2 answers to ask, 2 verdicts to make",
         f"evalstore: run {recorded.id[:8]} complete: "
-        "2 new answers, 2 new judgements, $1.00 simulated",
-        "evalstore.check: 4 calls, 4 new judgements, $0",
+        "2 new answers, 2 new verdicts, $1.00 simulated",
+        "evalstore.check: 4 calls, 4 new verdicts, $0",
     ]
     result.stdout.fnmatch_lines(["fail: expected one of 'Hello', 'Bonjour' in 'Hallo!'"])
 

@@ -59,7 +59,7 @@ def test_its_figures_are_those_of_the_commands(workspace: Path) -> None:
     assert dashboard.rate == stats(Location(workspace), "@work").total.rate
     assert dashboard.status
     assert (dashboard.status.ask, dashboard.status.judge) == (2, 2)
-    assert pending_text(dashboard.status).startswith("ask for 2 answers and make 2 judgements, ")
+    assert pending_text(dashboard.status).startswith("ask for 2 answers and make 2 verdicts, ")
     brief = pending_text(dashboard.status, brief=True)
     assert brief.startswith("2 to ask, 2 to judge, about $")
     main(["run", "--quiet"])
@@ -233,7 +233,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[1] == " passing now ~50.0% of 6  95% interval 10.3 to 89.7%"
-        assert lines[2].startswith(" pending     ask for 2 answers and make 2 judgements, about $")
+        assert lines[2].startswith(" pending     ask for 2 answers and make 2 verdicts, about $")
         assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
         assert lines[4].startswith(" trend       50.0% ▅▃ 33.3%  ")
         assert re.search(r"33\.3%(, highest| to) 50\.0%, .*(ago|just now)$", lines[4])

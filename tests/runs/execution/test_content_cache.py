@@ -17,7 +17,7 @@ from evalstore.store import Store
 
 @pytest.fixture
 def read(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The ids of each read of evaluation versions."""
+    """The ids of each read of judging versions."""
     reads: list[list[str]] = []
     load = store.load_contents
 

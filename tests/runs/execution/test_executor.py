@@ -942,7 +942,7 @@ def run_together(lab: Lab, count: int = 2) -> list[tuple[Plan, ExecutionCounts]]
 
 
 def known(plan: Plan, outcome: ExecutionCounts) -> tuple[int, int]:
-    """How many answers and judgements a run can report: its own and those of others."""
+    """How many answers and verdicts a run can report: its own and those of others."""
     questions = {cell.questions[0] for cell in plan.cells}
     sessions = {
         *(id for question in questions for id in plan.sessions.get(question, ())),

@@ -402,7 +402,7 @@ def test_an_unknown_runtime_name_is_an_error_that_lists_the_known_ones() -> None
     assert not actual
     (problem,) = expansion.problems
     assert (problem.message, problem.line) == ("'_tool' is not defined", 6)
-    assert problem.hint == "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
+    assert problem.hint == "judge prompts know " + ", ".join(RUNTIME_NAMES)
 
 
 @pytest.mark.parametrize("name", RUNTIME_NAMES)

@@ -81,7 +81,7 @@ def test_a_file_depends_on_its_schema() -> None:
 def test_an_evaluator_prompt_is_not_a_system_prompt() -> None:
     known = replace(library(), evaluator_prompts={"strict": ("1",)})
     (problem,) = expanded(test_file("systemPrompts: [strict]"), known).problems
-    assert problem.hint == "it is an evaluator prompt (tag '_evaluator'), not a system prompt"
+    assert problem.hint == "it is a judge prompt (tag '_evaluator'), not a system prompt"
 
 
 def test_data_that_cannot_be_opened_is_a_problem_of_the_file() -> None:
@@ -188,7 +188,7 @@ def test_a_test_that_nobody_judges_is_a_warning() -> None:
         "nothing below '---' says how to evaluate the answer: it is asked, and never judged",
         1,
         severity="warning",
-        hint="write the instructions for the evaluator below the line '---'",
+        hint="write the instructions for the judge below the line '---'",
     )
     batch = test_file("replacements: {e: ['', Judge.]}", evaluation="{{e}}")
     assert problem_of(batch).severity == "warning"
@@ -300,7 +300,7 @@ def test_an_evaluator_prompt_that_shows_no_instructions_is_for_tests_without_any
     judge = "~~~checks\n- judge: {prompt: silent}\n~~~"
     assert expanded(test_file(evaluation=judge), known).problems == []
     message = problem_of(test_file(evaluation=f"Be strict.\n\n{judge}"), known).message
-    assert message.startswith("the evaluator prompt 'silent' never uses")
+    assert message.startswith("the judge prompt 'silent' never uses")
 
 
 def test_warnings_of_the_data_are_warnings_of_the_file() -> None:
@@ -318,7 +318,7 @@ def test_the_default_prompt_must_show_the_instructions_and_the_answer() -> None:
         return [(problem.message, problem.hint) for problem in prompt_of(text)[1].problems]
 
     def problem(name: str) -> tuple[str, str | None]:
-        message = f"the evaluator prompt never uses '{name}'"
+        message = f"the judge prompt never uses '{name}'"
         return message, f"write `{{{{{name}}}}}` where it belongs"
 
     assert missing("other") == [problem("_actualResponse")]

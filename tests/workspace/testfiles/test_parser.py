@@ -242,7 +242,7 @@ def test_an_unknown_field_has_a_hint() -> None:
         ("tags: [2024]", "'tags' must be a list of texts"),
         ("tags: a", "'tags' must be a list of texts"),
         ("tags: [a, a, _json]", "unknown special tag '_json'"),
-        ("tags: [_evaluator]", "'_evaluator' marks evaluator prompts"),
+        ("tags: [_evaluator]", "'_evaluator' marks judge prompts"),
         ("id: 5", "'id' must be a text"),
         ("attempts: 0", "'attempts' must be a whole number from 1 to 10,000"),
         ("attempts: true", "'attempts' must be a whole number"),
@@ -319,7 +319,7 @@ def test_replacements_that_say_nothing_are_as_none() -> None:
     [
         ("", "the prompt is empty"),
         ("Hi\n\n# 👤\n\nx\n", "no user or assistant messages"),
-        ("Hi\n\n---\n\nx\n", "no evaluation"),
+        ("Hi\n\n---\n\nx\n", "not judged"),
         ("---\nid: 5\n---\nX", "'id' must be a text"),
         ("---\nsystemPrompts: []\n---\nX", "unknown field"),
     ],

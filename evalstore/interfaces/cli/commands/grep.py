@@ -36,7 +36,7 @@ def grep(
     ] = False,
     ignore_case: Annotated[
         bool,
-        typer.Option("-i", "--ignore-case", help="Ignore case, as is always done."),
+        typer.Option("-i", "--ignore-case", help="Ignore case (always on)."),
     ] = False,
     output_format: options.Output = "table",
     json: options.Json = False,

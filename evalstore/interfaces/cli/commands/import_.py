@@ -40,7 +40,7 @@ def import_(
         typer.Option(
             "--into",
             metavar="FOLDER",
-            help="Folder to write to, below that of the tests; default: the source's name.",
+            help="Folder to write to, inside the tests folder; default: the source's name.",
         ),
     ] = None,
     sessions: Annotated[

@@ -23,7 +23,7 @@ def label(
         str,
         typer.Argument(
             metavar="CASE",
-            help="PATH::row, PATH, FILE [row] as it is printed, or a session.",
+            help="PATH::row, PATH, FILE [row] as it is printed, or an answer's id.",
             autocompletion=completions.answers,
         ),
     ],

@@ -128,9 +128,7 @@ def pull(
     ] = False,
     for_plan: Annotated[
         bool,
-        typer.Option(
-            "--for-plan", help="Only answers and judgements that a run would ask for now."
-        ),
+        typer.Option("--for-plan", help="Only answers and verdicts that a run would ask for now."),
     ] = False,
     baseline: Annotated[
         str | None,

@@ -122,15 +122,15 @@ def print_stats(statistics: Stats) -> None:
             '(use "evalstore stats @work" for all cases with the candidates in the settings)'
         )
     if statistics.is_simulated and statistics.total.cost:
-        note = "note: the costs are simulated: scripted models call nobody, so nothing is paid"
+        note = "note: the costs are simulated: scripted models call no service, so nothing is paid"
         for text in output.wrap(note, output.width()):
             output.talk(text)
     if statistics.priced_later:
         calls = output.plural(statistics.priced_later, "call")
-        output.talk(f"note: the price of {calls} was not known then; that of today counts")
+        output.talk(f"note: the price of {calls} was not known then; today's counts")
     if statistics.total.unpriced:
         count = statistics.total.unpriced
-        things = "1 session or judgement" if count == 1 else f"{count:,} sessions and judgements"
+        things = "1 answer or verdict" if count == 1 else f"{count:,} answers and verdicts"
         them = "it" if count == 1 else "them"
         output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
 

@@ -33,7 +33,7 @@ _MODEL_COLUMNS = (
 NUMBERS = frozenset({"cases", "times", "revision", "$/1M in", "$/1M out", "$/call"})
 OPTIONAL: dict[str, tuple[str, ...]] = {
     "tests": ("tags",),
-    "cases": ("evaluation version", "test version", "tags"),
+    "cases": ("judging version", "test version", "tags"),
     "models": ("code", "price from", "active", "provider", "capabilities", "used as"),
     "evaluators": ("id", "prompt"),
     "prompts": ("ids",),
@@ -332,7 +332,7 @@ def _run_cells(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_VERSIONS = {"tests": "test version", "evaluation": "evaluation version"}
+_VERSIONS = {"tests": "test version", "evaluation": "judging version"}
 """The fields of a case whose ids are of versions, and the titles of their columns."""
 
 

@@ -24,7 +24,7 @@ _WRITERS = 5
 _WORDS = {
     "runs": "run",
     "answers": "answer",
-    "judgements": "judgement",
+    "judgements": "verdict",
     "versions": "other version",
 }
 

@@ -185,9 +185,7 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         parts = (
             output.short(entry.id),
             output.ago(entry.failure.at),
-            output.safe(
-                (failure["model"] or "") + (" (as evaluator)" if failure["evaluator"] else "")
-            ),
+            output.safe((failure["model"] or "") + (" (as judge)" if failure["evaluator"] else "")),
             output.safe(place),
             f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
             _resolution(entry) if entry.is_resolved else "",

@@ -52,7 +52,7 @@ def join_line(report: JoinReport) -> str:
     """Return what this program has done of a run that it has joined."""
     done = (
         f"this runner: {plural(report.asked, 'answer')}, "
-        f"{plural(report.judged, 'judgement')}, {money(report.cost)}"
+        f"{plural(report.judged, 'verdict')}, {money(report.cost)}"
     )
     if report.failed:
         done += f", {plural(report.failed, 'failure')}"
@@ -87,7 +87,7 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     _print_spending(report)
     output.sentence(summary_text(summary))
     if is_simulated(report.spending):
-        output.talk("(simulated: scripted models call nobody, so nothing is paid)")
+        output.talk("(simulated: scripted models call no service, so nothing is paid)")
     if report.stopped_at_failure:
         output.sentence("stopped at the first failure (-x); the next run continues from there")
     _print_thresholds(report)

@@ -122,7 +122,7 @@ def _suggest_failure(item: ShownItem) -> None:
 
 def _print_judgement(item: ShownItem) -> None:
     made, related = deserialize.restore_evaluation_result(item.content), item.related
-    _heading("judgement", output.short(item.id), _ago(made.started))
+    _heading("verdict", output.short(item.id), _ago(made.started))
     score = _if("score {:g}", made.score)
     label = output.safe(made.label or "")
     _columns(output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label)
@@ -135,11 +135,11 @@ def _print_judgement(item: ShownItem) -> None:
         _block("check", "  ".join(str(fact) for fact in facts if fact))
     if item.push:
         output.line(push_text(item.push))
-    output.line("session: " + ", ".join(map(output.short, made.sessions)))
+    output.line("answer: " + ", ".join(map(output.short, made.sessions)))
     _print_criteria(instructions, item)
     cost = output.money(made.cost.usd) if made.cost else ""
     cost = simulated(cost) if item.is_simulated and made.cost and made.cost.usd else cost
-    taken = f"taken from judgement {output.short(made.taken_from)}" if made.taken_from else ""
+    taken = f"taken from verdict {output.short(made.taken_from)}" if made.taken_from else ""
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin, taken)
 
 
@@ -154,8 +154,8 @@ def _print_failure(item: ShownItem) -> None:
     _block("tries", str(failure.attempts))
     _block("message", failure.message)
     _block("hint", related["hint"] or "")
-    ids = ("question", related["question"]), ("session", failure.subject)
-    _print_ids([*ids, ("evaluator", failure.evaluator)])
+    ids = ("question", related["question"]), ("answer", failure.subject)
+    _print_ids([*ids, ("judge", failure.evaluator)])
 
 
 def _print_question(item: ShownItem) -> None:
@@ -166,12 +166,12 @@ def _print_question(item: ShownItem) -> None:
         output.line(place_of(related["file"], related["row"], item.prompts.get(related["prompt"])))
     for name in ("temperature", "seed"):
         _block(name, _if("{}", content.get(name)))
-    _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
+    _block("answers", ", ".join(map(output.short, related["sessions"])) or "none")
     if related["failures"]:
         output.line(output.paint("failures:", bold=True))
     shown = related["failures"] if output.verbose else related["failures"][:SHOWN]
     for failure in shown:
-        role = "as evaluator" if failure["evaluator"] else ""
+        role = "as judge" if failure["evaluator"] else ""
         status = f"{failure['class']} {failure['status'] or ''}".rstrip()
         parts = (failure["at"], failure["model"] or "", role, status, failure["message"])
         listed = (output.safe(part) for part in parts if part)

@@ -349,7 +349,7 @@ def _version_lines(
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:
-        yield from text_lines("What candidates and evaluators are shown is the same.")
+        yield from text_lines("What candidates and judges are shown is the same.")
     for edit in edits:
         yield BLANK
         yield heading(edit.part)

@@ -161,7 +161,7 @@ def test_other_checks_do_not_wait(coded: Path, documents: Any) -> None:
 def test_status_and_check_say_that_it_waits(coded: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     status, check = evalstore("status"), evalstore("check")
-    assert "2 judgements wait for trust:" in status.stdout
+    assert "2 verdicts wait for trust:" in status.stdout
     assert "No other pending work." in status.stdout
     assert f"warning: tests/weather.md: {FILE} is not trusted on this machine" in check.stderr
     assert check.exit_code == 0
@@ -170,7 +170,7 @@ def test_status_and_check_say_that_it_waits(coded: Path, evalstore: Evalstore) -
 def test_without_an_untrusted_file_status_is_quiet(coded: Path, evalstore: Evalstore) -> None:
     evalstore("trust", FILE)
     evalstore("run", "--fail-on", "none")
-    assert "and all judgements are stored" in evalstore("status").stdout
+    assert "and all verdicts are stored" in evalstore("status").stdout
     assert evalstore("check").stderr == ""
 
 

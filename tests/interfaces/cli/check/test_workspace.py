@@ -418,7 +418,7 @@ def test_a_file_without_a_cut_has_one_problem(workspace: Path, evalstore: Evalst
     edit(workspace / "tests/weather.md", "---\n\nThe answer must be warm.\n", "")
     assert evalstore("check").stderr == (
         "error: tests/weather.md:7: nothing says how to evaluate the answer\n"
-        "hint: write a line '---' and the instructions for the evaluator below it\n"
+        "hint: write a line '---' and the instructions for the judge below it\n"
     )
 
 
@@ -468,7 +468,7 @@ def test_an_empty_evaluation_is_a_warning(workspace: Path, evalstore: Evalstore)
     edit(workspace / "tests/weather.md", "The answer must be warm.", "")
     ran = evalstore("check")
     assert (ran.exit_code, "it is asked, and never judged" in ran.stderr) == (0, True)
-    assert "2 answered without a judgement" in evalstore("run").stdout
+    assert "2 answered without a verdict" in evalstore("run").stdout
 
 
 def test_a_price_without_a_rate_is_a_warning(workspace: Path, evalstore: Evalstore) -> None:

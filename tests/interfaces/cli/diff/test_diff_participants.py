@@ -34,7 +34,7 @@ def test_a_comparison_names_another_prompt_of_a_judge(
     evalstore("run")
     edit(workspace / "evalstore.yaml", PLAIN, WITH_PROMPT)
     shown = evalstore("diff").stdout
-    assert "\n\nEdited:\n    evaluator prompt changed: message 1 line 1 (and " in shown
+    assert "\n\nEdited:\n    judge prompt changed: message 1 line 1 (and " in shown
     assert "      + Be strict.\n" in shown
     assert "pass -> pending  (not judged)" in shown
     evalstore("run")
@@ -61,7 +61,7 @@ def test_a_second_judge_of_the_same_model_is_new_and_changes_no_other(
     edit(workspace / "prompts/strict.md", "Be strict.", "Be very strict.")
     evalstore("run")
     assert edits(evalstore) == [
-        "evaluator prompt changed: message 1 line 1: Be strict. -> Be very strict. (scripted/judge)"
+        "judge prompt changed: message 1 line 1: Be strict. -> Be very strict. (scripted/judge)"
     ]
     edit(workspace / "evalstore.yaml", both, PLAIN)
     evalstore("run")

@@ -38,7 +38,7 @@ def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
         "           '10 euros' is not in '20 euros'\n"
         "\n"
         "0 pass, 1 fail (0.0%, 95% interval 0.0% to 79.3%)\n"
-        "run <short> complete: 0 new answers, 1 reused, 0 new judgements, $0\n"
+        "run <short> complete: 0 new answers, 1 reused, 0 new verdicts, $0\n"
         "gate failed: 1 regression: passed in run <short>, fails in run <short>\n"
     )
     write("30 euros")

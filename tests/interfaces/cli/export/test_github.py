@@ -174,7 +174,7 @@ def test_check_prints_problems_as_sarif(
             "file-warning",
             "warning",
             "nothing below '---' says how to evaluate the answer: it is asked, and never judged\n"
-            "write the instructions for the evaluator below the line '---'",
+            "write the instructions for the judge below the line '---'",
             {"artifactLocation": {"uri": "w/tests/none.md"}, "region": {"startLine": 1}},
         ),
     ]
@@ -282,7 +282,7 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
         == f"""\
 ### evalstore: 1 broke
 
-Run `<short>` is complete: 2 new answers, 2 new judgements, compared with `<short>`.
+Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 
 `one` got worse, 50% to 0%.
 

@@ -44,8 +44,8 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     edit(Path("tests/t.md"), "contains: How", "contains: Why")
     evalstore("run")
     comment, summary = changed_lines(evalstore)
-    assert "`scripted/one`: pass (run `<short>`) → fail (evaluation changed)" in comment
-    assert "✓ pass (run #) → ✗ fail (evaluation changed)" in summary
+    assert "`scripted/one`: pass (run `<short>`) → fail (instructions or checks changed)" in comment
+    assert "✓ pass (run #) → ✗ fail (instructions or checks changed)" in summary
     note = "covered only tests/z.md --refresh (1 result); 1 other is taken from the last"
     assert note in evalstore("report", "--markdown").stdout
     (cell,) = cells()

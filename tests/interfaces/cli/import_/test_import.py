@@ -140,7 +140,7 @@ def test_tests_that_models_judge_ask_for_evaluators(workspace: Path, evalstore: 
         (("openai-evals", "none.jsonl"), "error: there is no file or folder 'none.jsonl'"),
         (
             ("openai-evals", "source/capitals.jsonl", "--into", "../x"),
-            "error: '../x' is not a folder below that of the tests",
+            "error: '../x' is not a folder inside the tests folder",
         ),
         (("openai-evals", "evalstore.yaml"), "error: there are no evals in 'evalstore.yaml'"),
     ],

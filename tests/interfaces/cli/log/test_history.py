@@ -26,12 +26,12 @@ def test_log_lists_runs_newest_first(workspace: Path, evalstore: Evalstore) -> N
     evalstore("run")
     assert evalstore("log").stdout == (
         "run <id>  <when>\n"
-        "    complete: 0 new answers, 2 reused, 0 new judgements, $0\n"
+        "    complete: 0 new answers, 2 reused, 0 new verdicts, $0\n"
         "    1 pass, 1 fail\n"
         "\n"
         "run <id>  <when>\n"
         "    the first\n"
-        "    complete: 2 new answers, 2 new judgements, $0.0600 simulated\n"
+        "    complete: 2 new answers, 2 new verdicts, $0.0600 simulated\n"
         "    1 pass, 1 fail\n"
     )
     assert evalstore("log", "-n", "1", "--oneline") == Ran(
@@ -334,7 +334,8 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "        instructions changed: line 1: "
         "The answer must be short. -> The answer must be warm.\n"
         "Broke (1):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail"
+        "  (instructions or checks changed)"
         "  <short>\n"
         "        now: It is cold there.\n"
     )
@@ -506,7 +507,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     assert shown.startswith(
         head.format("pass") + "pass  by scripted/judge  <when>  <short>\nhistory:\n"
     )
-    assert f"\nverdicts by other instructions, checks or evaluators:\n{earlier}\n$0.0300" in shown
+    assert f"\nverdicts by other instructions, checks or judges:\n{earlier}\n$0.0300" in shown
     messages = "instructions before an edit (<short>): The answer must be warm.\n"
     assert messages not in shown
     assert messages in evalstore("-v", "show", session).stdout
@@ -530,7 +531,7 @@ def test_show_a_run_and_a_judgement(workspace: Path, documents: Any, evalstore: 
     assert evalstore("show") == Ran(
         0,
         "run <id>  <when>\n"
-        "    complete: 2 new answers, 2 new judgements, $0.0600 simulated\n"
+        "    complete: 2 new answers, 2 new verdicts, $0.0600 simulated\n"
         "    1 pass, 1 fail\n"
         "\n"
         "fail  tests/weather.md [city=Oslo]  scripted/one  <short>\n"
@@ -539,10 +540,10 @@ def test_show_a_run_and_a_judgement(workspace: Path, documents: Any, evalstore: 
     )
     judgement = documents("show", session)["related"]["evaluations"][0]["id"]
     assert evalstore("show", judgement).stdout.startswith(
-        "judgement <short>  <when>\n"
+        "verdict <short>  <when>\n"
         "fail  by scripted/judge\n"
         "feedback: It is cold there.\n"
-        "session: <short>\n"
+        "answer: <short>\n"
         "instructions: The answer must be warm.\n"
     )
 
@@ -660,7 +661,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "The answer must be short. -> The answer must be warm.\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  pass (run <short>) -> pending"
-        "  (evaluation changed)"
+        "  (instructions or checks changed)"
         "  <short>\n"
     ) in output.stdout
     evalstore("run")

@@ -65,10 +65,10 @@ def test_from_a_file_through_a_database_to_another_file_all_ids_are_equal(
 ) -> None:
     evalstore("run")
     dry = evalstore("push", "team", "-n")
-    assert "would push 1 run, 2 answers, 2 judgements" in dry.stdout
+    assert "would push 1 run, 2 answers, 2 verdicts" in dry.stdout
     assert not is_there(read_address(team))
     pushed = evalstore("push", "team")
-    assert pushed.stdout.startswith("pushed 1 run, 2 answers, 2 judgements")
+    assert pushed.stdout.startswith("pushed 1 run, 2 answers, 2 verdicts")
     assert f"to team ({read_address(team)}): " in pushed.stdout
     there = ids(read_address(team))
     assert there == ids(own(workspace))
@@ -132,11 +132,11 @@ def test_what_others_have_pushed_counts_for_runs_on_the_database(
     evalstore("-C", str(bob), "pull")
     labelled = evalstore("-C", str(bob), "label", OSLO, "pass", "--as", "Bob")
     assert labelled.exit_code == OK
-    assert "pushed 1 judgement" in evalstore("-C", str(bob), "push").stdout
+    assert "pushed 1 verdict" in evalstore("-C", str(bob), "push").stdout
     assert "Bob" in evalstore(*on_team, "ls", "labels").stdout
     after = evalstore(*on_team, "run").stdout
     assert "2 pass" in after
-    assert "0 new answers, 2 reused, 0 new judgements" in after
+    assert "0 new answers, 2 reused, 0 new verdicts" in after
 
 
 def test_failed_calls_and_excluded_tags_stay_here(

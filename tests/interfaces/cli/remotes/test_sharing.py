@@ -25,7 +25,7 @@ from tests.interfaces.cli.run.test_run import edit
 from tests.remotes import stores
 
 QUIET = ("--fail-on", "none", "-q")
-COPIED = "1 run, 2 answers, 2 judgements, 13 other versions"
+COPIED = "1 run, 2 answers, 2 verdicts, 13 other versions"
 
 
 def _sizes(text: str) -> str:
@@ -258,7 +258,7 @@ def test_a_machine_of_ci_pulls_what_its_plan_asks_for(
     evalstore("push")
     monkeypatch.chdir(clone)
     pulled = evalstore("pull", "--for-plan", "--allow-outside")
-    assert _sizes(pulled.stdout).startswith("pulled 4 runs, 2 answers, 2 judgements, ")
+    assert _sizes(pulled.stdout).startswith("pulled 4 runs, 2 answers, 2 verdicts, ")
     assert "0 rows" not in evalstore("fsck").stdout
     assert evalstore("fsck").exit_code == 0
     log = evalstore("log", "--oneline").stdout
@@ -272,11 +272,11 @@ def test_a_machine_of_ci_pulls_what_its_plan_asks_for(
         (clone / "tests/weather.md").read_text().replace("[Oslo, Rome]", "[Oslo, Rome, Bonn]")
     )
     ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
-    assert "1 new answer, 2 reused, 1 new judgement" in ran.stdout
-    assert "pushed 1 run, 1 answer, 1 judgement, " in ran.stderr
+    assert "1 new answer, 2 reused, 1 new verdict" in ran.stdout
+    assert "pushed 1 run, 1 answer, 1 verdict, " in ran.stderr
     assert "pulled" not in ran.stderr
     monkeypatch.chdir(shared)
-    assert _sizes(evalstore("pull").stdout).startswith("pulled 1 run, 1 answer, 1 judgement, ")
+    assert _sizes(evalstore("pull").stdout).startswith("pulled 1 run, 1 answer, 1 verdict, ")
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -698,14 +698,14 @@ def test_status_says_which_judgements_a_remote_may_have(
     assert [text.splitlines().count(unread) for text in ran] == [1, 0]  # then nothing is judged
     evalstore(*here[:-1], "pull", "-n")
     may = (
-        f"origin may have 2 of the 2 judgements: 'evalstore -C {clone} pull origin --for-plan' "
+        f"origin may have 2 of the 2 verdicts: 'evalstore -C {clone} pull origin --for-plan' "
         "copies what "
         "counts"
     )
     for _ in range(2):
         assert evalstore(*here).stdout.splitlines()[-1] == may
     lines = dashboard_lines(read_dashboard(Location(clone)), (), 100, 4)
-    assert [line.text for line in lines][1].endswith("; origin may have 2 of the 2 judgements")
+    assert [line.text for line in lines][1].endswith("; origin may have 2 of the 2 verdicts")
     with (clone / "models/judge.yaml").open("a") as file:
         file.write("costs: [{costPerPromptToken: 0.5, costPerCompletionToken: 0.5}]\n")
     document = json.loads(evalstore(*here, "--json").stdout)
@@ -737,7 +737,7 @@ def test_status_names_remotes_for_judgements_that_wait_for_trust(
     with mock.patch.dict(os.environ, EVALSTORE_TRUST_FILE=str(clone.parent / "nothing")):
         assert evalstore(*here, "status").stdout.splitlines()[-1] == unread
         evalstore(*here, "pull", "-n")
-        may = f"origin may have 1 of the 1 judgement: {command} counts"
+        may = f"origin may have 1 of the 1 verdict: {command} counts"
         assert evalstore(*here, "status").stdout.splitlines()[-1] == may
         evalstore(*here, "pull", "--for-plan")
         assert "Nothing to do" in evalstore(*here, "status").stdout

@@ -64,7 +64,7 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
     ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
     assert "2 new answers" in ran.stdout
     assert REFUSED in ran.stderr
-    assert "pushed 1 run, 2 answers, 2 judgements" in ran.stderr
+    assert "pushed 1 run, 2 answers, 2 verdicts" in ran.stderr
     _forget(workspace)
     for command in (("pull", "--for-plan"), ("pull",)):
         output._warned.clear()
@@ -84,7 +84,7 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
     _change(workspace, "sign: nothing", "sign: ann")
     assert "Nothing to do" in evalstore("status").stdout
     shown = evalstore("remote", "show").stdout
-    assert re.search(r"^has +1 run, 2 answers, 2 judgements", shown, re.MULTILINE)
+    assert re.search(r"^has +1 run, 2 answers, 2 verdicts", shown, re.MULTILINE)
     assert re.findall(r"Z +(\S+) +\d+ *(.*)$", shown, re.MULTILINE) == [
         ("ann@example.com", ""),
         ("Eve", "not signed by an allowed signer"),
@@ -201,5 +201,5 @@ def test_only_pushes_of_trusted_writers_are_pulled(
     assert (pulled.stdout, pulled.stderr) == ("nothing to pull from origin (shared)\n", untrusted)
     assert evalstore("remote", "show").stdout.endswith("  not trusted\n")
     _change(workspace, "[ci]", "[ci, ann@example.com]")
-    assert evalstore("pull").stdout.startswith("pulled 1 run, 2 answers, 2 judgements, ")
+    assert evalstore("pull").stdout.startswith("pulled 1 run, 2 answers, 2 verdicts, ")
     assert "Nothing to do" in evalstore("status").stdout

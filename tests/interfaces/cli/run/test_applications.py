@@ -126,7 +126,7 @@ prog  ░░░░░░░░░░░░░░░░░░░░  0/0 pass  -
 0 pass, 2 pending
     models/bot.yaml runs 'apps/bot.py:answer', {WAITS}
     models/prog.yaml runs './apps/prog.sh text --mode', {WAITS}
-run <short> incomplete: 0 new answers, 0 new judgements, $0
+run <short> incomplete: 0 new answers, 0 new verdicts, $0
 incomplete; {BOTH} allow the waiting models
 """
     )
@@ -174,7 +174,7 @@ def test_what_waits_for_trust_is_found_in_a_remote(
     known = "origin has 2 of the 2 answers: 'evalstore pull origin --for-plan' copies them"
     assert read.splitlines()[-1] == known
     ran = evalstore("run", "--remote", "origin", "tests/hi.md", "--fail-on", "none", *here)
-    assert ran.stderr.startswith("pulled 2 answers, 2 judgements from origin")
+    assert ran.stderr.startswith("pulled 2 answers, 2 verdicts from origin")
     assert ran.exit_code == 0
     assert evalstore("status", *here).stdout.startswith("Nothing to do: 2 answers of 2 candidates")
 
@@ -524,10 +524,10 @@ def test_an_answer_without_a_price_does_not_hide_the_reported_costs(
     ran = evalstore("run").stdout
     least = "at least $0.2500 (1 call without a price)"
     assert f"bot  2 calls  0 tokens in  0 out  {least}\n" in ran
-    assert f"complete: 2 new answers, 2 new judgements, {least}\n" in ran
-    assert f"2 new judgements, {least}\n" in evalstore("show").stdout
-    assert f"2 new judgements, {least}\n" in evalstore("log").stdout
-    assert "the price of 1 session or judgement is unknown" in evalstore("stats").stderr
+    assert f"complete: 2 new answers, 2 new verdicts, {least}\n" in ran
+    assert f"2 new verdicts, {least}\n" in evalstore("show").stdout
+    assert f"2 new verdicts, {least}\n" in evalstore("log").stdout
+    assert "the price of 1 answer or verdict is unknown" in evalstore("stats").stderr
     document = documents("run", "--refresh")
     jsonschema.Draft202012Validator(schema_of(["run"])).validate(document)
     assert document["cost"] is None
@@ -564,7 +564,7 @@ def test_an_application_that_judges_is_explained_by_its_code(
     trust("bot")
     shown = evalstore("status", "--explain").stdout
     assert "at an unknown price (that of 'bot')" in shown  # nothing is stored of the new code
-    assert "the evaluator's code changed: apps/bot.py" in shown
+    assert "the judge's code changed: apps/bot.py" in shown
     assert "new evaluator" not in shown
 
 

@@ -79,7 +79,7 @@ def test_candidates_and_rows_keep_their_order(
     assert list(cases(Location(two), "@").models) == models[::-1]
     evalstore("report", "@", "-o", "report.html")
     page = (two / "report.html").read_text(encoding="utf-8")
-    heads = re.findall(r'<th scope="col" dir="auto">(.*?)</th>', page)
+    heads = re.findall(r'<th scope="col"><span dir="auto">(.*?)</span> <strong>', page)
     assert heads == models[::-1]
 
 

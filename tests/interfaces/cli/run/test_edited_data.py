@@ -164,7 +164,7 @@ CHECK = '~~~checks\n- judge: {prompt: strict, choices: ["yes", "no"], pass: ["ye
     [
         ("structuredResponseSchema: place\n", ("schemas/place.yaml", "string", "number"), "schema"),
         ("availableTools: [find]\n", ("tools/find.yaml", "Finds.", "Finds a place."), "tool"),
-        ("", ("prompts/strict.md", "Say yes", "Answer yes"), "evaluator prompt"),
+        ("", ("prompts/strict.md", "Say yes", "Answer yes"), "judge prompt"),
     ],
 )
 def test_a_schema_a_tool_or_an_evaluator_prompt_is_named(
@@ -230,7 +230,7 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
     assert lines[start + 1 : start + 6] == [
         "    schema place",
         "        properties.land.type: string -> number",
-        "    evaluator prompt strict",
+        "    judge prompt strict",
         "        message 1 line 1: Say yes or no. -> Answer yes or no.",
         "Changed (3):",
     ]
@@ -243,7 +243,7 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
     [
         (
             ("prompts/strict.md", "Say yes", "Answer yes"),
-            "evaluator prompt strict: message 1 line 1: Say yes or no. -> Answer yes or no.",
+            "judge prompt strict: message 1 line 1: Say yes or no. -> Answer yes or no.",
         ),
         (("schemas/place.yaml", "string", "number"), "changed: properties.land.type: string -> n"),
     ],

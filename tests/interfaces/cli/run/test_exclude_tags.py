@@ -75,7 +75,7 @@ def test_no_version_of_a_tagged_case_is_pushed(
 ) -> None:
     planned = evalstore("push", "--exclude-tag", "private", "--dry-run")
     assert planned.stdout == (
-        "would push 1 answer, 1 judgement, 6 other versions to origin (shared)\n"
+        "would push 1 answer, 1 verdict, 6 other versions to origin (shared)\n"
     )
     pushed = evalstore("push", "--exclude-tag", "private", "--json")
     assert json.loads(pushed.stdout)["excludedRuns"] == 4
@@ -168,7 +168,7 @@ def test_a_label_on_a_question_that_is_also_private_is_not_pushed(
     assert labelled.exit_code == 0, labelled.stderr
     evalstore("remote", "add", "origin", "shared")
     pushed = evalstore("push", "--exclude-tag", "private")
-    assert pushed.stdout.startswith("pushed 1 answer, 1 judgement, ")
+    assert pushed.stdout.startswith("pushed 1 answer, 1 verdict, ")
     assert "SECRET" not in _pull(workspace, evalstore, tmp_path)[1]
 
 
@@ -180,7 +180,7 @@ def test_runs_without_such_cases_are_pushed(
     evalstore("run", *QUIET)
     evalstore("remote", "add", "origin", "shared")
     since = evalstore("push", "--exclude-tag", "private", "--since", "@~1")
-    assert since.stdout.startswith("pushed 2 answers, 2 judgements, ")
+    assert since.stdout.startswith("pushed 2 answers, 2 verdicts, ")
     pushed = evalstore("push", "--exclude-tag", "private")
     assert pushed.stdout.startswith("pushed 1 run, 5 other versions to ")
     assert pushed.stderr == f"1 run stays here: it {EXCLUDED}"
@@ -199,7 +199,7 @@ def test_a_remote_excludes_tags_by_itself(
     text = settings.read_text()
     remote = "{{address: shared, excludeTags: [{}]}}"
     settings.write_text(text.replace("shared", remote.format("private")))
-    assert evalstore("push").stdout.startswith("pushed 1 answer, 1 judgement, 6 other versions")
+    assert evalstore("push").stdout.startswith("pushed 1 answer, 1 verdict, 6 other versions")
     ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
     assert "nothing to push to origin (shared)\n5 runs stay here: they" in ran.stderr
     shown = evalstore("remote", "show")
@@ -221,7 +221,7 @@ def test_a_remote_excludes_tags_by_itself(
 
 def test_a_bundle_excludes_tags(shared: Path, evalstore: Evalstore) -> None:
     written = evalstore("push", "some.bundle", "--exclude-tag", "private")
-    assert written.stdout.startswith("pushed 1 answer, 1 judgement, 6 other versions to ")
+    assert written.stdout.startswith("pushed 1 answer, 1 verdict, 6 other versions to ")
     assert written.stderr == f"4 runs stay here: they {EXCLUDED}"
     refused = evalstore("push", "b.bundle", "--exclude-tag", "private", "--since", "@~1")
     assert refused.exit_code == 2

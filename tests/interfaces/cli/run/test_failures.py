@@ -117,13 +117,11 @@ def test_a_judge_that_failed_is_an_evaluator_at_the_place_of_the_answer(
     assert (first["model"], first["file"]) == ("scripted/judge", "tests/weather.md")
     question = documents("show", first["session"])["related"]["question"]
     assert first["question"] == question
-    assert (
-        "scripted/judge (as evaluator)  tests/weather.md" in evalstore("log", "--failures").stdout
-    )
+    assert "scripted/judge (as judge)  tests/weather.md" in evalstore("log", "--failures").stdout
     shown = documents("show", question)["related"]
     assert [failure["failure"] for failure in shown["failures"]] == [first["failure"]]
     assert shown["sessions"] == [first["session"]]
-    assert "as evaluator  status 404" in evalstore("show", question).stdout
+    assert "as judge  status 404" in evalstore("show", question).stdout
 
 
 def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> None:
@@ -157,7 +155,7 @@ def test_show_a_question_that_only_failed(
     assert times(evalstore("show", item["question"]).stdout) == (
         "question <short>\n"
         "tests/weather.md [city=Oslo]\n"
-        "sessions: none\n"
+        "answers: none\n"
         "failures:\n"
         "    <short>  <time>  scripted/one  status 401  the server answered 401: bad key\n"
         "ids: test <short>, model <short>\n"
@@ -174,7 +172,7 @@ def test_a_failure_is_placed_by_the_workspace_when_no_run_was_recorded(
     edit(failing / "tests/weather.md", "How is", "What of")
     assert "  scripted/one  question <short>  status 401" in evalstore("log", "--failures").stdout
     question = documents("log", "--failures")["failures"][0]["question"]
-    assert evalstore("show", question).stdout.startswith("question <short>\nsessions: none\n")
+    assert evalstore("show", question).stdout.startswith("question <short>\nanswers: none\n")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +207,7 @@ def test_the_hint_for_an_incomplete_script_names_the_line_to_add(
     line = "\"- {when: 'words of the message', answer: %s}\" to 'responses' in models/%s.yaml\n"
     assert evalstore("log", "--failures", "--oneline") == Ran(
         0,
-        "<short>  <when>  scripted/judge (as evaluator)  tests/weather.md [city=Rome]  "
+        "<short>  <when>  scripted/judge (as judge)  tests/weather.md [city=Rome]  "
         "unsupported, 1 try  no response in the script matches the judged response 'Warm.'\n"
         "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  unsupported, 1 try  "
         "no response in the script matches 'How is Oslo?'\n",
@@ -235,7 +233,7 @@ def test_a_failure_that_a_later_call_has_mended_says_so(
     ran = evalstore("log", "--failures")
     lines = ran.stdout.splitlines()[::2]
     assert lines == [
-        "<short>  <when>  scripted/judge (as evaluator)  tests/weather.md [city=Oslo]"
+        "<short>  <when>  scripted/judge (as judge)  tests/weather.md [city=Oslo]"
         "  status 401, 1 try  (judged since)",
         "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]"
         "  status 401, 1 try  (answered since)",
@@ -262,7 +260,7 @@ def test_show_says_why_a_case_is_pending_whose_checks_passed(
     shown = evalstore("show", "tests/weather.md::city=Rome").stdout
     assert (
         "pending  tests/weather.md [city=Rome]  scripted/one\n"
-        "An answer or a judgement is missing.\n"
+        "An answer or a verdict is missing.\n"
         "  The call failed: scripted/judge: the server answered 401: bad key\n"
         "  hint: check the key"
     ) in shown

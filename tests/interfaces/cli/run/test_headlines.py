@@ -46,7 +46,7 @@ def test_without_a_revision_candidates_are_compared_in_the_workspace(partly: Eva
 
 def test_without_a_revision_the_report_is_of_the_workspace(partly: Evalstore) -> None:
     assert partly("report", "-o", "r.html").exit_code == 0
-    assert "66.7% passed" in summary_of(Path("r.html"))
+    assert "scripted/one 66.7% 2 of 3 20.8% to 93.9% 0 $0" in summary_of(Path("r.html"))
 
 
 def test_the_report_of_a_partial_run_counts_and_is_not_in_the_trend(partly: Evalstore) -> None:
@@ -55,7 +55,8 @@ def test_the_report_of_a_partial_run_counts_and_is_not_in_the_trend(partly: Eval
     assert "<title>echo: 1 of 3 cases: 2 fail</title>" in page
     assert "1 of 3 cases: 2 fail" in summary_of(Path("r.html"))
     assert "0.0% passed" not in page
-    assert "Pass rates of 2 runs, from 66.7% to 66.7%" in page
+    assert "Pass rates of 2 candidates in 3 runs" in page
+    assert page.count('<circle class="hollow"') == 2
 
 
 def test_the_report_of_the_workspace_says_what_the_last_whole_run_changed(
@@ -66,7 +67,7 @@ def test_the_report_of_the_workspace_says_what_the_last_whole_run_changed(
     write("20 euros")
     evalstore("run", "-q")
     evalstore("report", "-o", "r.html")
-    assert "1 broke" in summary_of(Path("r.html"))
+    assert "one got worse, 100% to 0%; 1 case broke." in summary_of(Path("r.html"))
 
 
 def test_a_run_of_what_failed_has_counts_and_no_interval(partly: Evalstore, documents: Any) -> None:
@@ -75,4 +76,4 @@ def test_a_run_of_what_failed_has_counts_and_no_interval(partly: Evalstore, docu
     assert (total["passed"], total["judged"]) == (0, 2)
     assert (total["low"], total["high"]) == (None, None)
     markdown = partly("report", "--markdown").stdout
-    assert "| 0.0% |  | 1 of 1 |" in markdown
+    assert "| 0 of 1 |  | 1 of 1 |" in markdown

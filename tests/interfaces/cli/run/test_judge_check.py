@@ -181,7 +181,7 @@ def test_another_revision_of_how_replies_are_read_judges_again_and_says_so(
     assert judged(folder, capsys) == (1, 1)
     monkeypatch.setattr(reply_parser, "READING", reply_parser.READING + 1)
     main(["-C", str(folder), "status"])
-    assert "evalstore reads the replies of judges in another way" in capsys.readouterr().out
+    assert "evalstore now reads replies of judges differently" in capsys.readouterr().out
     assert judged(folder, capsys) == (0, 1)
     assert judged(folder, capsys) == (0, 0)
 
@@ -194,7 +194,7 @@ def test_status_shows_the_edited_line_of_the_prompt(
     tree(folder, {"prompts/compare.md": judge_workspaces.PROMPT.replace("Compare.", "Look.")})
     capsys.readouterr()
     main(["-C", str(folder), "status"])
-    output = "check 1 changed: evaluator prompt, message 1 line 1: Compare. -> Look."
+    output = "check 1 changed: judge prompt, message 1 line 1: Compare. -> Look."
     assert output in capsys.readouterr().out
 
 
@@ -204,6 +204,6 @@ def test_an_evaluator_cannot_have_a_prompt_without_the_instructions(
     settings = "candidates: [scripted/one]\nevaluators:\n  - {id: scripted/judge, prompt: p}\n"
     tree(workspace, {"evalstore.yaml": settings, "prompts/p.md": judge_workspaces.PROMPT})
     assert evalstore("check").stderr == (
-        "error: evalstore.yaml:3: the evaluator prompt 'p' never uses '_evaluationInstructions'\n"
+        "error: evalstore.yaml:3: the judge prompt 'p' never uses '_evaluationInstructions'\n"
         "hint: only a check 'judge' can name such a prompt\n"
     )

@@ -226,7 +226,7 @@ def test_the_first_cases_are_taken_without_reading_the_others(
 ) -> None:
     files, rows = (RECORDED, answers(7_995)) if are_recorded else (FILES, data(8_000))
     tree(place, {**files, "tests/data.jsonl": rows})
-    assert "1 new judgement" in evalstore("run", "--yes", "--limit", "1").stdout
+    assert "1 new verdict" in evalstore("run", "--yes", "--limit", "1").stdout
     read: list[str] = []
     load = Store.load_cases
 
@@ -237,7 +237,7 @@ def test_the_first_cases_are_taken_without_reading_the_others(
 
     monkeypatch.setattr(Store, "load_cases", count)
     ran = evalstore("run", "--yes", "--limit", "10")
-    assert "1 reused, 9 new judgements" in ran.stdout
+    assert "1 reused, 9 new verdicts" in ran.stdout
     assert evalstore("check").stdout == "1 test file, 8,000 cases: no errors\n"
     assert len(read) < 160
     assert len(nodes_of(place)) > 190
@@ -353,4 +353,4 @@ def test_a_case_that_nobody_answers_is_reported_however_few_are_taken(
     tree(place, {**RECORDED, "tests/data.jsonl": answers(3), "tests/z.md": HELLO})
     ran = evalstore("run", "--limit", "1")
     assert (ran.exit_code, ran.stderr.split("\n")[0]) == (2, "error: there are no candidates")
-    assert "1 new judgement" in evalstore("run", "tests/rows.md", "--limit", "1").stdout
+    assert "1 new verdict" in evalstore("run", "tests/rows.md", "--limit", "1").stdout

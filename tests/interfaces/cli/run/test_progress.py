@@ -37,7 +37,7 @@ def test_plain_progress_begins_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert lines_at("plain", [0.5, 1.5, 9.0, 12.0], monkeypatch, capsys) == [
-        "to do: 3 answers, 2 judgements",
+        "to do: 3 answers, 2 verdicts",
         "asked 2/3, judged 0/2, $0, 0 tokens",
         "asked 4/3, judged 0/2, $0, 0 tokens",
     ]
@@ -92,4 +92,4 @@ def test_without_a_terminal_a_short_run_says_nothing(
 
 def test_a_run_says_what_it_does(workspace: Path, evalstore: Evalstore) -> None:
     ran = evalstore("run", "--progress", "plain")
-    assert ran.stderr.startswith("to do: 2 answers, 2 judgements\n")
+    assert ran.stderr.startswith("to do: 2 answers, 2 verdicts\n")

@@ -50,5 +50,5 @@ def test_an_edited_row_of_many_adds_little(
         tree(tmp_path, {"tests/data.jsonl": data(numbers)})
         ran = evalstore("run", "--yes").stdout
         assert "complete: 1 new answer, " in ran
-        assert " reused, 1 new judgement" in ran
+        assert " reused, 1 new verdict" in ran
         assert size(tmp_path) - before < MOST

@@ -19,18 +19,18 @@ fail       tests/weather.md [city=Oslo]  scripted/one  <short>
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
 scripted/one              2 calls   20 tokens in   4 out  $0.0600  simulated
 scripted/judge (judging)  2 calls  402 tokens in  20 out       $0
-run <short> complete: 2 new answers, 2 new judgements, $0.0600 simulated
+run <short> complete: 2 new answers, 2 new verdicts, $0.0600 simulated
 gate failed
 """
 HINT = '(use "evalstore show {}" to see why)\n'
 OSLO = HINT.format("tests/weather.md::city=Oslo")
-SIMULATED = "(simulated: scripted models call nobody, so nothing is paid)\n"
+SIMULATED = "(simulated: scripted models call no service, so nothing is paid)\n"
 SECOND = """\
 1 failure as before (--all shows why)
     tests/weather.md [city=Oslo]  scripted/one
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
-run <short> complete: 0 new answers, 2 reused, 0 new judgements, $0; \
+run <short> complete: 0 new answers, 2 reused, 0 new verdicts, $0; \
 saved $0.0600 simulated by reuse
 gate failed
 """
@@ -63,7 +63,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("status") == Ran(
         0,
         "No run yet.\n\n"
-        "A run would ask for 2 answers and make 2 judgements (1 candidate), "
+        "A run would ask for 2 answers and make 2 verdicts (1 candidate), "
         "about $0.0600 simulated (if an answer has 1 token).\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
@@ -85,7 +85,7 @@ def test_short_status_before_the_first_run_lists_all_files_as_new(
 def test_status_after_a_run_has_nothing_to_do(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     assert evalstore("status") == Ran(
-        0, "Nothing to do: 2 answers of 1 candidate and all judgements are stored.\n", ""
+        0, "Nothing to do: 2 answers of 1 candidate and all verdicts are stored.\n", ""
     )
 
 
@@ -100,7 +100,7 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "    .M  tests/weather.md  2 cases judged again: instructions changed: line 1: "
         "The answer must be warm. -> The answer must be a weather report.\n"
         "\n"
-        "A run would ask for 0 answers and make 2 judgements (1 candidate), about $0; "
+        "A run would ask for 0 answers and make 2 verdicts (1 candidate), about $0; "
         "2 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n'
     )
@@ -116,7 +116,7 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "\n"
         "2 pass (100.0%, 95% interval 34.2% to 100.0%)\n"
         "scripted/judge (judging)  2 calls  408 tokens in  16 out  $0\n"
-        "run <short> complete: 0 new answers, 2 reused, 2 new judgements, $0; "
+        "run <short> complete: 0 new answers, 2 reused, 2 new verdicts, $0; "
         "saved $0.0600 simulated by reuse\n"
         "gate passed\n",
         '  (use "evalstore diff <short> <short>" to see how)\n',
@@ -144,7 +144,7 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask for 2 answers and make 2 judgements (1 candidate), "
+        "A run would ask for 2 answers and make 2 verdicts (1 candidate), "
         "about $0.0600 simulated.\n"
     )
 
@@ -153,8 +153,7 @@ def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents
     output = evalstore("run", "-n").stdout
     assert "Would ask (2)" in output
     assert (
-        "\nDry run: nothing was asked. A run would ask for 2 answers and make 2 judgements "
-        in output
+        "\nDry run: nothing was asked. A run would ask for 2 answers and make 2 verdicts " in output
     )
     assert documents("status")["ask"] == 2
 
@@ -301,11 +300,11 @@ def test_a_failing_provider_leaves_its_answer_missing(
     ran = evalstore("run")
     assert ran.exit_code == 3
     assert "pending    tests/weather.md [city=Oslo]" in ran.stdout
-    assert "1 new answer, 1 new judgement" in ran.stdout
+    assert "1 new answer, 1 new verdict" in ran.stdout
     assert re.search(r"failed 1x: scripted/one: .*400", ran.stdout)
     assert "retry of a failure" in evalstore("status", "--explain").stdout
     edit(workspace / "models/one.yaml", "{when: Oslo, error: 400,", "{when: Oslo, answer: Cold.,")
-    assert "1 new answer, 1 reused, 1 new judgement" in evalstore("run").stdout
+    assert "1 new answer, 1 reused, 1 new verdict" in evalstore("run").stdout
 
 
 def test_attempts_ask_for_more_samples(

@@ -137,7 +137,7 @@ def test_a_judgement_that_is_too_old_is_made_again(
     documents("run")
     days_later(31)
     document = documents("run", "--judge-only", "-n", "--max-age", "4w")
-    assert {item["reason"] for item in document["items"]} == {"judgement is older than 4w"}
+    assert {item["reason"] for item in document["items"]} == {"verdict is older than 4w"}
     assert counts(documents("run", "--judge-only", "--max-age", "4w")) == (0, 2)
     assert counts(documents("run", "--judge-only", "--max-age", "4w")) == (0, 0)
 
@@ -224,7 +224,7 @@ def test_a_failure_that_was_made_good_is_not_retried(
     evalstore("run")
     output = evalstore("run", "--retry-errors", "-r", "2")
     assert output.exit_code == 5
-    assert "no call failed, and no judgement is undecided" in output.stderr
+    assert "no call failed, and no verdict is undecided" in output.stderr
     assert {item["reason"] for item in documents("status", "-r", "2")["items"]} == {
         "attempts 1 -> 2",
         "new answer",
@@ -271,7 +271,7 @@ def test_an_unreadable_judgement_is_made_again_and_the_readable_one_stays(
     assert counts(documents("run")) == (0, 0)
     (workspace / "models/judge.yaml").write_text(JUDGE)
     document = documents("status", "--retry-errors")
-    assert [item["reason"] for item in document["items"]] == ["retry of an undecided judgement"]
+    assert [item["reason"] for item in document["items"]] == ["retry of an undecided verdict"]
     assert documents("run", "--retry-errors")["verdicts"]["fail"] == 1
     later = documents("run")
     assert counts(later) == (0, 0)

@@ -56,7 +56,7 @@ def test_what_broke_or_was_fixed_is_listed_first_and_old_failures_are_counted(
         "\n"
         "2 pass, 3 fail (40.0%, 95% interval 11.8% to 76.9%)\n"
         "scripted/one  1 call  1 tokens in  1 out  $0\n"
-        "run <short> complete: 1 new answer, 4 reused, 3 new judgements, $0\n"
+        "run <short> complete: 1 new answer, 4 reused, 3 new verdicts, $0\n"
         "gate failed\n",
         DIFF + HINT.format("tests/b.md"),
     )

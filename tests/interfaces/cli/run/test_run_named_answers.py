@@ -247,7 +247,7 @@ def test_what_cannot_be_computed_now_leaves_the_case_pending(talk: Path, evalsto
     assert (ran.exit_code, "pending" in ran.stdout) == (3, True)
     assert "the machine is too busy" in ran.stdout + ran.stderr
     again = evalstore("run")
-    assert (again.exit_code, "0 new answers, 1 reused, 1 new judgement" in again.stdout) == (
+    assert (again.exit_code, "0 new answers, 1 reused, 1 new verdict" in again.stdout) == (
         0,
         True,
     )

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from tests.interfaces.cli.conftest import Evalstore
 
-SAID = "(simulated: scripted models call nobody, so nothing is paid)"
+SAID = "(simulated: scripted models call no service, so nothing is paid)"
 
 
 def test_the_end_of_a_run_says_that_nothing_is_paid(workspace: Path, evalstore: Evalstore) -> None:
     ran = evalstore("run")
-    assert "new judgements, $0.0600 simulated\n" in ran.stdout
+    assert "new verdicts, $0.0600 simulated\n" in ran.stdout
     assert SAID in ran.stderr
     again = evalstore("run")
     assert "$0; saved $0.0600 simulated by reuse\n" in again.stdout
@@ -35,7 +35,7 @@ def test_an_estimate_a_log_and_a_report_are_marked(workspace: Path, evalstore: E
     evalstore("run")
     edit(workspace / "tests/weather.md", "How is", "And how is")
     assert "about $0.0600 simulated.\n" in evalstore("run", "--dry-run").stdout
-    assert "2 new judgements, $0.0600 simulated\n" in evalstore("log").stdout
+    assert "2 new verdicts, $0.0600 simulated\n" in evalstore("log").stdout
     report = evalstore("report", "--markdown").stdout
     assert "The run cost $0.0600 simulated." in report
     assert "the costs are simulated" in evalstore("stats", "@").stderr

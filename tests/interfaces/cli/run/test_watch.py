@@ -186,10 +186,10 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
     watch: Watch, leniently: Callable[[], None]
 ) -> None:
     watching = watch()
-    assert "2 answers to ask and 2 judgements to make, about $" in watching.round()
+    assert "2 answers to ask and 2 verdicts to make, about $" in watching.round()
     leniently()
     second = watching.round()
-    assert re.match(r"\n── <time> tests/weather\.md ─+\n2 judgements to make, at no cost\n", second)
+    assert re.match(r"\n── <time> tests/weather\.md ─+\n2 verdicts to make, at no cost\n", second)
     assert 'since the last run: 1 fixed\n  (use "evalstore diff ' in second
     assert watching.end() == 0
     before, after = watching.documents()
@@ -199,7 +199,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
 
 def test_an_edited_question_is_asked_again(play: Play, warmly: Callable[[], None]) -> None:
     played = play(warmly)
-    assert "2 answers to ask and 2 judgements to make, about $0.0" in played.rounds[1]
+    assert "2 answers to ask and 2 verdicts to make, about $0.0" in played.rounds[1]
     assert "since the last run: 2 with the same answer\n" in played.rounds[1]
     assert counts(played.documents[1]) == (2, 2)
 
@@ -297,7 +297,7 @@ def test_folders_of_new_settings_are_watched(workspace: Path, play: Play) -> Non
         editing(settings, "candidates:", "paths: {tests: more}\ncandidates:"),
         editing(file, "Hello", "Hi"),
     )
-    assert "1 answer to ask and 1 judgement to make" in played.rounds[1]
+    assert "1 answer to ask and 1 verdict to make" in played.rounds[1]
     assert "── <time> more/a.md ──" in played.rounds[2]
 
 
@@ -308,7 +308,7 @@ def test_a_call_that_failed_is_tried_again_when_a_file_is_saved(
     failing = re.sub(r"\{answer: Warm.*", "{error: {status: 500}}", ONE)
     model.write_text(failing)
     played = play(lambda: model.write_text(ONE), command="run --json --retries 0")
-    assert "1 answer to ask and 1 judgement to make" in played.rounds[1]
+    assert "1 answer to ask and 1 verdict to make" in played.rounds[1]
     assert [document["status"] for document in played.documents] == ["incomplete", "complete"]
 
 
@@ -332,7 +332,7 @@ def test_a_store_that_cannot_be_used_does_not_end_the_watch(
 
     played = play(break_it, repair_it)
     assert "error: the store" in played.rounds[1]
-    assert "2 judgements to make" in played.rounds[2]
+    assert "2 verdicts to make" in played.rounds[2]
     assert played.exit_code == 0
 
 
@@ -344,7 +344,7 @@ def test_judge_never_asks(
 ) -> None:
     evalstore("run")
     played = play(leniently, warmly, command="run --judge-only --json")
-    assert "\n2 judgements to make, at no cost\n" in played.rounds[1]
+    assert "\n2 verdicts to make, at no cost\n" in played.rounds[1]
     assert "\nnothing to ask or judge" in played.rounds[2]
     assert [counts(document) for document in played.documents] == [(0, 0), (0, 2), (0, 0)]
 
@@ -392,7 +392,7 @@ def test_lf_follows_what_fails_until_nothing_does(
     evalstore("run")
     again = editing(weather, "may be cold", "must be short")
     played = play(leniently, again, command="run --json --lf")
-    assert "1 judgement to make" in played.rounds[1]
+    assert "1 verdict to make" in played.rounds[1]
     assert "nothing is selected: nothing failed when it last ran" in played.rounds[2]
     assert [len(document["cases"]) for document in played.documents] == [1, 1]
     assert played.exit_code == 0

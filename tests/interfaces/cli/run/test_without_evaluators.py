@@ -41,7 +41,7 @@ def test_checks_judge_and_what_needs_a_model_is_pending(
     }
     again = evalstore("run", "tests/checked.md", "tests/weather.md::city=Rome")
     assert again.exit_code == 3
-    assert "tests/weather.md is judged by models, but there are no evaluators" in again.stderr
+    assert "tests/weather.md is judged by models, but there are no judges" in again.stderr
 
 
 def test_judge_alone_does_the_same(unjudged: Path, documents: Any) -> None:
@@ -58,7 +58,7 @@ def test_status_counts_what_waits_for_an_evaluator(
 ) -> None:
     documents("run")
     assert documents("status")["left"] == {"ask": 0, "judge": 1}
-    assert "Left: 1 judgement (no model may be called for them)." in evalstore("status").stdout
+    assert "Left: 1 verdict (no model may be called for them)." in evalstore("status").stdout
 
 
 def test_an_evaluator_that_comes_later_judges_what_was_pending(
@@ -75,7 +75,7 @@ def test_several_tests_without_an_evaluator_are_counted(
 ) -> None:
     tree(unjudged, {"tests/more.md": WEATHER})
     output = evalstore("status").stderr
-    assert "tests/more.md and 1 more are judged by models, but there are no evaluators" in output
+    assert "tests/more.md and 1 more are judged by models, but there are no judges" in output
 
 
 def test_evaluators_for_other_tests_leave_this_one_pending(
@@ -85,7 +85,7 @@ def test_evaluators_for_other_tests_leave_this_one_pending(
     tree(unjudged, {"evalstore.yaml": settings})
     run = evalstore("run", "tests/checked.md", "tests/weather.md::city=Rome")
     assert run.exit_code == 3
-    assert "none of the evaluators is meant for it" in run.stderr
+    assert "none of the judges is meant for it" in run.stderr
 
 
 def test_a_workspace_that_only_models_can_judge_is_reported_before_anything_is_asked(
@@ -94,7 +94,7 @@ def test_a_workspace_that_only_models_can_judge_is_reported_before_anything_is_a
     tree(workspace, {"evalstore.yaml": "candidates: [scripted/one]\n"})
     run = evalstore("run")
     assert run.exit_code == 2
-    assert "there are no evaluators" in run.stderr
+    assert "there are no judges" in run.stderr
 
 
 def test_a_label_of_a_person_settles_what_no_evaluator_judges(

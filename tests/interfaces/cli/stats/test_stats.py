@@ -78,7 +78,7 @@ def test_candidates_are_distinguished(two: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     assert evalstore("stats", "@").stdout.splitlines() == TABLE.splitlines()
     assert evalstore("stats", "@").stderr == (
-        "note: the costs are simulated: scripted models call nobody, so nothing is paid\n"
+        "note: the costs are simulated: scripted models call no service, so nothing is paid\n"
     )
 
 
@@ -258,7 +258,7 @@ def test_what_has_no_price_is_reported(
     shown = evalstore("stats", "@")
     assert "unknown" in shown.stdout
     assert shown.stderr == (
-        "note: the price of 10 sessions and judgements is unknown; the costs do not include them\n"
+        "note: the price of 10 answers and verdicts is unknown; the costs do not include them\n"
     )
 
 
@@ -272,8 +272,7 @@ def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(
     assert (rates["scripted/one"], rates["scripted/two"]) == ("66.7%", "~100.0%")
     assert not rates["all"].startswith("~")
     assert (
-        "note: ~ marks a pass rate of a part of the results: fewer are judged than of another\n"
-        in ran.stderr
+        "note: ~ marks a pass rate over fewer judged results than another group has\n" in ran.stderr
     )
     evalstore("run")
     ran = evalstore("stats", "@")

@@ -174,7 +174,7 @@ HARSH = {
             ],
             id="model",
         ),
-        pytest.param(HOT, ["  evaluator temperature none -> 0.5"], id="judge"),
+        pytest.param(HOT, ["  judge temperature none -> 0.5"], id="judge"),
     ],
 )
 def test_what_changed_when_the_case_began_to_fail(
@@ -618,7 +618,7 @@ def test_a_judgement_is_shown_with_its_history(
     evalstore("run", "-q")
     (judgement,) = documents("show", "tests/t.md")["judgements"]
     shown = evalstore("show", judgement["judgement"]).stdout
-    assert shown.startswith("judgement <short>  <when>\nfail  by checks\n")
+    assert shown.startswith("verdict <short>  <when>\nfail  by checks\n")
     assert section(shown, "where it differs")[0] == "contains  at line 1, column 1"
     assert section(shown, "history")[0].startswith("failing since run <short>")
 

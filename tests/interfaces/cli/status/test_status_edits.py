@@ -63,7 +63,7 @@ def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
     evalstore("run", "-q")
     tree(workspace, {"models/judge.yaml": kind})
     printed = evalstore("status").stdout
-    assert '    evaluator model options: {"extraIdentifier": "v2"} -> ' in printed
+    assert '    judge model options: {"extraIdentifier": "v2"} -> ' in printed
     assert "Since the last run, by what is stored: 1 result fixed" in printed
 
 
@@ -227,6 +227,6 @@ def test_the_candidates_of_pending_work_are_those_that_it_is_about(
     evalstore("run", "-q", "-m", "scripted/one")
     for _ in range(2):  # the second one is read from the cache
         printed = evalstore("status").stdout
-        assert "ask for 2 answers and make 2 judgements (1 candidate)" in printed
+        assert "ask for 2 answers and make 2 verdicts (1 candidate)" in printed
     evalstore("run", "-q")
     assert "Nothing to do: 4 answers of 2 candidates" in evalstore("status").stdout

@@ -42,12 +42,12 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     evalstore("run", "-q")
     edit(workspace / "prompts/judge.md", "STRICT", "mild")
     edit(workspace / "models/judge.yaml", "pass: false", "pass: true")
-    reason = "evaluator prompt changed: message 1 line 1"
+    reason = "judge prompt changed: message 1 line 1"
     values = (
         "        - Be STRICT. {{_evaluationInstructions}}\n"
         "        + Be mild. {{_evaluationInstructions}}\n"
     )
-    heading = "Pending:\n    2 judgements in tests/weather.md: "
+    heading = "Pending:\n    2 verdicts in tests/weather.md: "
     expected = f"{heading}{reason}\n{values}\nA run would "
     assert evalstore("status").stdout.startswith(expected)
     assert evalstore("status").stdout.startswith(expected)  # from the cache
@@ -71,12 +71,12 @@ def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
     evalstore("run", "-q", "tests/other.md")
     assert evalstore("status").stdout.startswith(
-        "Pending:\n    2 judgements in tests/weather.md: instructions changed: line 1: "
+        "Pending:\n    2 verdicts in tests/weather.md: instructions changed: line 1: "
     )
     tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
     judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
-    assert "\n    1 judgement in tests/other.md: " in evalstore("status").stdout
+    assert "\n    1 verdict in tests/other.md: " in evalstore("status").stdout
 
 
 def test_answers_are_listed_before_the_judgements_that_they_cause(
@@ -91,7 +91,7 @@ def test_answers_are_listed_before_the_judgements_that_they_cause(
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", second)
     lines = evalstore("status").stdout.splitlines()
     kinds = [line.split()[:2] for line in lines if " in tests/weather.md: " in line]
-    assert kinds == [["2", "answers"], ["4", "judgements"], ["2", "judgements"]]
+    assert kinds == [["2", "answers"], ["4", "verdicts"], ["2", "verdicts"]]
 
 
 def test_a_label_and_an_edit_of_the_judge_are_told_apart(
@@ -102,10 +102,10 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
     evalstore("run", "-q")
     place = "tests/weather.md [city={}]  scripted/one  "
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
-        f"{place.format('Rome')}pass -> fail  (evaluator temperature none -> 0.5)"
+        f"{place.format('Rome')}pass -> fail  (judge temperature none -> 0.5)"
     ]
     log = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert log == "run <id>  <when>\n    2 fail\n    edit: evaluator temperature none -> 0.5\n"
+    assert log == "run <id>  <when>\n    2 fail\n    edit: judge temperature none -> 0.5\n"
     evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
@@ -159,7 +159,7 @@ def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
     warmer = ONE.replace("costs", "candidateOverrides: {temperature: 0.7}\ncosts")
     tree(workspace, {"models/one.yaml": warmer.replace("Warm.", "Hot.")})
     evalstore("run", "-q")
-    judge, model = "evaluator temperature 0.5 -> none", "temperature 0.7 -> none"
+    judge, model = "judge temperature 0.5 -> none", "temperature 0.7 -> none"
     for older, newer, reasons in (
         ("@~2", "@~1", ["label of Ada removed", judge]),
         ("@~1", "@", [f"{model}, labelled by Ada", model]),
@@ -370,13 +370,13 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     workspace: Path, evalstore: Evalstore
 ) -> None:
     place, case = "tests/weather.md [city=Rome]  scripted/one", "tests/weather.md::Rome"
-    same, judged = "(another judgement)", "  <when>  <short>\n"
+    same, judged = "(judged again)", "  <when>  <short>\n"
     titles = [f"{start} instructions, checks" for start in ("by the same", "by other")]
     evalstore("run", "-q")
     edit(workspace / "models/judge.yaml", 'pass: true, feedback: ""', "pass: false")
     again = evalstore("run", "--judge-only", "-q", "--refresh", case).stdout
-    assert "since the last run: 1 broke (1 by another judgement)\n" in again
-    assert f"fail       {place}  <short>  (broke, another judgement)\n" in again
+    assert "since the last run: 1 broke (1 by judged again)\n" in again
+    assert f"fail       {place}  <short>  (broke, judged again)\n" in again
     shown = evalstore("show", case).stdout
     assert f"\nfail  {place}  in run <short>\nfail  by scripted/judge{judged}" in shown
     first = "In the workspace the first verdict by scripted/judge counts: pass (<short>)\n"
@@ -391,8 +391,8 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
     assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
     plain = evalstore("run", "-q").stdout
-    assert "since the last verdict on each case: 1 fixed (1 by another judgement)\n" in plain
-    assert f"pass       {place}  <short>  (fixed, another judgement)\n" in plain
+    assert "since the last verdict on each case: 1 fixed (1 by judged again)\n" in plain
+    assert f"pass       {place}  <short>  (fixed, judged again)\n" in plain
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
     evalstore("label", case, "fail", "--as", "Ada")
     assert first not in evalstore("show", case).stdout

@@ -18,14 +18,14 @@ LEFT = RunInProgress("1234" * 8, None, 7200, 0, 1, 0, joinable=True)
         (
             198,
             "▶ Run 7f3c7f3c is in progress, begun by Anna 2 minutes ago, in 2 programs: "
-            "1,040 answers and 12 judgements so far; 'evalstore run --join 7f3c7f3c' takes part.",
+            "1,040 answers and 12 verdicts so far; 'evalstore run --join 7f3c7f3c' takes part.",
         ),
         (
             118,
             "▶ Run 7f3c7f3c is in progress, begun by Anna 2 minutes ago, in 2 programs: "
-            "1,040 answers and 12 judgements so far.",
+            "1,040 answers and 12 verdicts so far.",
         ),
-        (78, "▶ run 7f3c7f3c by Anna, 2 minutes ago: 1,040 answers and 12 judgements so far"),
+        (78, "▶ run 7f3c7f3c by Anna, 2 minutes ago: 1,040 answers and 12 verdicts so far"),
         (58, "▶ 7f3c7f3c by Anna, 2 minutes ago: 1,040 asked, 12 judged"),
         (55, "▶ 7f3c7f3c by Anna, 2 min ago: 1,040 asked, 12 judged"),
         (50, "▶ 7f3c7f3c by Anna: 1,040 asked, 12 judged"),

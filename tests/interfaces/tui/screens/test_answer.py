@@ -93,7 +93,7 @@ def test_below_the_verdict_stands_since_when_it_fails_and_why(
         parts = ("\nuser\n", "\ninstructions\n", "\nIt is cold there.", "\nhistory\n")
         places = [*map(text.index, parts)]
         assert places == sorted(places)
-        others = text.index("\nverdicts by other instructions, checks or evaluators\n")
+        others = text.index("\nverdicts by other instructions, checks or judges\n")
         assert places[-1] < others < text.index("pass  by scripted/judge")
         assert text.count("by scripted/judge", 0, others) == 1
         await press(pilot, "b")

@@ -123,13 +123,13 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "G", "l", "R")
         text = screen(pilot)
-        assert "A run would ask for 2 answers and make 2 judgements (2 candidates), about $" in text
+        assert "A run would ask for 2 answers and make 2 verdicts (2 candidates), about $" in text
         assert "Would ask (2)  scripted/one 1, scripted/two 1" in text
         assert "Would judge (2)  by scripted/judge 2" in text
         assert "2x  new" in text
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "complete: 2 new answers, 6 reused, 2 new judgements" in text
+        assert "complete: 2 new answers, 6 reused, 2 new verdicts" in text
         assert "tests/new.md" in text
         await press(pilot, "enter")
         page = pilot.app.screen
@@ -254,19 +254,19 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         await press(pilot, "enter", "down", "J")
         text = screen(pilot)
         assert "judge 1 result of scripted/one again" in text
-        assert "make 1 judgement (1 candidate), about $" in text
+        assert "make 1 verdict (1 candidate), about $" in text
         assert "In the workspace the first verdict" in text
         assert "judged again at your request" in text
         await press(pilot, "enter")
         text = screen(pilot)
-        assert "0 new answers, 1 reused, 1 new judgement" in text
+        assert "0 new answers, 1 reused, 1 new verdict" in text
         assert "tests/weather.md [city=Oslo]  scripted/one  ✗ fail -> ✓ pass" in text
         await press(pilot, "escape", "enter")
         shown = pilot.app.screen.query_one("#text", TextView)
         assert "✓ pass  by scripted/judge  (judged again, does not count)" in shown.text
         await press(pilot, "escape", "g", "space", "space", "J")
         assert "judge 2 results of scripted/one again" in screen(pilot)
-        assert "make 1 judgement by checks and 1 by models (1" in screen(pilot)
+        assert "make 1 verdict by checks and 1 by models (1" in screen(pilot)
 
     async def of_the_run(pilot: Pilot[None]) -> None:
         await press(pilot, "enter")
@@ -286,7 +286,7 @@ def test_a_case_without_a_verdict_has_none_that_goes_on_counting(workspace: Path
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "J")
         text = screen(pilot)
-        assert "make 1 judgement (1 candidate), about $" in text
+        assert "make 1 verdict (1 candidate), about $" in text
         assert "goes on counting" not in text
 
     drive(scenario)
@@ -742,11 +742,11 @@ def test_more_than_was_shown_is_not_done(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
-        assert "A run would ask for 2 answers and make 2 judgements" in screen(pilot)
+        assert "A run would ask for 2 answers and make 2 verdicts" in screen(pilot)
         (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
         await press(pilot, "enter")
         text = " ".join(screen(pilot).split())
-        assert "error: the plan has changed: 4 answers to ask and 4 judgements to make" in text
+        assert "error: the plan has changed: 4 answers to ask and 4 verdicts to make" in text
         assert "hint: nothing was done; look at the plan again" in text
         await press(pilot, "escape", "R")
         assert "ask for 4 answers" in screen(pilot)

@@ -171,7 +171,7 @@ def test_json_between_other_words_is_an_answer(place: Place, answer: str) -> Non
     assert place.answers() == [answer.strip()]
     (judgement,) = place.stored("evaluations")
     is_bare = answer.strip().startswith("{")
-    assert ("between other words" in str(judgement)) == (not is_bare)
+    assert ("other words around it" in str(judgement)) == (not is_bare)
     assert place.run().counts == (0, 0, 0)
 
 

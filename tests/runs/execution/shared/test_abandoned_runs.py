@@ -132,7 +132,7 @@ def test_the_next_run_records_it_as_interrupted_with_what_was_asked(team: Team, 
     code, document, err = team.run()
     newest, older = team.read("log")["runs"]
     assert (code, document["status"], newest["status"]) == (0, "complete", "complete")
-    recorded = f"recorded as interrupted, with {ANSWERED} answers and {ANSWERED} judgements"
+    recorded = f"recorded as interrupted, with {ANSWERED} answers and {ANSWERED} verdicts"
     assert recorded in err
     assert older["run"][:8] in err
     assert (older["status"], older["asked"], older["reused"]) == ("interrupted", ANSWERED, 0)
@@ -261,7 +261,7 @@ def test_a_run_that_nobody_could_join_is_only_removed(team: Team, held: Held) ->
     assert (code, document["asked"]) == (0, ROWS - ANSWERED)
     assert (
         f"a run that its program has left is not recorded; its {ANSWERED} answers and {ANSWERED} "
-        "judgements are stored"
+        "verdicts are stored"
     ) in err
     assert len(team.read("log")["runs"]) == 1
 

@@ -266,7 +266,7 @@ def test_status_names_a_run_in_progress_and_how_far_it_is(team: Team, start: Sta
         (shared,) = store.find_shared_runs()
     words = " ".join(out.split())
     assert f"Run {shared.id[:8]} is in progress, begun " in words
-    so_far = f"0 of {ROWS} answers and 0 of {ROWS} judgements so far"
+    so_far = f"0 of {ROWS} answers and 0 of {ROWS} verdicts so far"
     assert f", in 2 programs: {so_far}; " in words
     assert f"'evalstore run --join {shared.id[:8]}' takes part." in words
     wrong = start("--store", team.url, "run", "--join", "x", folder=team.workspace).finish()
@@ -294,7 +294,7 @@ def test_a_run_in_progress_is_shown_and_has_no_results_yet(team: Team, start: St
     code, out, err = use("show", name)
     assert code == 0, err
     assert out.startswith(f"Run {name} is in progress, begun ")
-    assert f", in 1 program: 0 of {ROWS} answers and 0 of {ROWS} judgements so far; " in out
+    assert f", in 1 program: 0 of {ROWS} answers and 0 of {ROWS} verdicts so far; " in out
     assert out.endswith(f"'evalstore run --join {name}' takes part.")
     assert "evalstore status" in err
     document = json.loads(use("show", name, "--json")[1])
