@@ -84,10 +84,10 @@ _BINDINGS: list[BindingType] = [
     Binding("v", "versions", "Versions", id="session.versions"),
 ]
 _HELP = """\
-What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
-with what it said; then tokens, price and time. In a wide terminal the conversation is at the left
-and the verdicts are at the right. A case can have several answers and candidates. {session.attempt}
-and {session.last_attempt} show the next and the previous answer of the candidate,
+What a candidate was asked and answered, and the verdict on it with its reasons. At the top is what
+each judge said, in short; below the question, the answer and the instructions are the verdicts in
+full, their history, and tokens, price and time. In a wide terminal the verdicts are at the right.
+{session.attempt} and {session.last_attempt} show the next and the previous answer of the candidate,
 {session.candidate} the next candidate, {session.next} the next of the cases that were listed.
 {session.beside} puts another candidate's answer beside this one, with the words marked that differ,
 and {page.back} removes it. An answer that is Markdown is rendered, and the beginnings of text files

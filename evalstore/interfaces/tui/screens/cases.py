@@ -54,11 +54,12 @@ if TYPE_CHECKING:
 
 
 _TABLE = """\
-A line for each case of a test file, or for each of its system prompts if it has several; a column
-for each candidate with the verdict on its answer. The title counts cases, lines where there are
+A line for each case, and a column for each candidate with the verdict on its answer. A case with
+several system prompts has a line for each. The title counts cases, lines where there are
 more of them, and the verdicts of all lines; those 'of' a candidate that the filter names are its
 verdicts alone. At the top is the pass rate of each candidate in the listed cases, in percent with
-its 95 % interval; 'of 8' or ~ marks one with fewer verdicts than another. 'last runs' has the last
+its 95 % interval; 'of 8' or ~ marks one with fewer verdicts than another. A filter by verdict has
+'10 of 50' there, with the rate in all cases in grey. 'last runs' has the last
 eight verdicts on the candidate that its title names, of the selected column, the oldest first
 (✓ pass, ✗ fail), of files with up to 3,000 cases. A narrow table leaves it out first, when names
 would be shorter than 15 characters. Below the table, or at its right in a wide terminal, is the

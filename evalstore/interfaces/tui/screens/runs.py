@@ -66,11 +66,11 @@ _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
 
 _HELP = """\
-The state of the workspace above all runs, the newest first: the pass rate that stored answers give
-it now, with its 95 % interval; pending work and its price; cases that broke in the last runs and
-were not fixed since; the pass rates of the runs of all cases, and now, from 0 to 100 %. Partial
-runs are not among these, for they say nothing of all cases, nor is now while results are pending:
-the pass rate is that of some cases then, and has a ~.
+The state of the workspace, and below it all runs, the newest first. The state is the pass rate
+that stored answers give it now, with its 95 % interval; pending work and its price; cases that
+broke in the last runs and were not fixed since; the pass rates of the runs of all cases, and now,
+from 0 to 100 %. Partial runs are left out. While verdicts are pending, now is left out too, and
+the pass rate has a ~.
 
 A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
 by their signs), the price and the message, or what was edited since the run before. A run that is

@@ -33,7 +33,9 @@ from evalstore.planning.options import Location
 from evalstore.results.verdict_order import MEANINGS, SIGNS
 from evalstore.store.wanted import UnwantedError, note_reached
 from tests.interfaces.tui.conftest import HOSTILE
-from tests.interfaces.tui.driving import drive, press, screen, settled, until
+from tests.interfaces.tui.driving import drive, press, resized, screen, settled, until
+
+TASKS = ("Read", "Judge and label", "Compare", "Go", "Run", "Move")
 
 
 def text_of(pilot: Pilot[None]) -> str:
@@ -49,13 +51,16 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
         for owner in (RunsPage, Browser):
             for action in own_actions(owner):
                 assert action.description in text
-        assert "  d                  Compare" in text.replace("\n", "\n  ")
-        assert "↓, j               Down" in text
+        assert "  d              Compare" in text
+        assert "↓, j           Down" in text
         for page in PAGES:
             assert f"\n{page.TITLE} " in text, page
         assert "Quit during a run  q during a run" in text
         assert "enter on a line of the runs" in text
         assert "candidate          a model that is asked" in text
+        assert text.startswith(
+            "The state of the workspace, and below it all runs, the newest first."
+        )
         assert "space marks runs: d compares two marked ones, or a marked one with" in text
         for word in SIGNS:
             assert MEANINGS[word] in text
@@ -82,14 +87,16 @@ def test_help_follows_the_screen_and_its_focus(workspace: Path) -> None:
         for typed, meaning in EXAMPLES.items():
             assert f"\n{typed} " in text
             assert meaning in " ".join(text.split())
-        assert "In the list" in text
+        assert [text.index(f"\n{task}\n") for task in TASKS] == sorted(
+            text.index(f"\n{task}\n") for task in TASKS
+        )
         await press(pilot, "escape", "slash", "f1")
         text = text_of(pilot)
         assert "In the line" in text
-        assert "enter              Take what is typed" in text
-        assert "cursor" not in text.casefold().split("everywhere")[0].split("in the line")[1]
+        assert "enter          Take what is typed" in text
+        assert "cursor" not in text.casefold().split("more about")[0].split("in the line")[1]
         assert "Page left" not in text
-        assert "In the list" not in text
+        assert "\nMove\n" not in text
 
     drive(scenario, revision="@", size=(40, 12))
 
@@ -98,8 +105,8 @@ def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "p", "a", "?", "f1")
         text = text_of(pilot)
-        assert "esc                Cancel" in text
-        assert "enter              Take what is typed" in text
+        assert "esc            Cancel" in text
+        assert "enter          Take what is typed" in text
         await press(pilot, "escape", "b")
         assert pilot.app.screen.query_one(Input).value == "a?b"
         await press(pilot, "escape", "o", "f1")
@@ -124,11 +131,48 @@ def test_changed_keys_are_listed(workspace: Path) -> None:
         assert isinstance(pilot.app.screen, RunsPage)
         await press(pilot, "H")
         assert "o on a line of the runs" in text_of(pilot)
-        assert "o                  Open" in text_of(pilot)
+        assert "o              Open" in text_of(pilot)
         await press(pilot, "H", "down", "o", "H")
         assert "f5 filters as you type" in text_of(pilot)
 
     drive(scenario, appearance=Appearance(keys=keys))
+
+
+def test_the_keys_are_in_two_columns_by_task(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "question_mark")
+        lines = screen(pilot).splitlines()
+        head = next(line for line in lines if line.startswith(" Read "))
+        assert head.split() == ["Read", "Go"]
+        for task in ("Judge and label", "Compare", "Run"):
+            assert any(task in line for line in lines), "all but the movements are on the screen"
+        await resized(pilot, 60, 24)
+        assert " Read" in screen(pilot).splitlines()
+
+    drive(scenario, revision="@", size=(80, 24))
+
+
+def test_the_palette_has_a_line_for_each_command_with_its_key_at_the_right(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for width in (80, 120):
+            await resized(pilot, width, 36)
+            await press(pilot, "ctrl+p")
+            lines = [line.split() for line in screen(pilot).splitlines()]
+            first = lines.index(["Label", "pass", "p"])
+            assert lines[first : first + 5] == [
+                ["Label", "pass", "p"],
+                ["Label", "fail", "f"],
+                ["Remove", "label", "u"],
+                ["Edit", "the", "file", "e"],
+                ["Run", "pending", "work", "R"],
+            ]
+            ends = {len(line.rstrip()) for line in screen(pilot).splitlines()[first : first + 5]}
+            assert len(ends) == 1
+            await press(pilot, "escape")
+
+    drive(scenario, revision="@")
 
 
 async def choose(pilot: Pilot[None], typed: str) -> str:

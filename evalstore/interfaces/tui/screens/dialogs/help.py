@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Input
 
-from evalstore.core.display import pad, widest
+from evalstore.core.display import pad
 from evalstore.core.styled_text import (
     BLANK,
     StyledLine,
@@ -18,22 +18,42 @@ from evalstore.core.styled_text import (
     heading,
     text_lines,
 )
-from evalstore.interfaces.tui.keys.registry import own_actions
+from evalstore.interfaces.tui.render.plot import beside
 from evalstore.interfaces.tui.render.verdicts import verdict_cell
 from evalstore.interfaces.tui.screens.base import Page
+from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import KeyFooter, key_name
-from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.binding import ActiveBinding
+    from textual.screen import Screen
 
 _EXAMPLE = re.compile(r"( {4})(\S+(?: \S+)* {2,})\S")
 """An example, and behind at least two blanks what it means."""
-_KEYS, _MOST_KEYS = 18, 26
-"""Columns for the keys, and for the names of screens: at least, and at most."""
-_WIDGET_GROUPS = {"list": "In the list", "text": "In the text"}
+_SENTENCE_END = re.compile(r"(?<=[.])\s")
+_KEYS = 18
+"""Columns for words, and for the names of screens."""
+_KEY = 14
+"""Columns for keys; as many of an action are named as fit."""
+_TWO_COLUMNS = 76
+"""The width from which on the keys are in two columns."""
+_TASKS = {
+    "Read": ("list.open", "cases.", "session.", "history.search", "search.", "stats."),
+    "Judge and label": ("list.mark", "case.pass", "case.fail", "case.unlabel", "case.judge"),
+    "Compare": (
+        *("history.compare", "cases.compare", "run.compare", "compare.", "session.beside"),
+        *("cases.versions", "session.versions", "versions."),
+    ),
+    "Go": (
+        *("page.", "panel.", "help", "quit", "commands", "case.newest", "history.stats"),
+        *("cases.stats", "history.broken", "run.cases", "run.hide", "prompt.", "choice."),
+    ),
+    "Run": ("page.run", "plan.", "run.stop", "case.edit", "history.status"),
+    "Move": ("list.", "text."),
+}
+"""What keys are for: the ids of actions, or their beginnings; the longest that fits counts."""
+_TYPED = "In the line"
 
 _WORDS = {
     "workspace": "the folder with the tests, as it is now",
@@ -42,7 +62,8 @@ _WORDS = {
     "row": "one way to fill in a test file",
     "case": "one test file filled in with one row",
     "candidate": "a model that is asked",
-    "session": "one conversation with a candidate; its end is the answer",
+    "answer": "what a candidate said at the end of one conversation",
+    "verdict": "pass, fail or undecided, by a check, a judge or a person",
     "judge": "a model that gives a verdict on an answer",
     "label": "a verdict that a person gives; it overrides all others",
     "choice": "what a judge has chosen from a list that it was given",
@@ -64,35 +85,29 @@ class HelpPage(Page):
         super().__init__()
         self._below = below
         self._active = below.active_bindings
-        self._width = _KEYS
-        """Columns of keys, words and signs."""
 
     def compose(self) -> ComposeResult:
         """Lay out one long text."""
         yield self.title_line()
         yield self.problem_line()
-        yield TextView(id="help")
+        yield FittedView(id="help")
         yield KeyFooter()
 
     def on_mount(self) -> None:
         """Show it."""
         self.set_title("help", self._below.TITLE or "")
-        reader = self.query_one("#help", TextView)
-        reader.show(self._lines())
+        reader = self.query_one("#help", FittedView)
+        reader.fit(lambda width, _height: self._lines(width))
         reader.focus()
 
-    def _lines(self) -> Iterator[StyledLine]:
-        groups = self._groups()
-        names = [", ".join(names) for keys in groups.values() for names in keys.values()]
-        self._width = min(_MOST_KEYS, max(_KEYS, widest(names)))
-        for title, keys in groups.items():
-            yield heading(title)
-            for description, names in keys.items():
-                yield self._entry(", ".join(names), description)
-            yield BLANK
-        if self._below.TITLE:
-            yield heading(self._below.TITLE)
-            for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
+    def _lines(self, width: int) -> Iterator[StyledLine]:
+        first, *rest = _SENTENCE_END.split(self.with_keys(self._below.HELP or ""), maxsplit=1)
+        yield StyledLine((StyledSpan(" ".join(first.split())),))
+        yield BLANK
+        yield from _in_columns(list(self._key_blocks()), width)
+        if rest:
+            yield heading(f"More about {self._below.TITLE}")
+            for paragraph in paragraphs(rest[0]):
                 yield from map(_hang, text_lines(paragraph))
             yield BLANK
         yield heading("The screens, and the way to each")
@@ -100,45 +115,74 @@ class HelpPage(Page):
         yield BLANK
         yield heading("Words")
         for word, meaning in _WORDS.items():
-            yield self._entry(word, meaning)
+            yield _entry(word, meaning)
         yield BLANK
         yield heading("The signs of verdicts")
         for word, meaning in MEANINGS.items():
             cell = verdict_cell(word)
-            yield self._entry(cell.text, meaning, cell.colour)
+            yield _entry(cell.text, meaning, cell.colour)
         for signs, meaning in LABEL_SIGNS.items():
-            yield self._entry(signs, meaning)
+            yield _entry(signs, meaning)
 
-    def _entry(self, name: str, text: str, colour: str = "heading") -> StyledLine:
-        spans = StyledSpan(f"{pad(name, self._width)} ", colour), StyledSpan(text)
-        return StyledLine(spans, indent=2, hang=self._width + 1)
-
-    def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
-        """Map each place where keys work to the descriptions of its actions, and their keys."""
-        groups: dict[str, dict[str, list[str]]] = {}
+    def _key_blocks(self) -> Iterator[list[StyledLine]]:
+        """Yield the keys of each task."""
+        groups: dict[str, dict[str, list[str]]] = {task: {} for task in _TASKS}
         if isinstance(self._below.focused, Input):
-            groups["In the line"] = {"Take what is typed": [key_name("enter")]}
+            groups = {_TYPED: {"Take what is typed": [key_name("enter")]}, **groups}
         for key, active in self._active.items():
-            if not active.binding.description or not active.binding.id:  # Textual's own
-                continue
-            group = groups.setdefault(self._group_of(active), {})
-            group.setdefault(active.binding.description, []).append(key_name(key))
-        order = ["On this screen", *_WIDGET_GROUPS.values(), "In the line", "Everywhere"]
-        return {name: groups[name] for name in order if name in groups}
-
-    def _group_of(self, binding: ActiveBinding) -> str:
-        if binding.node is self.app:
-            return "Everywhere"
-        if isinstance(binding.node, Screen):
-            shared = {action.id for action in own_actions(Page)}
-            is_own = binding.binding.id and binding.binding.id not in shared
-            return "On this screen" if is_own else "Everywhere"
-        return _WIDGET_GROUPS["text" if (binding.binding.id or "").startswith("text.") else "list"]
+            binding = active.binding
+            if binding.description and binding.id:  # else it is Textual's own
+                group = groups[_task_of(binding.id)]
+                group.setdefault(binding.description, []).append(key_name(key))
+        for task, keys in groups.items():
+            entries = [_entry(_some_keys(names), text, least=_KEY) for text, names in keys.items()]
+            if entries:
+                yield [heading(task), *entries, BLANK]
 
     def _page_lines(self) -> Iterator[StyledLine]:
         for page in self.browser.pages:
             way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
-            yield self._entry(page.TITLE or "", way)
+            yield _entry(page.TITLE or "", way)
+
+
+def _task_of(id: str) -> str:
+    """Return the task of an action."""
+    fitting = (
+        (len(start), task)
+        for task, starts in _TASKS.items()
+        for start in starts
+        if id.startswith(start)
+    )
+    return max(fitting, default=(0, "Go"))[1]
+
+
+def _some_keys(names: Sequence[str]) -> str:
+    """Return as many of the keys of an action as there is room for."""
+    texts = (", ".join(names[:count]) for count in range(len(names), 1, -1))
+    return next((text for text in texts if len(text) <= _KEY), names[0])
+
+
+def _entry(name: str, text: str, colour: str = "heading", least: int = _KEYS) -> StyledLine:
+    spans = StyledSpan(f"{pad(name, least)} ", colour), StyledSpan(text)
+    return StyledLine(spans, indent=2, hang=max(least, len(name)) + 1)
+
+
+def _in_columns(blocks: Sequence[list[StyledLine]], width: int) -> Iterator[StyledLine]:
+    """Yield blocks of lines in two columns of about the same height, if there is room."""
+    if width < _TWO_COLUMNS:
+        yield from chain(*blocks)
+        return
+
+    def height(count: int) -> int:
+        return max(sum(map(len, blocks[:count])), sum(map(len, blocks[count:])))
+
+    count = min(range(len(blocks) + 1), key=height)
+    yield from beside(*map(_indented, (blocks[:count], blocks[count:])), width // 2)
+
+
+def _indented(blocks: Sequence[list[StyledLine]]) -> list[StyledLine]:
+    """Return the lines with blanks in place of indents."""
+    return [StyledLine((StyledSpan(" " * line.indent), *line.spans)) for line in chain(*blocks)]
 
 
 def _hang(line: StyledLine) -> StyledLine:

@@ -29,7 +29,7 @@ from textual.theme import BUILTIN_THEMES
 from textual.worker import get_current_worker
 
 from evalstore.core.case_name import case_name
-from evalstore.core.display import clip, safe
+from evalstore.core.display import clip, columns_of, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.keys.registry import own_actions, owners_of
 from evalstore.interfaces.tui.render.verdicts import when
@@ -57,6 +57,10 @@ _LISTED = 50
 """How many hits are shown at most."""
 _RATED = 500
 """How many names are compared with what is typed letter by letter."""
+_LEAST, _FRAME = 16, 6
+"""The least width of a name with its hint, and the columns around both."""
+_FIRST = ("case.pass", "case.fail", "case.unlabel", "case.edit", "page.run", "case.judge")
+"""The actions that are listed first."""
 _AT_ONCE = 5_000
 """Names that are looked at before keys and paints have their turn."""
 
@@ -91,7 +95,9 @@ class _ListedCommands(Provider):
     async def discover(self) -> Hits:
         """Yield the commands that are listed before anything is typed."""
         for command in self.commands[: self.shown_first]:
-            yield DiscoveryHit(Content(_plain(command)), command.run, _plain(command), command.hint)
+            name = _plain(command)
+            shown = self._with_hint(Content(name), command)
+            yield DiscoveryHit(shown, command.run, name)
 
     async def search(self, query: str) -> Hits:
         """Yield the commands that match best: names that begin so before names that have it."""
@@ -107,7 +113,17 @@ class _ListedCommands(Provider):
             shown = Content(name)
             for place in match.places:
                 shown = shown.stylize(style, place, place + 1)
-            yield Hit(match.score + self.bonus, shown, command.run, name, command.hint)
+            shown = self._with_hint(shown, command)
+            yield Hit(match.score + self.bonus, shown, command.run, name)
+
+    def _with_hint(self, shown: Content, command: Command) -> Content:
+        """Return a name in a line with its key, or another hint, at the right."""
+        room = max(_LEAST, self.app.size.width - _FRAME)
+        hint = command.hint if columns_of(command.hint) < room // 2 else ""
+        left = room - columns_of(hint)
+        name = shown.truncate(left - 1, ellipsis=True, pad=False)
+        blank = " " * max(1, left - name.cell_length)
+        return Content.assemble(name, blank, (hint, "$faint")) if hint else name
 
 
 async def _with_words(commands: Sequence[Command], query: str) -> Sequence[Command]:
@@ -149,7 +165,7 @@ class ActionCommands(_ListedCommands):
 
     async def startup(self) -> None:
         """Find the actions, also those whose keys the focused input takes."""
-        self.commands = []
+        by_id: dict[str, Command] = {}
         known = {"commands"}
         for node in (self.screen, self.app):
             owners = reversed(owners_of(type(node)))
@@ -160,7 +176,9 @@ class ActionCommands(_ListedCommands):
                     known.add(action.id)
                     run = partial(self.app.run_action, action.action, node)
                     key = self.browser.key_of(action.id)
-                    self.commands.append(Command(action.description, f"key {key}", run))
+                    by_id[action.id] = Command(action.description, key, run)
+        first = (by_id.pop(id) for id in _FIRST if id in by_id)
+        self.commands = [*first, *by_id.values()]
 
 
 class PlaceCommands(_ListedCommands):
@@ -292,14 +310,13 @@ class Palette(CommandPalette):
     DEFAULT_CSS = """
     Palette {
         & > Vertical { min-width: 20; background: $surface; &:dark { background: $surface; } }
-        & > .command-palette--help-text { color: transparent; text-style: not bold italic; }
         & #--input { border: hkey $faint; }
         & SearchIcon { color: $foreground; }
         & Input > .input--placeholder { color: $faint; }
         & CommandList { border-bottom: hkey $faint; color: $foreground; }
         & CommandList > .option-list--option-highlighted {
-            color: $block-cursor-foreground;
-            background: $block-cursor-background;
+            color: $foreground;
+            background: $cursor-line;
         }
         &:nocolor CommandList > .option-list--option-highlighted { text-style: reverse; }
         & CommandList > .option-list--option-disabled { color: $faint; }
@@ -316,6 +333,10 @@ class Palette(CommandPalette):
 
     def on_mount(self) -> None:
         """Search what was typed before the palette was ready."""
+        self.search_again()
+
+    def on_resize(self) -> None:
+        """Put the keys at the right of another width."""
         self.search_again()
 
     def search_again(self) -> None:
