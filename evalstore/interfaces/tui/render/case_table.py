@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 14
 """Characters of a candidate's name that is shown whole beside its pass rate."""
-_FILE, _ROW = 17, 15
+_FILE, _ROW = 17, 20
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
 _LAST_VERDICTS = 9
 """The width of the last verdicts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.core.display import clip, columns_of, interval_bar, percent, plural, safe
 from evalstore.core.styled_text import StyledLine, StyledSpan
@@ -17,7 +17,6 @@ from evalstore.interfaces.tui.render.plot import (
     beside,
     plot_lines,
     series_line,
-    sparkline,
 )
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.results.edits.change_text import prompts_text
@@ -38,6 +37,8 @@ _NAMED = 3
 _LABEL = 12
 _BAR = 20
 _GAP = 3
+_MOST_POINTS = 60
+"""Runs that a trend shows."""
 _WIDE, _FIGURES = 140, 100
 """The width from which on the trend stands beside the figures, and their width at most."""
 
@@ -65,20 +66,16 @@ def dashboard_lines(
     room = min(_FIGURES, width // 2) if is_wide else width
     now = dashboard.rate if dashboard and not _is_partial(dashboard) else None
     trend = rate_series(runs, "pass rate", now)
-    points = trend_points(runs, now)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if running:
         left[1] = _line("running", _running_span(running, room - _LABEL))
     if not is_wide:
         yield from left[:3]
-        spans = trend_spans(points, width - _LABEL) if len(points) > 1 else ()
-        yield _line(
-            "trend", *(spans or series_line(trend._replace(title=""), width - _LABEL).spans)
-        )
-    elif points:
-        shown = [PlottedPoint(number, point.rate) for number, point in enumerate(points)]
-        plotted, times = PlottedLine("pass rate", shown), list(map(time_of, points))
-        plot = plot_lines([plotted], times, width - room - _GAP, height)
+        yield _line("trend", *series_line(trend._replace(title=""), width - _LABEL).spans)
+    elif trend.values:
+        points = [PlottedPoint(number, rate) for number, rate in enumerate(trend.values)]
+        plotted = PlottedLine("pass rate", points)
+        plot = plot_lines([plotted], trend.times, width - room - _GAP, height)
         yield from beside(left, list(plot), room + _GAP)
     else:
         yield from left
@@ -97,16 +94,17 @@ def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) ->
     the workspace, without `now`, while results are pending.
     """
     judged = [run for run in runs if run.rate is not None and not run.is_partial]
-    rates = [run.rate or 0.0 for run in reversed(judged[:MOST_POINTS])]
+    judged = judged[:_MOST_POINTS][::-1]
+    rates, times = [run.rate or 0.0 for run in judged], [when(run.started) for run in judged]
     if not rates:
         return Series(title, (), "", "no run of all cases yet")
     about = f"{plural(len(rates), 'run')} of all cases"
     if now is not None and now.rate is not None:
-        rates, about = [*rates, now.rate], f"{about} and now"
+        rates, times, about = [*rates, now.rate], [*times, "now"], f"{about} and now"
     first, last = percent(rates[0]), percent(rates[-1])
     if len(rates) < 2:
-        return Series(title, rates, first, f"{last} in one run of all cases")
-    return Series(f"{title}, {about}", rates, first, last)
+        return Series(title, rates, first, f"{last} in one run of all cases", times)
+    return Series(f"{title}, {about}", rates, first, last, times)
 
 
 def _figure_lines(
@@ -313,89 +311,3 @@ def _brief_pending(status: Status) -> list[_Part]:
     price = price_text(replace(status, is_simulated=False), brief=True)
     brief = f"{count:,} pending"
     return [(text, colour), (f"{brief}, {price}", colour), (brief, colour)]
-
-
-# --- the pass rates of runs in one line: bars, and what they mean in words
-
-
-MOST_POINTS = 60
-"""Runs that a trend shows."""
-_FEW = 12
-"""Bars that are shown before any words about them."""
-_AXIS = "(0% to 100%)"
-
-
-class DatedRate(NamedTuple):
-    """The pass rate of a run, or of the workspace now."""
-
-    rate: float
-    started: int | None
-    """When the run started; None: it is that of now."""
-
-
-def trend_points(runs: Sequence[RunLine], now: Rate | None) -> list[DatedRate]:
-    """Return the pass rates of runs of all cases, the oldest first, then that of `now`.
-
-    `runs` are the newest first.
-    """
-    judged = [
-        DatedRate(run.rate, run.started)
-        for run in runs
-        if run.rate is not None and not run.is_partial
-    ]
-    points = judged[:MOST_POINTS][::-1]
-    if points and now is not None and now.rate is not None:
-        points.append(DatedRate(now.rate, None))
-    return points
-
-
-def time_of(point: DatedRate) -> str:
-    """Return how long ago a run was, or `now`."""
-    return "now" if point.started is None else when(point.started)
-
-
-def trend_spans(points: Sequence[DatedRate], room: int) -> Iterator[StyledSpan]:
-    """Yield two points or more as bars, and as many words about them as there is room for.
-
-    The words are about the bars that are shown: the lowest and the highest, and their times.
-    """
-    wanted = min(len(points), _FEW)
-    for number in range(len(_words(points))):
-        count = len(points)
-        while count > 2 and _width(points[-count:], number) > room:
-            count -= 1
-        shown = points[-count:]
-        is_last = number == len(_words(points)) - 1
-        if is_last or (count >= wanted and _width(shown, number) <= room):
-            yield StyledSpan(_bars(shown))
-            yield StyledSpan(_words(shown)[number], "faint")
-            return
-
-
-def _bars(points: Sequence[DatedRate]) -> str:
-    bars = sparkline([point.rate for point in points], len(points))
-    return f"{percent(points[0].rate)} {bars} {percent(points[-1].rate)}"
-
-
-def _width(points: Sequence[DatedRate], number: int) -> int:
-    return columns_of(_bars(points)) + columns_of(_words(points)[number])
-
-
-def _words(points: Sequence[DatedRate]) -> tuple[str, ...]:
-    """Return what is said of bars, the most first and nothing last."""
-    rates = [point.rate for point in points]
-    ends = f"lowest {percent(min(rates))}, highest {percent(max(rates))}"
-    brief = f"{percent(min(rates))} to {percent(max(rates))}"
-    first, last = time_of(points[0]), time_of(points[-1])
-    times = first if first == last else f"{first} to {last}"
-    count = sum(point.started is not None for point in points)
-    about = f"{plural(count, 'run')} of all cases{' and now' * (last == 'now')}"
-    return (
-        f"  {_AXIS}  {ends}, {times}; {about}",
-        f"  {_AXIS}  {ends}, {times}",
-        f"  {ends}, {times}",
-        f"  {brief}, {times}",
-        f"  {ends}",
-        f"  {brief}",
-        "",
-    )

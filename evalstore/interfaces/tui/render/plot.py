@@ -27,12 +27,13 @@ _COLOURS = {"no reply": "error", "answered": "faint"}
 
 
 class Series(NamedTuple):
-    """Shares in the order of time, the oldest first, with the texts of both ends."""
+    """Shares in the order of time, the oldest first, with the texts of both ends, and the times."""
 
     title: str
     values: Sequence[float]
     first: str
     last: str
+    times: Sequence[str] = ()
 
 
 def bar(share: float | None, width: int) -> str:

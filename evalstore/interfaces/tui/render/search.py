@@ -66,7 +66,7 @@ def hit_columns(texts: Sequence[FoundText]) -> list[Column]:
         Column(
             "candidate",
             min(_MOST_MODEL, max(9, widest(models))),
-            since=80 if any(models) else NEVER,
+            since=72 if any(models) else NEVER,
             most=widest(models),
             names=names["candidate"],
         ),

@@ -106,12 +106,13 @@ class AnswerPage(DatedPage):
     HELP = _HELP
     NEWER = "{case.newest} shows it"
     DEFAULT_CSS = """
-    AnswerPage.-wide > #panels { layout: horizontal; }
+    AnswerPage.-wide > #panels, AnswerPage.-framed > #panels { layout: horizontal; }
     AnswerPage > #panels > TextView { width: 1fr; }
     AnswerPage #other, AnswerPage > #asked { display: none; }
     AnswerPage > #asked { height: auto; max-height: 8; background: $panel; }
     AnswerPage.-short > #asked { max-height: 2; }
-    AnswerPage.-wide #other, AnswerPage.-broad #other { margin-left: 1; }
+    AnswerPage.-wide #other { margin-left: 1; }
+    AnswerPage.-framed #other, AnswerPage.-broad #other { margin-left: 1; }
     AnswerPage.-short #other { border-top: solid $faint; }
     AnswerPage.-short #other:focus { border-top: heavy $text-primary; }
     """

@@ -55,16 +55,16 @@ if TYPE_CHECKING:
 
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with
-several system prompts has a line for each. The title counts cases, lines where there are
-more of them, and the verdicts of all lines; those 'of' a candidate that the filter names are its
-verdicts alone. At the top is the pass rate of each candidate in the listed cases, in percent with
-its 95 % interval; 'of 8' or ~ marks one with fewer verdicts than another. A filter by verdict has
-'10 of 50' there, with the rate in all cases in grey. 'last runs' has the last
-eight verdicts on the candidate that its title names, of the selected column, the oldest first
-(✓ pass, ✗ fail), of files with up to 3,000 cases. A narrow table leaves it out first, when names
-would be shorter than 15 characters. Below the table, or at its right in a wide terminal, is the
-case under the cursor: the last message of the user, the answer of the candidate in the selected
-column, the verdicts on it with their feedback, then those on the other candidates.
+several system prompts has a line for each. The title counts cases, lines where there are more of
+them, and the verdicts of all lines; those 'of' a candidate that the filter names are its verdicts
+alone. At the top is the pass rate of each candidate in the listed cases, in percent with its 95 %
+interval; 'of 8' or ~ marks one with fewer verdicts than another. A filter by verdict has '10 of 50'
+there, with the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate
+that its title names, of the selected column, the oldest first (✓ pass, ✗ fail), of files with up to
+3,000 cases. A narrow table leaves it out first, when names would lose their keys. Below the table,
+or at its right in a wide terminal, is the case under the cursor: the last message of the user, the
+answer of the candidate in the selected column, the verdicts on it with their feedback, then those
+on the other candidates.
 {panel.next} moves the focus between both.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answers of the candidate in the selected column.

@@ -1,4 +1,4 @@
-"""Pages with panels: each has a title, and that with the focus a sign and a heavier line."""
+"""Pages with panels: each has a title, and a frame where there is room; the focus has a sign."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.widgets.grid import Grid
 
 
+_FRAMED = 110
+"""The width from which on panels have frames, with a blank column before and behind a text."""
 BROAD = 150
 """The width from which on panels stand side by side."""
 
 
 def fit_list(grid: Grid, count: int) -> None:
     """Give the lines that a list of so many rows does not need to the panel below it."""
-    grid.fit_height(count + 1)  # with the title of the list
+    grid.fit_height(count)
 
 
 class PanelPage(Page):
@@ -32,7 +34,11 @@ class PanelPage(Page):
 
     PANELS: ClassVar[Mapping[str, str]] = {}
     """The titles of the panels by the ids of their widgets."""
-    HORIZONTAL_BREAKPOINTS = [*Page.HORIZONTAL_BREAKPOINTS, (BROAD, "-broad")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
+        *Page.HORIZONTAL_BREAKPOINTS,
+        (_FRAMED, "-framed"),
+        (BROAD, "-broad"),
+    ]
     DEFAULT_CSS = """
     PanelPage {
         & > #panels { height: 1fr; layout: vertical; }
@@ -54,6 +60,9 @@ class PanelPage(Page):
             border-title-style: bold;
         }
         &.-short .panel, &.-tiny .panel { border-top: none; }
+        &.-framed.-tall .panel, &.-broad.-tall .panel { border: round $faint; }
+        &.-framed.-tall .panel:focus, &.-broad.-tall .panel:focus { border: round $text-primary; }
+        &.-framed.-tall TextView.panel, &.-broad.-tall TextView.panel { padding: 0 1; }
     }
     """
 

@@ -75,7 +75,7 @@ class ClickedView(ScrollView):
         return is_selected and not self._brings_focus
 
 
-_BESIDE = 69
+_BESIDE = 72
 """Columns that a list leaves to what stands beside it: images have room there."""
 
 
@@ -87,12 +87,18 @@ class RoomyView(ClickedView):
     _head_lines = 1
     """The lines of the titles."""
     _most_rows: int | None = None
-    """How high it becomes at most, without the titles."""
+    """How high it becomes at most, without the titles and the frame."""
 
     @property
     def _height(self) -> int:
         """Return the number of rows that can be seen below the titles."""
         return max(1, self.scrollable_content_region.height - self._head_lines)
+
+    @property
+    def _is_beside(self) -> bool:
+        """Return whether it follows the width of its columns, beside another panel."""
+        width = self.styles.width
+        return width is not None and width.is_auto
 
     def fit_height(self, rows: int) -> None:
         """Be at most so many lines high, and the titles."""
@@ -103,14 +109,13 @@ class RoomyView(ClickedView):
         """Draw titles of so many lines from now on."""
         self._head_lines = lines
         if self._most_rows is not None:
-            self.styles.max_height = self._most_rows + lines
+            most = self._most_rows + lines + self.gutter.height
+            self.styles.max_height = None if self._is_beside else most
 
     def need_width(self, columns: Sequence[Column]) -> None:
         """Lay the page out again when other columns need another width, if it follows them."""
         before, self._wanted = self._wanted, columns
-        width = self.styles.width
-        is_auto = width is not None and width.is_auto
-        if is_auto and full_width(before) != full_width(columns):
+        if self._is_beside and full_width(before) != full_width(columns):
             self.refresh(layout=True)
 
     def get_content_width(self, container: Size, _viewport: Size) -> int:

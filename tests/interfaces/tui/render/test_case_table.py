@@ -114,7 +114,7 @@ def test_long_names_above_columns_can_be_told_apart() -> None:
 ROWS = ("bike=cargo bike", "bike=tandem", "language=English, time=morning")
 
 
-@pytest.mark.parametrize("width", range(82, 260, 3))
+@pytest.mark.parametrize("width", range(88, 260, 3))
 def test_three_candidates_leave_room_for_the_last_verdicts_and_name_theirs(width: int) -> None:
     results = tuple(a_result(model=model, verdict="fail") for model in MODELS)
     packed = ResultPacker().pack_all(results)

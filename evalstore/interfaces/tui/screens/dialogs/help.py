@@ -177,7 +177,8 @@ def _in_columns(blocks: Sequence[list[StyledLine]], width: int) -> Iterator[Styl
         return max(sum(map(len, blocks[:count])), sum(map(len, blocks[count:])))
 
     count = min(range(len(blocks) + 1), key=height)
-    yield from beside(*map(_indented, (blocks[:count], blocks[count:])), width // 2)
+    left, right = map(_indented, (blocks[:count], blocks[count:]))
+    yield from beside(left, right, width // 2)
 
 
 def _indented(blocks: Sequence[list[StyledLine]]) -> list[StyledLine]:

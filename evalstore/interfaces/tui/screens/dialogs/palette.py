@@ -309,6 +309,8 @@ class Palette(CommandPalette):
 
     DEFAULT_CSS = """
     Palette {
+        background: $background 30%;
+        &:ansi, &:nocolor { background: transparent; }
         & > Vertical { min-width: 20; background: $surface; &:dark { background: $surface; } }
         & #--input { border: hkey $faint; }
         & SearchIcon { color: $foreground; }
