@@ -339,7 +339,9 @@ class Palette(CommandPalette):
 
     def on_resize(self) -> None:
         """Put the keys at the right of another width."""
-        self.search_again()
+        listed = (option for commands in self.query(CommandList) for option in commands.options)
+        if any(not option.disabled for option in listed):
+            self.search_again()
 
     def search_again(self) -> None:
         """Search what is typed; called when there are more commands to be found.
