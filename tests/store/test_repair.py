@@ -60,7 +60,7 @@ def test_what_is_removed_is_judged_again_and_found(
     assert main(["fsck"]) == 1
     capsys.readouterr()
     assert main(["fsck", "--repair"]) == 0
-    assert capsys.readouterr().out.startswith("removed 1 verdict, 2 nodes, 1 run\n")
+    assert capsys.readouterr().out.startswith("removed 1 judgement, 2 nodes, 1 run\n")
     assert main(["grep", "cold"]) == 1
     assert main(["log"]) == 0
     assert main(["run"]) == 1

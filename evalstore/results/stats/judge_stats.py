@@ -92,7 +92,7 @@ def agreed(pairs: Counter[tuple[str, str]]) -> int:
 def judge_stats(location: Location, revision: str) -> JudgeTable:
     """Return the figures of each judge, by name; raises `NothingSelectedError` without any.
 
-    Several versions of a judge are one. Checks are no judges.
+    Several versions of a judge are one. Checks are not judges.
     """
     with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
