@@ -45,7 +45,7 @@ _WORDS: tuple[Word, ...] = ("pass", "fail", "none")
 _LONGEST_NOTE, _LONGEST_NAME = 10_000, 200
 
 
-class Answer(NamedTuple):
+class AskedAnswer(NamedTuple):
     """An answer that can be labelled."""
 
     session: str
@@ -54,14 +54,14 @@ class Answer(NamedTuple):
     case: Case
 
 
-class Labelling:
+class LabelPages:
     """The answers of the workspace that people may label, and their pages."""
 
     def __init__(self, location: Location, name: str, base: str) -> None:
         """`name` is that of the workspace; `base` is the path below which the pages are."""
         self._location, self._name, self._base = location, name, base
         self._lock = Lock()
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, AskedAnswer] = {}
         self._state = ""
 
     def person(self) -> str:
@@ -170,7 +170,7 @@ class Labelling:
             signs=SIGNS,
         )
 
-    def _find(self, session: str) -> Answer:
+    def _find(self, session: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it."""
         if known := self._answers.get(session):
             return known
@@ -180,7 +180,7 @@ class Labelling:
                     return answer
         raise RevisionError(f"the workspace has no answer '{session}' that can be labelled")
 
-    def _read(self) -> Iterator[Answer]:
+    def _read(self) -> Iterator[AskedAnswer]:
         """Yield the answers of the workspace that are judged by somebody."""
         with open_revision(self._location, WORK) as project:
             _, batches = find_results(project, WORK)
@@ -188,14 +188,14 @@ class Labelling:
                 if result.evaluation and result.sessions:
                     several = result.required_answers > 1 and len(case.tests) == 1
                     for session in result.sessions if several else result.sessions[:1]:
-                        yield Answer(session, result, case)
+                        yield AskedAnswer(session, result, case)
 
     def _labels(self) -> LabelIndex:
         with open_store(self._location) as store:
             return read_labels(store)
 
 
-def _is_labelled(labels: LabelIndex, answer: Answer, person: str) -> bool:
+def _is_labelled(labels: LabelIndex, answer: AskedAnswer, person: str) -> bool:
     given = labels.by_place.get((answer.result.evaluation or "", answer.session), ())
     last = [label.verdict for label in given if label.person == person]
     return bool(last) and last[-1] != "none"

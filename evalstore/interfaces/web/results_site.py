@@ -29,7 +29,7 @@ from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.page import RELOAD, ServedPage, waiting_page
 from evalstore.interfaces.html.report import build_report
 from evalstore.interfaces.html.templates import read_asset
-from evalstore.interfaces.web.labelling import Labelling
+from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.interfaces.web.run_list import run_list_page
 from evalstore.planning.open_project import open_store, open_workspace
@@ -81,7 +81,7 @@ class ResultsSite(LocalSite):
         policy = content_policy(script, style, *others, is_served=True)
         self.policy = f"{policy}; frame-ancestors 'none'"
         self.pages = BuiltPages(location, self.base)
-        self.labelling = Labelling(self.pages.location, self.pages.name, self.base)
+        self.labelling = LabelPages(self.pages.location, self.pages.name, self.base)
         self._closing = asyncio.Event()
         self._making: dict[str, asyncio.Task[BuiltPage]] = {}
         """The pages that are being made, by run."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _FRAMED = 110
-"""The width from which on panels have frames, with a blank column before and behind a text."""
+"""The width from which on panels have frames, with an empty column on both sides of a text."""
 BROAD = 150
 """The width from which on panels stand side by side."""
 
