@@ -52,8 +52,8 @@ def screens_in_order() -> list[type[Page]]:
     return sorted(PAGES, key=lambda page: places.get(page.TITLE or "", len(places)))
 
 
-def tables() -> Iterator[tuple[str, list[Action]]]:
-    """The title of each table and its actions; each action once."""
+def lists() -> Iterator[tuple[str, list[Action]]]:
+    """The title of each list and its actions; each action once."""
     listed: set[str] = set()
 
     def new(actions: Iterable[Action]) -> list[Action]:
@@ -71,13 +71,13 @@ def tables() -> Iterator[tuple[str, list[Action]]]:
 
 
 def keys() -> str:
-    """All keys as Markdown."""
+    """All keys as Markdown: each with what it does and the name of its action."""
     parts = []
-    for title, actions in tables():
-        parts.append(f"### {title}\n\n| keys | what they do | action |\n|---|---|---|\n")
+    for title, actions in lists():
+        parts.append(f"### {title}\n\n")
         parts += [
-            f"| {', '.join(f'`{key_name(key)}`' for key in action.keys)} "
-            f"| {action.description[:1].upper() + action.description[1:]} | `{action.id}` |\n"
+            f"- {', '.join(f'`{key_name(key)}`' for key in action.keys)} "
+            f"{action.description[:1].upper() + action.description[1:]} (`{action.id}`)\n"
             for action in actions
         ]
         parts.append("\n")
