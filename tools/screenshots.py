@@ -82,6 +82,8 @@ PAGE = DOCS / "screens.md"
 _SIZE = (120, 36)
 _ID = re.compile(r"\b[0-9a-f]{8}\b")
 _DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? ?(ms|s)\b")
+_TIME = re.compile(r"\b[0-2][0-9]:[0-5][0-9]\b")
+"""The axis of a trend has the times of the runs."""
 _HEAD = """\
 # Screens of the browser
 
@@ -164,7 +166,11 @@ def lines_of(picture: str) -> list[str]:
     lines = (
         "  ".join(part for _, part in line) for _, line in groupby(parts(), lambda one: one[0])
     )
-    return [re.sub(" +", " ", _DURATION.sub("# s", _ID.sub("########", line))) for line in lines]
+    patterns = ((_ID, "########"), (_DURATION, "# s"), (_TIME, "##:##"), (re.compile(" +"), " "))
+    texts = list(lines)
+    for pattern, sign in patterns:
+        texts = [pattern.sub(sign, text) for text in texts]
+    return texts
 
 
 def page() -> str:

@@ -2,7 +2,8 @@
 
 `<!-- start -->` goes on in a new empty folder, `<!-- start example -->` in a new copy of the
 example. A block after `<!-- run -->` continues where the one before it ended; `<!-- run fresh -->`
-means both. The block after `<!-- write PATH -->` becomes a file of the folder.
+means both. The block after `<!-- write PATH -->` becomes a file of the folder. After
+`<!-- DAYS days later -->` evalstore's clock is ahead.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from evalstore.core import clock
 from evalstore.interfaces.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +31,7 @@ PAGES = (
     ROOT / "docs/example.md",
     ROOT / "docs/tutorial.md",
     ROOT / "docs/export.md",
+    ROOT / "docs/questions.md",
     ROOT / "docs/reports.md",
     ROOT / "docs/scripting.md",
     ROOT / "docs/sharing.md",
@@ -37,6 +41,7 @@ PAGES = (
 """The pages whose sessions are run."""
 BLOCK = re.compile(r"(<!-- run( fresh)? -->\n```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"<!-- write (\S+) -->\n(`{3,})\w*\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
+LATER = re.compile(r"^<!-- (\d+) days later -->$", re.MULTILINE)
 START = re.compile(r"^<!-- start( example)? -->$", re.MULTILINE)
 ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
 AGO = re.compile(r"just now|\b\d+ (?:second|minute|hour|day)s? ago|\byesterday\b")
@@ -71,6 +76,7 @@ class Shell:
         self.folder = folder
         self.workspace = folder
         self.folders = 0
+        self.days = 0
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self.environment = {
             "COLUMNS": "80",  # the width of the code blocks of the site
@@ -111,6 +117,7 @@ class Shell:
             return Step(command, self._in_shell(command))
         printed = io.StringIO()
         with (
+            mock.patch.object(clock, "now", self._now),
             contextlib.chdir(self.workspace),
             mock.patch.dict(os.environ, self.environment),
             contextlib.redirect_stdout(printed),
@@ -121,6 +128,9 @@ class Shell:
             return Step(command, self._in_shell(rest, printed.getvalue()))
         self.environment["LAST"] = str(code)
         return Step(command, printed.getvalue())
+
+    def _now(self) -> int:
+        return time.time_ns() // 1000 + self.days * 86_400_000_000
 
     def _in_shell(self, command: str, standard_input: str = "") -> str:
         done = subprocess.run(
@@ -142,7 +152,7 @@ def replay(text: str, folder: Path) -> str:
     """The text with the output of every session as it is now."""
     shell = Shell(folder)
     parts, end = [], 0
-    blocks = (match for pattern in (BLOCK, FILE, START) for match in pattern.finditer(text))
+    blocks = (match for pattern in (BLOCK, FILE, LATER, START) for match in pattern.finditer(text))
     for block in sorted(blocks, key=re.Match.start):
         parts.append(text[end : block.start()])
         end = block.end()
@@ -152,7 +162,9 @@ def replay(text: str, folder: Path) -> str:
             parts.append(block[1] + show([shell.run(step.command) for step in steps_of(block[3])]))
             continue
         parts.append(block[0])
-        if block.re is START:
+        if block.re is LATER:
+            shell.days += int(block[1])
+        elif block.re is START:
             shell.start(with_example=bool(block[1]))
         else:
             shell.write(block[1], block[3])
