@@ -120,7 +120,7 @@ def test_the_palette_filters_by_such_names_as_they_are_shown(hostile: Path, type
 def test_the_palette_opens_in_a_terminal_of_any_width(workspace: Path, width: int) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "ctrl+p", "s")
-        await until(pilot, lambda: "key" in screen(pilot))
+        await until(pilot, lambda: "Search all texts" in screen(pilot))
         await resized(pilot, width, 5)
         await press(pilot, "escape", "ctrl+p", "t")
         await settled(pilot)

@@ -38,7 +38,7 @@ def walk_through_cases(page: Terminal) -> None:
 def walk_through_help(page: Terminal) -> None:
     """To the help, to its end, and back."""
     page.press("?")
-    page.shows("help › Runs", "On this screen")
+    page.shows("help › Runs", "Judge and label")
     page.press("G")
     page.shows("The signs of verdicts", "✓ pass")
     page.press("Escape")
@@ -169,7 +169,7 @@ def test_without_a_workspace_or_the_run_it_does_not_begin(workspace: Path, tmp_p
     with terminal(workspace) as page:
         page.run("view", "nosuch")
         assert page.ended() == 2
-        page.shows("error: 'nosuch' is not a revision", "hint: write @, @~1, @work")
+        page.shows("error: 'nosuch' is not a revision", "hint: write @, @~1, @{monday}")
     (tmp_path / "empty").mkdir()
     with terminal(tmp_path / "empty") as page:
         page.run("view")

@@ -90,7 +90,7 @@ def test_each_line_of_very_much_pending_work_can_be_seen(long: Path) -> None:
         assert "land 149" in screen(pilot)
         assert page.edited_place is not None
         assert page.edited_place.row == "country=land 149"
-        for _ in range(40):
+        for _ in range(60):
             await press(pilot, "pageup")
         assert "land 0" in screen(pilot)
         assert grid.cursor == 0

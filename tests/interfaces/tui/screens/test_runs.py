@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -92,11 +93,11 @@ def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Pa
         for width, height in ((80, 24), (100, 30), (160, 40)):
             await resized(pilot, width, height)
             header, _, stopped, complete = screen(pilot).splitlines()[6:10]
-            assert header.split()[:3] == ["run", "when", "state"]
+            assert header.strip("│ ").split()[:3] == ["run", "when", "state"]
             assert "$  over budget  " in stopped
             assert "complete" not in complete
             assert "as far as noth" in stopped
-            assert ("as far as nothing goes" in stopped) == (width == 100)
+            assert ("as far as nothing goes" in stopped) == (width >= 100)
         await resized(pilot, 40, 12)
         assert "  $   50.0%" in screen(pilot)
         await resized(pilot, 80, 24)
@@ -385,7 +386,7 @@ def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_siz
             await resized(pilot, *size)
             shown = [line.text.rstrip() for line in painted_lines(pilot.app)]
             assert shown[0] == f" {run} › 3 cases › {counts}"
-            assert any(text.startswith(line) for text in shown), line
+            assert any(text.lstrip("│").startswith(line) for text in shown), line
 
     drive(scenario, revision="@")
 
@@ -438,7 +439,7 @@ def test_a_failed_call_is_not_a_pending_case(workspace: Path, which: str) -> Non
         assert "pending" not in text
         await press(pilot, "n", "slash", *"verdict:no", "enter")
         assert f"2 of 3 cases › {'2 ✓ pass, ' * (which == 'one')}{mine} ! no" in screen(pilot)
-        assert "! no reply  scripted/one" in screen(pilot)
+        assert re.search("! no reply +scripted/one", screen(pilot))
         await press(pilot, "slash", *",pending")
         assert "verdict:no,pending" in screen(pilot)
 
@@ -646,7 +647,7 @@ def test_a_run_without_a_message_says_what_was_edited(workspace: Path) -> None:
         main(["run", "--quiet", *message])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        _, again, edited, first = screen(pilot).splitlines()[7:11]
+        _, again, edited, first = (line.rstrip(" │") for line in screen(pilot).splitlines()[7:11])
         assert again.endswith("again")
         assert edited.endswith("tests/weather.md changed")
         assert not first.endswith("changed")

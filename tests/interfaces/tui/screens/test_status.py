@@ -115,7 +115,7 @@ def test_errors_come_before_warnings(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
         listed, _, details = screen(pilot).partition("Details")
-        words = [line.split()[0] for line in listed.splitlines() if " line " in line]
+        words = [line.strip("│ ").split()[0] for line in listed.splitlines() if " line " in line]
         assert words == ["error", "error", "warning"]
         assert "unknown field 'tagss'" in details
 

@@ -121,7 +121,7 @@ PROMPTS = ("", " (brief)", " (polite)")
 def test_a_search_names_the_system_prompt_of_an_answer_to_one_of_several(prompts: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "F", *"cold")
-        lines = [line.split() for line in screen(pilot).splitlines()]
+        lines = [line.strip("│ ").split() for line in screen(pilot).splitlines()]
         found = [line[2] for line in lines if line[:2] == ["answer", "city=Oslo"]]
         assert sorted(found) == ["(brief)", "(polite)", "scripted/one"], "the last has one prompt"
         page = pilot.app.screen

@@ -311,7 +311,7 @@ def test_what_a_file_says_is_text(workspace: Path, size: tuple[int, int]) -> Non
     drive(scenario, size=size)
 
 
-@pytest.mark.parametrize("width", [80, 120, 149, 150, 160, 200])
+@pytest.mark.parametrize("width", [80, 120, 149, 156, 160, 200])
 def test_the_last_verdicts_up_to_each_version_are_signs_in_a_column(
     workspace: Path, width: int
 ) -> None:
@@ -329,8 +329,8 @@ def test_the_last_verdicts_up_to_each_version_are_signs_in_a_column(
         assert column(pilot) == ["✗✓✗", "✗✓", "✗"]
         shown = screen(pilot)
         assert re.search(r"workspace|########  .*✗✓✗", shown)
-        assert re.search(r"last runs: one|last runs.*\n +one\b", shown)
+        assert re.search(r"last runs: one|last runs.*\n[ │]+one\b", shown)
         await press(pilot, "right")
-        assert re.search(r"last runs: two|last runs.*\n +two\b", screen(pilot))
+        assert re.search(r"last runs: two|last runs.*\n[ │]+two\b", screen(pilot))
 
     drive(scenario, size=(width, 36), revision="@")
