@@ -23,14 +23,12 @@ from evalstore.files.atomic_write import write_whole
 if TYPE_CHECKING:
     from evalstore.checks.description import CheckExample, CheckSetting
 
-_EXAMPLES = 2
-"""The most examples of a check; `evalstore ls checks NAME` shows all."""
 PAGE = Path(__file__).parent.parent / "docs/checks.md"
 HEAD = """\
 # Checks
 
-Every check with one or two examples; `evalstore ls checks NAME` prints all. A check is an entry of
-the [block of checks](formats/checks.md#checks) below the `---` of a test, mostly as `type: value`.
+Every check with an example; `evalstore ls checks NAME` prints all its examples. A check is an entry
+of the [block of checks](formats/checks.md#checks) below the `---` of a test, mostly as `type: value`.
 In texts there may be placeholders, as in `contains: "{{city}}"`.
 
 ## Settings of every check
@@ -55,7 +53,7 @@ def checks_page() -> str:
             parts.append(f"\nThe setting `{required[0]}` of every check is required here.\n")
         if check.settings:
             parts.append(f"\n{_settings(check.settings, check.main)}")
-        parts += [_example(example) for example in check.examples[:_EXAMPLES]]
+        parts += [_example(example) for example in check.examples[:1]]
     return "".join(parts)
 
 

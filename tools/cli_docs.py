@@ -92,7 +92,8 @@ VARIABLES = """\
 
 Every option has a variable: `--max-cost` of `run` is `EVALSTORE_RUN_MAX_COST`, `--store` is
 `EVALSTORE_STORE`. The command line overrides it. `1` sets a flag; spaces separate the values of a
-repeatable option. These have other names:
+repeatable option, whose variable is mostly a plural: `EVALSTORE_RUN_TAGS`. `-o` of a list is
+`EVALSTORE_LS_OUTPUT_FORMAT`. These have other names:
 
 | option | variable |
 |---|---|
@@ -110,7 +111,7 @@ def _variables(group: Any) -> str:
         for name, prefix, command in commands
         for parameter in command.params
         if parameter.param_type_name == "option" and not parameter.hidden
-        if variable_of(prefix, parameter) != usual_variable(prefix, parameter.opts[-1])
+        if variable_of(prefix, parameter) not in usual_variables(prefix, parameter.opts[-1])
     ]
     return VARIABLES + "".join(rows)
 
@@ -120,9 +121,10 @@ def variable_of(prefix: str, parameter: Any) -> str:
     return str(parameter.envvar or f"{prefix}_{parameter.name.upper()}")
 
 
-def usual_variable(prefix: str, option: str) -> str:
-    """The name of the environment variable that the page derives from an option."""
-    return f"{prefix}_{option.lstrip('-').upper().replace('-', '_')}"
+def usual_variables(prefix: str, option: str) -> tuple[str, ...]:
+    """The names of the environment variable of an option, as the page derives them."""
+    name = f"{prefix}_{option.lstrip('-').upper().replace('-', '_')}"
+    return (name, f"{name}S", f"{name}_FORMAT")
 
 
 def _page(title: str, command: Any, level: int = 2) -> str:

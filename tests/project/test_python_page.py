@@ -68,7 +68,7 @@ def test_the_examples_read_what_they_need_from_the_values_themselves() -> None:
 def test_the_sources_are_those_of_the_example_package() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert len(SOURCE.findall(page)) == page.count("<!-- source") == 2
+    assert len(SOURCE.findall(page)) == page.count("<!-- source") == 1
     assert with_sources(page) == page
 
 
