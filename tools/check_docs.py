@@ -27,9 +27,9 @@ PAGE = Path(__file__).parent.parent / "docs/checks.md"
 HEAD = """\
 # Checks
 
-Every check with an example; `evalstore ls checks NAME` prints all its examples. A check is an entry
-of the [block of checks](formats/checks.md#checks) below the `---` of a test, mostly as `type: value`.
-In texts there may be placeholders, as in `contains: "{{city}}"`.
+Every check with an example; `evalstore ls checks NAME` prints all its examples. A check is an
+entry of the [block of checks](formats/checks.md#checks) below the `---` of a test, mostly as
+`type: value`. In texts there may be placeholders, as in `contains: "{{city}}"`.
 
 ## Settings of every check
 

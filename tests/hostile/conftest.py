@@ -33,6 +33,7 @@ CALLS = {
     "import": ("openai-evals", "source/capitals.jsonl"),
     "label": ("tests/weather.md::city=Rome", "pass"),
     "report": ("--markdown",),
+    "tag": ("first",),
     "serve": ("--port", "70000"),  # a port that does not exist: it would not end
     "trust": ("check.py",),
 }

@@ -62,6 +62,7 @@ DOING = [
     ["doctor", "app", "prog", "path"],
     ["run", "--judge-only"],
     ["label", "tests/one.md", "--pass"],
+    ["tag", "first"],
     ["import", "promptfoo", "source/promptfooconfig.yaml"],
     ["init", "new"],
     ["init", "tests/first.md"],

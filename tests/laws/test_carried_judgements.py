@@ -376,7 +376,7 @@ def test_the_reason_is_that_of_the_checks_and_names_the_judge(bench: Bench) -> N
         (
             "checks",
             "check 1 changed: contains: Gree -> Green; "
-            "if the checks pass, the judgement by judge is used again",
+            "if the checks pass, the verdict by judge is used again",
         )
     }
 
@@ -649,6 +649,6 @@ def test_where_checks_are_to_be_judged_they_alone_are_listed(bench: Bench) -> No
     bench.write("contains: Green")
     status = bench.api.status()
     assert (status.used_again, status.judge) == ((), 2)
-    assert "judgement by judge is used again" in status.items[0].reason
+    assert "verdict by judge is used again" in status.items[0].reason
     calls, report = bench.run()
     assert (calls, report.judged, report.used_again) == (0, 2, 2)

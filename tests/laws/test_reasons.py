@@ -48,7 +48,7 @@ WORDS = {
     "model": "model ",
     "instructions": "instructions ",
     "checks": "check",
-    "evaluator": "evaluator",
+    "evaluator": "judge",
 }
 """How a reason begins when a part was edited."""
 EDITS = (
@@ -63,7 +63,7 @@ EDITS = (
 AGAIN = re.compile(
     r"(.*) is again that of run (\w{8}), whose answers are judged by the present (.*)"
 )
-USED_AGAIN = "; if the checks pass, the judgement by scripted/judge is used again"
+USED_AGAIN = "; if the checks pass, the verdict by scripted/judge is used again"
 """How the reason of checks ends when the judge is not asked."""
 
 

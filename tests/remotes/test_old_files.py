@@ -91,7 +91,7 @@ def test_its_answers_and_judgements_are_reused(
     assert "2 runs, 2 answers, 5 verdicts" in printed("pull", str(OLD))
     assert printed("fsck") == sound
     said = printed("status")  # besides the label
-    assert "evalstore reads the replies of judges in another way" in " ".join(said.split())
+    assert "evalstore now reads replies of judges differently" in " ".join(said.split())
     assert "ask for" not in said.replace("would ask for 0 answers", "")
     assert "complete: 0 new answers, 2 reused" in printed("run", "--fail-on", "none")
     assert len(printed("log", "--oneline").splitlines()) == 3

@@ -53,7 +53,7 @@ def name_of(command: Sequence[str]) -> str:
     """What the schema of a command's document is called."""
     name = " ".join(command[:2]) if command[0] == "ls" else command[0]
     name = "status" if "-n" in command and command[0] == "run" else name
-    if command[-1] == "judge":
+    if command[0] == "stats" and command[-1] == "judge":
         name = "stats --by judge"
     if name == "ls checks" and len(command) > 2:
         name = "ls checks NAME"

@@ -219,7 +219,7 @@ def _list_results(
     columns = ("verdict", "case", "model", "answer", "reason")
     shown = tuple(name for name in columns if name != "model" or several)
     listing = Listing("results", rows, shown)
-    if not print_data(listing, ["results"], output_format, kind="ls results", json=json):
+    if not print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
         _print_listing(listing)
 
 

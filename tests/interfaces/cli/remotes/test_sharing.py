@@ -688,7 +688,7 @@ def test_status_says_which_judgements_a_remote_may_have(
     unread = (
         f"origin was not read yet: 'evalstore -C {clone} pull origin --for-plan' copies what it "
         "has of these "
-        "judgements"
+        "verdicts"
     )
     for _ in range(2):  # the second is cached
         assert evalstore(*here).stdout.splitlines()[-1] == unread
@@ -733,7 +733,7 @@ def test_status_names_remotes_for_judgements_that_wait_for_trust(
     evalstore("push")
     here = ("-C", str(clone), "--allow-outside")
     command = f"'evalstore -C {clone} pull origin --for-plan' copies what"
-    unread = f"origin was not read yet: {command} it has of these judgements"
+    unread = f"origin was not read yet: {command} it has of these verdicts"
     with mock.patch.dict(os.environ, EVALSTORE_TRUST_FILE=str(clone.parent / "nothing")):
         assert evalstore(*here, "status").stdout.splitlines()[-1] == unread
         evalstore(*here, "pull", "-n")
