@@ -77,7 +77,7 @@ class Answer:
         return block(
             line(
                 strong(f"{self.file} [{self.row}]" if self.row else self.file),
-                f"· session {short(self.session)}" if self.session else "",
+                f"· answer {short(self.session)}" if self.session else "",
                 f"· {measured}",
             ),
             table(

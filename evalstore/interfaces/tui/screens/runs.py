@@ -84,7 +84,7 @@ Below, or at the right in a wide terminal, is what the run under the cursor did,
 and a strip of its verdicts for each test file: first those with new failures, then those with most
 failures.
 A line below the title (▶) names each run that another program carries out, as far as 'evalstore
-status' knows it: who has begun it, when, and how many answers and judgements are stored so far.
+status' knows it: who has begun it, when, and how many answers and verdicts are stored so far.
 {history.broken} shows what broke in the run under the cursor; on the line of the workspace, what
 broke in the last ten runs and was not fixed since.
 

@@ -64,10 +64,10 @@ class StatusPage(CaseActionsPage):
     TITLE = "Pending work"
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
-Each question that a run would ask and each judgement that it would make, with the reason and the
+Each question that a run would ask and each verdict that it would get, with the reason and the
 price; or what is wrong with the files. A line below the title (▶) names each run that another
 program carries out, and how far it is: what it has still to do is listed here, too. A narrow
-table leaves out 'by', the evaluator, first, then 'what' and 'why'; below it, or at its right in a
+table leaves out 'by', the judge, first, then 'what' and 'why'; below it, or at its right in a
 wide terminal, are all of them, for the line under the cursor."""
     PANELS: ClassVar[Mapping[str, str]] = {"items": "Items", "details": "Details"}
     DEFAULT_CSS = """

@@ -72,7 +72,7 @@ class CaseSelection:
         """Return the ids of the sessions under the cursor, or the case; and a name for them."""
         if self.result and self.result.sessions:
             sessions = self.result.sessions
-            name = "the id of the session" if len(sessions) == 1 else "the ids of the sessions"
+            name = "the id of the answer" if len(sessions) == 1 else "the ids of the answers"
             return " ".join(sessions), name
         if self.case is None:
             return "", ""

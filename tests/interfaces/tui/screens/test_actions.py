@@ -348,7 +348,7 @@ def test_ids_answers_and_texts_are_copied(workspace: Path) -> None:
         assert isinstance(page, CasesPage)
         assert page.selection.result
         assert app.clipboard == page.selection.result.sessions[0]
-        assert f"copied the id of the session: {app.clipboard}" in notified(pilot)
+        assert f"copied the id of the answer: {app.clipboard}" in notified(pilot)
         await press(pilot, "Y")
         assert app.clipboard == "Cold."
         assert "copied the answer: Cold." in notified(pilot)
