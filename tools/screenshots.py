@@ -82,8 +82,8 @@ PAGE = DOCS / "screens.md"
 _SIZE = (120, 36)
 _ID = re.compile(r"\b[0-9a-f]{8}\b")
 _DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? ?(ms|s)\b")
-_TIME = re.compile(r"\b[0-2][0-9]:[0-5][0-9]\b")
-"""The axis of a trend has the times of the runs."""
+_TIME = re.compile(r"\b[0-2][0-9]:[0-5][0-9]\b(?: +[0-2][0-9]:[0-5][0-9]\b)*")
+"""The axis of a trend has the times of the runs: two if a minute began between them."""
 _HEAD = """\
 # Screens of the browser
 

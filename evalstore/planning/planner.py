@@ -314,7 +314,7 @@ def _require_judges(
         message += f", but none of the judges is meant for {'them' if more else 'it'}"
         hint = "look at its 'evaluators:' and at the tags the settings give to judges"
     else:
-        message += ", but there are no judges"
+        message += ", but no judge is set up"
     if not cells.has_others and not has_others:
         raise EvalstoreError(message, hint=hint)
     project.warn(f"{message}: what they must judge stays pending ({hint})")

@@ -41,7 +41,7 @@ def test_checks_judge_and_what_needs_a_model_is_pending(
     }
     again = evalstore("run", "tests/checked.md", "tests/weather.md::city=Rome")
     assert again.exit_code == 3
-    assert "tests/weather.md is judged by models, but there are no judges" in again.stderr
+    assert "tests/weather.md is judged by models, but no judge is set up" in again.stderr
 
 
 def test_judge_alone_does_the_same(unjudged: Path, documents: Any) -> None:
@@ -75,7 +75,7 @@ def test_several_tests_without_an_evaluator_are_counted(
 ) -> None:
     tree(unjudged, {"tests/more.md": WEATHER})
     output = evalstore("status").stderr
-    assert "tests/more.md and 1 more are judged by models, but there are no judges" in output
+    assert "tests/more.md and 1 more are judged by models, but no judge is set up" in output
 
 
 def test_evaluators_for_other_tests_leave_this_one_pending(
@@ -94,7 +94,7 @@ def test_a_workspace_that_only_models_can_judge_is_reported_before_anything_is_a
     tree(workspace, {"evalstore.yaml": "candidates: [scripted/one]\n"})
     run = evalstore("run")
     assert run.exit_code == 2
-    assert "there are no judges" in run.stderr
+    assert "no judge is set up" in run.stderr
 
 
 def test_a_label_of_a_person_settles_what_no_evaluator_judges(
