@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore.checks.base import INSTALL
@@ -87,16 +88,14 @@ def expand_test(
     project = FillContext(
         test.path, library, result, has_instructions=test.instructions is not None
     )
-    try:
-        can_store = in_nodes and data is not None and not drafter.has_groups
-        former = known(result.dependencies) if can_store and drafter.follows_from_values else None
-        if former is not None:
-            _build_tree(test, drafter, data, prompts, project, FormerCases(drafter, former))
-            return result
-        most = _MOST_AT_ONCE if can_store else MOST_CASES
-        drafts = list(_draft(test, drafter, data, project, most))
-    except _ManyRowsError:
-        _build_tree(test, drafter, data, prompts, project)
+    can_store = in_nodes and data is not None and not drafter.has_groups
+    stored = known(result.dependencies) if can_store and drafter.follows_from_values else None
+    former = FormerCases(drafter, stored) if stored is not None else None
+    rest = _draft(test, drafter, data, project, former)
+    most = 0 if former else _MOST_AT_ONCE if can_store else MOST_CASES
+    drafts = list(islice(rest, most + 1))
+    if can_store and (former or len(drafts) > most):
+        _build_tree(test, drafter, data, prompts, project, chain(drafts, rest))
         return result
     if data is not None:
         result.problems += data.problems
@@ -114,17 +113,13 @@ def _bare(test: TestFile) -> CaseFile:
     return CaseFile((), test.attempts, test.evaluators, test.threshold, test.id)
 
 
-class _ManyRowsError(Exception):
-    """There are too many rows to keep them in memory."""
-
-
 def _build_tree(
     test: TestFile,
     drafter: CaseBuilder,
     data: Dataset | None,
     prompts: tuple[str | None, ...],
     project: FillContext,
-    known: FormerCases | None = None,
+    drafts: Iterable[CaseDraft],
 ) -> None:
     """Store the cases of many rows in nodes; the rows are read twice."""
     result = project.result
@@ -135,13 +130,12 @@ def _build_tree(
             _tell(count)
             columns.add(drafter.naming_texts(drafter.values(row), drafter.id_of(row)))
     except FileProblem:
-        for _ in _draft(test, drafter, data, project, MOST_CASES):
-            pass  # finds the problems of all rows
+        deque(drafts, maxlen=0)  # finds the problems of all rows
         return
     labeller = columns.labeller()
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
     unjudged = False
-    for number, draft in enumerate(_draft(test, drafter, data, project, MOST_CASES, known)):
+    for number, draft in enumerate(drafts):
         _tell(number, count)
         label = labeller.label(drafter.naming_texts(draft.values, draft.id))
         builder.add(drafter.case(label, draft, prompts))
@@ -186,18 +180,12 @@ def _draft(
     drafter: CaseBuilder,
     data: Dataset | None,
     project: FillContext,
-    most: int,
-    known: FormerCases | None = None,
+    known: FormerCases | None,
 ) -> Iterator[CaseDraft]:
-    """Yield the draft of every row; problems go to the result without duplicates.
-
-    Raises `_ManyRowsError` when there are more than `most` rows.
-    """
+    """Yield the draft of every row; problems go to the result without duplicates."""
     broken: dict[Problem, list[str]] = {}
     try:
-        for number, (row, source) in enumerate(_rows(test, drafter.filler, data)):
-            if number == most:
-                raise _ManyRowsError
+        for row, source in _rows(test, drafter.filler, data):
             try:
                 yield (known and known.find(row)) or drafter.draft(row, project)
             except LimitProblem:
