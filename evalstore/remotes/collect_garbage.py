@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.indexes.index_writer import IndexWriter, Sign, Written
 from evalstore.remotes.indexes.indexes import (
     LARGEST_INDEX,
     MOST_PACKS,
@@ -46,6 +45,7 @@ from evalstore.remotes.places.layout import (
     sha256,
 )
 from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, UnreadableFileError
+from evalstore.remotes.push import IndexWriter, Sign, Written
 from evalstore.remotes.retirement import (
     CLOCK,
     Mark,

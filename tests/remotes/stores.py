@@ -14,14 +14,13 @@ from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
 from evalstore.remotes.differences import count_by_table, find_missing
 from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.index_writer import Sign, Written
 from evalstore.remotes.indexes.indexes import IndexHeader
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import make_remote, require_remote
 from evalstore.remotes.places.remote_files import RemoteFiles
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull import Pulled, pull_records
-from evalstore.remotes.push import push_records
+from evalstore.remotes.push import Sign, Written, push_records
 from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
 

@@ -7,16 +7,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
+from evalstore.core.deserialize import restore_messages
 from evalstore.core.results import Vote
-from evalstore.exchange.exports.conversations import ExportedTurn, read_turns
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.results.attempts import judge_votes
 from evalstore.results.prompt_names import name_prompts_of_cases
+from evalstore.results.rendering import joined, text_of
 
 if TYPE_CHECKING:
     from evalstore.core.results import Evaluation, Result, Session
-    from evalstore.core.values import Case
+    from evalstore.core.values import Case, Message, Reply
     from evalstore.exchange.exports.rows import Export
+    from evalstore.store import Store
 
 _AT_ONCE = 50
 """Results whose answers and judgements are in memory together: one may have megabytes."""
@@ -142,3 +144,51 @@ def _vote(judgement: ExportedJudgement) -> Vote:
         *(made.started, judgement.id, made.evaluation, made.evaluator, made.verdict, made.score),
         human=judgement.is_person,
     )
+
+
+# --- the conversations that lead to answers, as plain turns
+
+
+class ExportedTurn(NamedTuple):
+    """A turn of a conversation."""
+
+    role: str
+    text: str
+    """The text; files are named in it."""
+    reply: Reply | None = None
+    """The candidate's answer; None for a turn of the test."""
+
+
+def read_turns(
+    store: Store, sessions: Mapping[str, Session]
+) -> dict[str, tuple[ExportedTurn, ...]]:
+    """Return the turns before the last answer of each session, by id of the session."""
+    questions = [session.question for session in sessions.values()]
+    tests = store.load_contents("test", {question.test for question in questions})
+    prompts = store.load_contents(
+        "prompt", {question.prompt for question in questions if question.prompt}
+    )
+    return {
+        id: tuple(
+            _fill(
+                joined(
+                    restore_messages(
+                        prompts.get(session.question.prompt or "", {}).get("messages", ())
+                    ),
+                    restore_messages(tests.get(session.question.test, {}).get("messages", ())),
+                ),
+                session,
+            )
+        )
+        for id, session in sessions.items()
+    }
+
+
+def _fill(messages: tuple[Message, ...], session: Session) -> Iterator[ExportedTurn]:
+    """Yield the turns with the candidate's answers in their places."""
+    replies = iter(session.turns[:-1])
+    for message in messages:
+        if not message.filled:
+            yield ExportedTurn(message.role, text_of(message.parts))
+        elif reply := next(replies, None):
+            yield ExportedTurn("assistant", reply.text or "", reply)

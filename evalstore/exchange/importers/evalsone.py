@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.exchange.importers.chat_messages import BadMessagesError, read_messages
-from evalstore.exchange.importers.ideal_answers import instructions_of
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
+    instructions_of,
     messages_field,
     read_rows,
     turns_of,

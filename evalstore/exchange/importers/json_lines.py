@@ -17,10 +17,10 @@ from evalstore.files.datasets.text_source import TextSource
 from evalstore.files.markdown import SPACE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from evalstore.core.values import Json
-
 
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 """A JSON surrogate pair, for a character outside the Basic Multilingual Plane."""
@@ -101,3 +101,33 @@ def either(column: str, values: list[Json]) -> str:
     if not any(isinstance(value, str) for value in values):
         return name
     return f"([{name}] if {name} is string else {name})"
+
+
+# --- the instructions of a judge for rows with ideal answers and a context
+
+
+def instructions_of(rows: Sequence[JsonLinesRow]) -> str:
+    """Return instructions with the columns `ideal` and `context`, if the rows have them."""
+    parts = []
+    ideals = [row.values.get("ideal") for row in rows]
+    contexts = [row.values.get("context") for row in rows]
+    if any(ideals):
+        parts.append(_listing("The answer must agree with one of these:", "ideal", ideals))
+    if any(contexts):
+        heading = "Facts to judge by, which the candidate has not seen:"
+        parts.append(_listing(heading, "context", contexts))
+    if not all(ideals):
+        alone_sentence = "The answer must answer the last message correctly and completely."
+        absent = "{% if not item.ideal | default(none) %}"
+        parts.append(f"{absent}{alone_sentence}{{% endif %}}" if any(ideals) else alone_sentence)
+    return "\n\n".join(parts)
+
+
+def _listing(heading: str, column: str, values: list[Json]) -> str:
+    if all(isinstance(value, str) and value for value in values):
+        single_heading = heading.replace("one of these", "this")
+        return f"{single_heading}\n\n{{{{ item.{column} }}}}"
+    loop = "{% for one in " + either(column, values) + " %}\n- {{ one }}\n{% endfor %}"
+    if all(values):
+        return f"{heading}\n{loop}"
+    return f"{{% if item.{column} | default(none) %}}{heading}\n{loop}{{% endif %}}"

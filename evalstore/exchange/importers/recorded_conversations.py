@@ -14,9 +14,8 @@ from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import SkippedItem
 from evalstore.exchange.importers.coerce import as_mapping, parse_json
-from evalstore.exchange.importers.ideal_answers import instructions_of
-from evalstore.exchange.importers.json_lines import JsonLinesRow, write_rows
-from evalstore.exchange.importers.recorded_pictures import (
+from evalstore.exchange.importers.json_lines import JsonLinesRow, instructions_of, write_rows
+from evalstore.exchange.importers.recorded_messages import (
     PictureShape,
     picture_shape,
     place_pictures,

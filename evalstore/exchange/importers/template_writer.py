@@ -114,3 +114,19 @@ def unique(name: str, taken: Iterable[str]) -> str:
     while candidate in known:
         candidate, number = f"{name}-{number}", number + 1
     return candidate
+
+
+_SIGNS = re.compile(r"\{\{|\{%|<!--")
+"""The beginnings of template expressions and of HTML comments, which are dropped."""
+
+
+def escape(text: str) -> str:
+    """Return a template fragment that renders to this text."""
+    return _SIGNS.sub(lambda match: quoted(match[0]), text)
+
+
+def append_placeholder(template: str, placeholder: str) -> str:
+    """Append a placeholder to a template; a trailing brace is quoted to avoid `{{{`."""
+    if template.endswith("{"):
+        template = template[:-1] + quoted("{")
+    return template + placeholder

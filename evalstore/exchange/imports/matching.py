@@ -5,25 +5,42 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
-from evalstore.core.display import plural
+from evalstore.core import hashing
+from evalstore.core.deserialize import restore_test
+from evalstore.core.display import as_text, plural
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Evaluation, Session
-from evalstore.core.values import Case, Json, Question, Reply, Verdict
+from evalstore.core.values import (
+    Case,
+    FileRef,
+    FileVersion,
+    Json,
+    Message,
+    Part,
+    Question,
+    Reply,
+    Text,
+    Verdict,
+)
 from evalstore.exchange.importers.base import JudgedAnswer, SkippedItem
-from evalstore.exchange.imports.older_cases import OlderVersions, by_age
-from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory
-from evalstore.exchange.imports.row_lookup import NotPlacedError, Rows, read_test_rows
+from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory, OlderCases
+from evalstore.files import media_types
+from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.planning.cells.cells import Candidate, ask_of
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.reasons.version_reader import in_batches
 from evalstore.planning.selection import suits
 from evalstore.workspace.settings.settings import name_at
+from evalstore.workspace.testfiles.case_builder import CaseBuilder
+from evalstore.workspace.testfiles.parser import parse_test
+from evalstore.workspace.testfiles.replacements import shorten_value
 
 if TYPE_CHECKING:
+    from evalstore.exchange.importers.base import ShownMessage
     from evalstore.planning.project import Project
 
 
@@ -391,3 +408,155 @@ class CandidateFinder:
 def asks_at(candidate: Candidate, case: Case) -> float | None:
     """Return the temperature at which a candidate is asked for a case."""
     return ask_of(case, None, candidate).temperature
+
+
+# --- the rows of a test file by their values
+
+
+_LONGEST = 80
+"""Characters of values in a message."""
+
+
+class NotPlacedError(Exception):
+    """An answer does not match a case, for this reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The cases of a test file, indexed by their values."""
+
+    cases: Sequence[Case]
+    numbers: Mapping[str, list[int]]
+    """Key -> the numbers of the cases that have it."""
+    columns: tuple[str, ...]
+    """Columns of the data that a text or a check uses."""
+    names: frozenset[str]
+    """Names of the replacements."""
+
+    def find(self, values: Mapping[str, Json]) -> list[int]:
+        """Return the numbers of the cases with these values; raises `NotPlacedError` for none."""
+        key_values = {name: values[name] for name in self.columns if name in values}
+        key_values |= {name: as_text(values[name]) for name in self.names if name in values}
+        matches = self.numbers.get(hashing.row_key(key_values), [])
+        if not matches:
+            text = json.dumps(key_values, ensure_ascii=False)
+            text = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+            raise NotPlacedError(f"no row of the test has the values {text}")
+        return matches
+
+
+def read_test_rows(project: Project, file: str) -> Rows:
+    """Return the rows of a test file of the workspace; raises `NotPlacedError` for errors."""
+    case_file, library = project.reading.files.get(file), project.reading.library
+    if case_file is None or library is None:
+        raise NotPlacedError("the test file has errors: 'evalstore check' lists them")
+    test = parse_test(file, normalise(project.workspace.read_bytes(file, LARGEST_TEXT)))
+    data = library.open_data(test.dataset, file)[0] if test.dataset else None
+    filler = CaseBuilder(test, data, (), None).filler
+    numbers: dict[str, list[int]] = {}
+    for number, case in enumerate(case_file.cases):
+        numbers.setdefault(case.key, []).append(number)
+    return Rows(case_file.cases, numbers, tuple(filler.used_columns), frozenset(filler.known))
+
+
+# --- cases of older versions of a test, from the messages recorded with their answers
+
+
+class OlderVersions:
+    """Creates the test versions of answers to older versions of a test."""
+
+    def __init__(self, project: Project, history: ImportedHistory) -> None:
+        self._project = project
+        self._history = history
+        self.files: dict[str, FileVersion] = {}
+        """Pictures by the ids of their addresses."""
+
+    def case(self, rows: Rows, entries: Sequence[JudgedAnswer]) -> Case:
+        """Return the case of these answers, with all its conversations.
+
+        Everything else is taken from the current test, because only the messages are recorded.
+        """
+        base = _base(rows, entries[0])
+        tests = [
+            self._test(base.tests[min(number, len(base.tests) - 1)], entry.messages or ())
+            for number, entry in enumerate(entries)
+        ]
+        return base._replace(tests=tuple(tests))
+
+    def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
+        """Return the id of a test version with these messages, kept in the history."""
+        content = self._project.versions.require("test", [now])[now]
+        version = replace(
+            restore_test(content), messages=tuple([self._message(message) for message in messages])
+        )
+        try:
+            return self._history.keep("test", hashing.describe_test(version))
+        except UnicodeEncodeError:
+            raise NotPlacedError("a message holds half a surrogate pair") from None
+
+    def _message(self, message: ShownMessage) -> Message:
+        if message.text is None:
+            return Message(message.role, (), filled=True)
+        parts: list[Part] = [Text(message.text)] if message.text else []
+        if message.image:
+            version = FileVersion(media_types.ADDRESS, message.image.encode())
+            id, _ = hashing.identify(hashing.describe_file(version))
+            self.files[id] = version
+            parts.append(FileRef(message.image, media_types.ADDRESS, id))
+        return Message(message.role, tuple(parts))
+
+
+def _base(rows: Rows, answer: JudgedAnswer) -> Case:
+    """Return the case of the same row; else the first one, labelled with the recorded values."""
+    try:
+        return rows.cases[rows.find(answer.values)[0]]
+    except NotPlacedError:
+        texts = {name: as_text(value) for name, value in answer.values.items()}
+        label = ", ".join(f"{name}={shorten_value(text)}" for name, text in texts.items())
+        key = hashing.row_key(dict(answer.values))
+        return rows.cases[0]._replace(row=label, key=key)
+
+
+def by_age(
+    imported: Iterable[tuple[ImportedCase, Case, int]], project: Project
+) -> list[OlderCases]:
+    """Return older cases by the number of changes since, newest first.
+
+    `imported` has cells with their cases, and when their first answer was given.
+    """
+    history: dict[tuple[str, str], dict[tuple[str, ...], int]] = {}
+    entries = sorted(imported, key=lambda entry: entry[2])
+    for cell, case, began in entries:
+        history.setdefault((cell.file, case.key), {}).setdefault(case.tests, began)
+    changes: list[OlderCases] = []
+    gathered: dict[tuple[int, str], _Gathered] = {}
+    for cell, case, _ in entries:
+        versions = list(history[cell.file, case.key])
+        age = len(versions) - 1 - versions.index(case.tests)
+        while len(changes) <= age:
+            changes.append(OlderCases())
+        index = gathered.setdefault((age, cell.file), _Gathered()).add(case)
+        changes[age].cells.append(replace(cell, index=index))
+    for (age, file), cases in gathered.items():
+        changes[age].files[file] = replace(project.reading.files[file], cases=tuple(cases.cases))
+    return changes
+
+
+class _Gathered:
+    """The older cases of a file, each with a unique label."""
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+        self._places: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._labels: set[str] = set()
+
+    def add(self, case: Case) -> int:
+        """Add a case unless it is there; returns its index."""
+        place = self._places.setdefault((case.key, case.tests), len(self.cases))
+        if place == len(self.cases):
+            label = case.row
+            while label in self._labels:
+                label += "'"
+            self._labels.add(label)
+            self.cases.append(case._replace(row=label))
+        return place

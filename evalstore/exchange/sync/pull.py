@@ -107,7 +107,7 @@ def pull_from_database(
     opened: OpenDatabase, *, dry_run: bool, listener: CopyListener | None
 ) -> PullReport:
     """Copy all rows of an open database or store that its store lacks; raises `EvalstoreError`."""
-    from evalstore.remotes.merge import copy_records
+    from evalstore.remotes.pull import copy_records
 
     with opened.ids() as theirs, opened.store.snapshot_ids() as ours:
         missing = find_missing(theirs, ours)

@@ -43,7 +43,7 @@ from evalstore.workspace.user_name import name_of_writer
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.remotes.differences import MissingIds
-    from evalstore.remotes.indexes.index_writer import Announce
+    from evalstore.remotes.push import Announce
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""
@@ -262,7 +262,7 @@ def _write(
 def _write_to_database(
     opened: OpenDatabase, missing: MissingIds, listener: CopyListener, scan: SecretScan | None
 ) -> int:
-    from evalstore.remotes.merge import copy_records
+    from evalstore.remotes.pull import copy_records
     from evalstore.store import Store
 
     if scan:

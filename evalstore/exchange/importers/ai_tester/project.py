@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.ai_tester.model_files import (
-    convert_participants,
-    provider_notes,
-    queries,
-    read_models,
-)
 from evalstore.exchange.importers.source_files import read_source
 from evalstore.exchange.importers.yaml_writer import flow, scalar
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import read_yaml
-from evalstore.workspace.settings.settings import FOLDERS
+from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES
 from evalstore.workspace.settings.settings_reader import read_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from evalstore.core.values import Json
@@ -223,3 +219,215 @@ def _setting(name: str, value: Json) -> str:
     if isinstance(value, list) and value:
         return f"{name}:\n" + "".join(f"  - {flow(entry)}\n" for entry in value)
     return f"{name}: {flow(value)}\n"
+
+
+# --- model files
+
+
+_KINDS = {
+    "vertex": "vertex_ai",
+    "vertex_anthropic": "vertex_ai",
+    "vertex-anthropic": "vertex_ai",
+}
+"""Maps ai-tester's provider kinds to litellm's, where they differ."""
+_CAPABILITIES = {
+    "input": ("text", "image", "file", "pdf"),
+    "output": ("text", "structured", "tools"),
+}
+"""The capabilities that ai-tester checks before it calls a model."""
+_PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
+_CHOSEN = ("id", "temperature")
+_NAMED = ("provider", "model")
+"""The parts of an id: the provider's code and its name for the model."""
+_LISTS = ("candidates", "evaluators")
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The model files of a project, by their ids."""
+
+    ids: dict[tuple[str, str], str]
+    """By provider and its name for the model."""
+    all_ids: frozenset[str]
+    without_id: dict[str, str]
+    """Maps `provider/model`, ai-tester's id of a file without `id`, to its id in evalstore."""
+    notes: tuple[str, ...] = ()
+    """Notes on options whose meaning changes when they are sent unchanged."""
+
+    def id_of(self, provider: str, model: str) -> tuple[str, bool]:
+        """Return the id of a model, and whether it has a file."""
+        known_id = self.ids.get((provider, model))
+        return known_id or f"{_KINDS.get(provider, provider)}/{model}", known_id is not None
+
+    def find(self, id: str) -> str | None:
+        """Return evalstore's id for an ai-tester id; None if no model file has it."""
+        return self.without_id.get(id) or (id if id in self.all_ids else None)
+
+
+def convert_participants(
+    place: str, entries: list[Json], models: Models, notes: list[str]
+) -> list[Json]:
+    """Convert the candidates or evaluators of a configuration to settings.
+
+    As in ai-tester, ids without a model file are omitted. `place` describes the list in messages;
+    omissions are added to `notes`.
+    """
+    return list(_entries(place, entries, models, notes, _PARTICIPANT))
+
+
+def queries(entries: list[Json], models: Models, notes: list[str]) -> list[Json]:
+    """Convert the analysis queries of a configuration to settings; omissions go to `notes`.
+
+    A query without remaining candidates or evaluators is omitted, because an empty list would
+    select all of them.
+    """
+    converted = (
+        _query(entry, models, notes) if isinstance(entry, dict) else entry for entry in entries
+    )
+    return [query for query in converted if query is not None]
+
+
+def _query(entry: dict[str, Json], models: Models, notes: list[str]) -> Json:
+    query = f"the query '{entry.get('description')}'"
+    result: dict[str, Json] = {}
+    for field, value in entry.items():
+        if field not in QUERY_NAMES:
+            notes.append(f"'{field}' of {query} is left out: evalstore has no such field")
+        elif field in _LISTS and isinstance(value, list) and value:
+            participants_left = list(
+                _entries(f"'{field}' of {query}", value, models, notes, _CHOSEN)
+            )
+            if not participants_left:
+                notes.append(f"{query} is left out: none of its {field} has a model file")
+                return None
+            result[field] = participants_left
+        else:
+            result[field] = value
+    return result
+
+
+def _entries(
+    place: str, entries: list[Json], models: Models, notes: list[str], fields: tuple[str, ...]
+) -> Iterator[Json]:
+    for item in entries:
+        entry = {"id": item} if isinstance(item, str) else item
+        if not isinstance(entry, dict):
+            yield entry  # the settings reader reports it
+            continue
+        id = _find_id(place, entry, models, notes)
+        if id is None and isinstance(entry.get("id"), str):
+            notes.append(f"'{entry['id']}' in {place} is left out: no model file has this id")
+            continue
+        fields_by_name = {
+            "id": id,
+            **{name: value for name, value in entry.items() if name != "id"},
+        }
+        for field, value in fields_by_name.items():
+            if field not in (*fields, *_NAMED) and value is not None:
+                why = "" if field not in _PARTICIPANT else ": a query has tags for all its models"
+                notes.append(f"'{field}' of '{id}' in {place} is left out{why}")
+        yield {
+            field: fields_by_name[field]
+            for field in fields
+            if fields_by_name.get(field) is not None
+        }
+
+
+def _find_id(place: str, entry: dict[str, Json], models: Models, notes: list[str]) -> str | None:
+    named_id = entry.get("id")
+    if isinstance(named_id, str):
+        return models.find(named_id)
+    provider, model = (entry.get(field) for field in _NAMED)
+    if not isinstance(provider, str) or not isinstance(model, str):
+        return None
+    id, is_known = models.id_of(provider, model)
+    if not is_known:
+        notes.append(f"'{id}' in {place} has no model file: no call knows more than its name")
+    return id
+
+
+def read_models(folder: Path) -> Models:
+    """Read the models of a folder; unreadable files are skipped, as loading reports them."""
+    ids: dict[tuple[str, str], str] = {}
+    inactive_ids: dict[tuple[str, str], str] = {}
+    without_id: dict[str, str] = {}
+    with_id: set[str] = set()
+    all_ids: set[str] = set()
+    notes: list[str] = []
+    for path, document in _read_files(folder):
+        place = path.relative_to(folder).with_suffix("").as_posix()
+        code = document.get("code") or document.get("id")
+        id, provider = document.get("id") or code or place, document.get("provider")
+        name = document.get("providerModelCode") or code
+        if isinstance(id, str):
+            all_ids.add(id)
+        if not (isinstance(provider, str) and isinstance(name, str) and isinstance(id, str)):
+            continue
+        if "id" in document:
+            with_id.add(id)
+        else:
+            without_id.setdefault(f"{provider}/{name}", id)
+        if document.get("active") is False:
+            inactive_ids.setdefault((provider, name), id)
+            continue
+        ids.setdefault((provider, name), id)
+        notes += [f"the model '{id}': {note}" for note in _notes(document)]
+    without_id = {name: id for name, id in without_id.items() if name not in with_id}
+    return Models({**inactive_ids, **ids}, frozenset(all_ids), without_id, tuple(notes))
+
+
+def provider_notes(folder: Path) -> list[str]:
+    """Return notes on omitted provider fields whose default differs in ai-tester."""
+    return [
+        f"the provider '{document.get('code')}': 'supportsStructuredOutputs' is not set, which is "
+        "false in ai-tester and true in evalstore: write which one it is"
+        for _, document in _read_files(folder)
+        if document.get("type") == "openai-compatible"
+        and "supportsStructuredOutputs" not in document
+    ]
+
+
+def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
+    """Yield the valid YAML files of a folder with their mappings."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in (".yaml", ".yml") or not path.is_file():
+            continue
+        try:
+            document = read_yaml(normalise(read_source(path))).value
+        except FileProblem:
+            continue
+        if isinstance(document, dict):
+            yield path, document
+
+
+def _omitted_capabilities(declaration: Json) -> list[str]:
+    """Return the capabilities that ai-tester requires and the declaration omits."""
+    if not isinstance(declaration, dict):
+        return []
+    sides = {side: declaration.get(side) or {} for side in _CAPABILITIES}
+    return [
+        f"{side}.{name}"
+        for side, names in _CAPABILITIES.items()
+        for name in names
+        if isinstance(sides[side], dict) and name not in sides[side]
+    ]
+
+
+def _notes(document: dict[str, Json]) -> Iterator[str]:
+    """Yield notes on options that are sent unchanged and on defaults that differ."""
+    if omitted := _omitted_capabilities(document.get("capabilities")):
+        yield (
+            f"'capabilities' leaves out {', '.join(omitted)}, which is false in ai-tester and true "
+            "in evalstore: write which one it is"
+        )
+    parts = [document, document.get("candidateOverrides"), document.get("evaluatorOverrides")]
+    for part in parts:
+        if not isinstance(part, dict):
+            continue
+        thinking, options = part.get("thinking"), part.get("providerOptions")
+        if isinstance(thinking, dict) and thinking.keys() != {"effort"}:
+            yield "'thinking' is sent unchanged: write it as the provider wants it"
+        for name in options if isinstance(options, dict) else ():
+            snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+            if snake != name:
+                yield f"'{name}' in 'providerOptions' is sent unchanged: is it '{snake}'?"

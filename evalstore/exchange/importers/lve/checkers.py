@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.exchange.importers.errors import NotTakenError, short_json
-from evalstore.exchange.importers.lve.checker_context import ARGUMENTS, CheckerTest, LveJudging
-from evalstore.exchange.importers.lve.custom_checkers import classes_in, translate_class
-from evalstore.exchange.importers.lve.format_strings import Piece, parse
+from evalstore.exchange.importers.lve.format_strings import Piece, parse, template
 from evalstore.exchange.importers.lve.lambda_to_expression import (
     Function,
     Offsets,
@@ -24,6 +23,75 @@ from evalstore.exchange.importers.lve.prompts import name_of_turn
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
+    from evalstore.exchange.importers.lve.definition import LveTest
+
+ARGUMENTS = "checker_args"
+"""The field of `test.json` with the checker's name and arguments."""
+
+
+@dataclass
+class LveJudging:
+    """The checks, instructions and files that replace a checker."""
+
+    checks: list[Json] = field(default_factory=list)
+    instructions: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Python files by their path in the test's folder."""
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckerTest:
+    """The parts of a test that the translation of its checker uses."""
+
+    definition: LveTest
+    names: Mapping[str, str]
+    """Maps parameters to their names in templates."""
+    turns: tuple[tuple[str, ...], ...]
+    """LVE's names of the answers of each conversation, including repetitions."""
+    rows: Sequence[Mapping[str, Json]]
+    """The values of the parameters in each row."""
+    shown: frozenset[str]
+    """The parameters that the prompt contains."""
+    custom: Mapping[str, bytes]
+    """The Python files of the test by their path."""
+
+    def text(self, name: str, *, empty: bool = False) -> str:
+        """Return a text argument as a template; raises `NotTakenError`."""
+        value = self.definition.arguments.get(name)
+        if not isinstance(value, str) or not (value or empty):
+            raise NotTakenError(f"the checker needs a text '{name}'", ARGUMENTS, name)
+        return self.fill(parse(value, self.definition.columns, ARGUMENTS, name), {str})
+
+    def fill(self, pieces: list[Piece], plain: Collection[type]) -> str:
+        """Return a template; values of other types than `plain` are formatted as Python does."""
+        columns = self.definition.columns
+        others = [n for n in columns if any(type(row.get(n)) not in plain for row in self.rows)]
+        return template(pieces, self.names, others)
+
+    def flag(self, name: str, default: bool | None = None) -> bool:
+        """Return a boolean argument; raises `NotTakenError`."""
+        value = self.definition.arguments.get(name, default)
+        if not isinstance(value, bool):
+            raise NotTakenError(f"the checker needs '{name}': true or false", ARGUMENTS, name)
+        return value
+
+    def number(self, name: str) -> float:
+        """Return a numeric argument; raises `NotTakenError`."""
+        value = self.definition.arguments.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise NotTakenError(f"the checker needs a number '{name}'", ARGUMENTS, name)
+        return value
+
+    def only(self, *known: str) -> None:
+        """Raise `NotTakenError` if there are other arguments."""
+        for name in self.definition.arguments:
+            if name not in known:
+                checker = self.definition.checker
+                raise NotTakenError(f"'{checker}' takes no '{name}'", ARGUMENTS, name)
+
+
+# --- the checkers
 
 
 _FLAGS = {
@@ -366,3 +434,72 @@ def _start(parameters: tuple[str, ...], extract: str | None) -> str:
         f"        super().__init__({base_arguments})\n"
         f"{assignments}\n"
     )
+
+
+# --- custom checker classes; their file is copied and never run
+
+
+def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
+    """Return the top-level classes of a Python file, without running it; empty if it is invalid."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def translate_class(test: CheckerTest) -> LveJudging:
+    """Return a Python check for a custom class, which evalstore runs once its file is trusted."""
+    name = test.definition.checker
+    place = (ARGUMENTS, "checker_name")
+    path, source = next(
+        (path, source) for path, source in test.custom.items() if name in classes_in(source)
+    )
+    methods = {
+        node.name for node in classes_in(source)[name].body if isinstance(node, ast.FunctionDef)
+    }
+    if "postprocess_response" in methods:
+        message = (
+            f"'{name}' changes answers before they are stored ('postprocess_response'), "
+            "but here they are stored as they are"
+        )
+        raise NotTakenError(message, *place)
+    beside = {
+        other.rpartition("/")[2].removesuffix(".py") for other in test.custom if other != path
+    }
+    if imported := sorted(beside & _imports(source)):
+        message = (
+            f"'{path}' imports '{imported[0]}', a file beside it, but a Python check is one file"
+        )
+        raise NotTakenError(message, *place)
+    arguments = {
+        key: test.text(key, empty=True) if isinstance(value, str) else value
+        for key, value in test.definition.arguments.items()
+    }
+    check: dict[str, Json] = {"file": path, "class": name}
+    if arguments:
+        check["args"] = arguments
+    argument_text = "".join(
+        argument for argument in arguments.values() if isinstance(argument, str)
+    )
+    hidden = [
+        column
+        for key, column in test.names.items()
+        if key not in test.shown and "{{" + column + "}}" not in argument_text
+    ]
+    # A check gets only the columns that the test mentions, so its name mentions the others.
+    label_text = f"{name} of {', '.join('{{' + column + '}}' for column in hidden)}"
+    scope = {"scope": "case"} if test.definition.joint else {}
+    label = {"name": label_text} if hidden else {}
+    return LveJudging([{"python": check, **label, **scope}], files={path: source})
+
+
+def _imports(source: bytes) -> set[str]:
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add((node.module or "").split(".")[0])
+            modules |= {alias.name for alias in node.names} if node.level else set()
+    return modules

@@ -13,8 +13,7 @@ from string import Formatter
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.errors import NotTakenError, short_json
-from evalstore.exchange.importers.escaping import append_placeholder, escape
-from evalstore.exchange.importers.template_writer import keep_ticks
+from evalstore.exchange.importers.template_writer import append_placeholder, escape, keep_ticks
 from evalstore.files.datasets import stable_names
 
 _FIELD = re.compile(r"([^.\[\]]*)((?:\[[^\]]+\])*)")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from evalstore.exchange.importers.base import ShownMessage
 from evalstore.exchange.importers.errors import NotTakenError
-from evalstore.exchange.importers.escaping import escape
 from evalstore.exchange.importers.lve.format_strings import Piece, fill, parse, template
 from evalstore.exchange.importers.lve.instances import model_arguments
 from evalstore.exchange.importers.lve.prompts import (
@@ -19,13 +18,13 @@ from evalstore.exchange.importers.lve.prompts import (
     take_turns,
     turn_names,
 )
-from evalstore.exchange.importers.template_writer import as_section
+from evalstore.exchange.importers.template_writer import as_section, escape
 from evalstore.exchange.importers.yaml_writer import block
 from evalstore.files.markdown import SPACE
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
-    from evalstore.exchange.importers.lve.checker_context import LveJudging
+    from evalstore.exchange.importers.lve.checkers import LveJudging
     from evalstore.exchange.importers.lve.definition import LveRun, LveTest
 
 _FEW = 6

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.exchange.importers.errors import UnusableError
 from evalstore.exchange.importers.json_documents import SourceDocument, read_documents
-from evalstore.exchange.importers.promptfoo.assertion_reader import (
+from evalstore.exchange.importers.promptfoo.assertion_types import (
     Assertion,
     Assertions,
     read_number,
@@ -33,8 +33,8 @@ from evalstore.exchange.importers.recorded_messages import (
     TOOLS_AS_TEXT,
     read_conversation,
     shows_tools,
+    write_messages,
 )
-from evalstore.exchange.importers.recorded_pictures import write_messages
 from evalstore.files.access import LARGEST_DOCUMENT
 
 if TYPE_CHECKING:

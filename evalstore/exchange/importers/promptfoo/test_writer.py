@@ -12,8 +12,7 @@ from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, SkippedItem
 from evalstore.exchange.importers.promptfoo import assertion_types
-from evalstore.exchange.importers.promptfoo.assertion_reader import literal_value
-from evalstore.exchange.importers.promptfoo.assertion_types import LISTS, split_list
+from evalstore.exchange.importers.promptfoo.assertion_types import LISTS, literal_value, split_list
 from evalstore.exchange.importers.promptfoo.files import to_json
 from evalstore.exchange.importers.promptfoo.nunjucks import (
     ExpressionNotTakenError,
@@ -32,7 +31,7 @@ from evalstore.exchange.importers.template_writer import (
 from evalstore.files.jinja_sandbox import run
 
 if TYPE_CHECKING:
-    from evalstore.exchange.importers.promptfoo.assertion_reader import Assertion
+    from evalstore.exchange.importers.promptfoo.assertion_types import Assertion
     from evalstore.exchange.importers.promptfoo.prompts import PromptfooPrompt
     from evalstore.exchange.importers.promptfoo.tests import PromptfooCase
 

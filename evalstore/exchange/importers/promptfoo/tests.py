@@ -13,7 +13,7 @@ from evalstore.core.values import Json
 from evalstore.exchange.importers.base import SkippedItem
 from evalstore.exchange.importers.coerce import as_mapping
 from evalstore.exchange.importers.promptfoo import files
-from evalstore.exchange.importers.promptfoo.assertion_reader import (
+from evalstore.exchange.importers.promptfoo.assertion_types import (
     Assertion,
     Assertions,
     parse_compact,
