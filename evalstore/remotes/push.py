@@ -1,4 +1,4 @@
-"""Copies rows of a store that a remote does not have to it: packs, and then the index that lists them.
+"""Copies rows of a store to a remote that does not have them: packs, and then their index.
 
 The index comes last: what it lists is there when a reader sees it. A pack that is there already is
 used, so that an interrupted push is completed; but not if a clean-up of the remote has marked it to

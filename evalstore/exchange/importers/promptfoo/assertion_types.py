@@ -1,4 +1,4 @@
-"""Reading of promptfoo's assertions, and their conversion to checks or to instructions for a judge."""
+"""Reading of assertions of promptfoo, and their conversion to checks or to instructions."""
 
 from __future__ import annotations
 
