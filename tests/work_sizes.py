@@ -55,7 +55,6 @@ results.compare.compared_side: _AT_ONCE
 results.search.grep: _AT_ONCE _KEPT_PLACES
 results.stats.group_sums: AT_ONCE
 exchange.imports.records: _AT_ONCE
-runs.status.status: _FIRST
 results.flips.regressions: _AT_ONCE
 results.stats.stats: _AT_ONCE _TREES_AT_ONCE
 runs.run_control: _NONCES_AT_ONCE

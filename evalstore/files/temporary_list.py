@@ -95,11 +95,7 @@ class TemporaryList(Collection[Any]):
             return self._filed + len(self._last)
 
     def __iter__(self) -> Iterator[Any]:
-        return self.iterate()
-
-    def iterate(self, start: int = 0) -> Iterator[Any]:
-        """Yield the values from a number on."""
-        number = start
+        number = 0
         while values := self._read_from(number):  # some may be added meanwhile
             yield from values
             number += len(values)

@@ -103,11 +103,7 @@ class ItemFile:
         self._values.extend([_values_of(item) for item in items])
 
     def __iter__(self) -> Iterator[PlanItem]:
-        return self.iterate()
-
-    def iterate(self, start: int = 0) -> Iterator[PlanItem]:
-        """Yield the items from a number on."""
-        return map(_item_of, self._values.iterate(start))
+        return map(_item_of, self._values)
 
     def __getitem__(self, number: int) -> PlanItem:
         return _item_of(self._values[number])

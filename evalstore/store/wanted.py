@@ -24,8 +24,6 @@ class Reached(NamedTuple):
     done: int
     total: int
     """Of how many; 0 while that is not known."""
-    found: object = None
-    """What has been found by now, if anything can be shown."""
 
 
 Tell = Callable[[Reached], None]
@@ -70,19 +68,14 @@ def telling(tell: Tell) -> Iterator[None]:
         _thread.tell = before
 
 
-def note_reached(counted: str, done: int, total: int = 0, found: object = None) -> None:
+def note_reached(counted: str, done: int, total: int = 0) -> None:
     """Tell how far what this thread reads has come.
 
     Raises `UnwantedError` if nobody waits any more for it.
     """
     refuse_unwanted()
     if _thread.tell is not None:
-        _thread.tell(Reached(counted, done, total, found))
-
-
-def is_told() -> bool:
-    """Return whether anybody is told how far what this thread reads has come."""
-    return _thread.tell is not None
+        _thread.tell(Reached(counted, done, total))
 
 
 def may_end() -> bool:

@@ -39,7 +39,7 @@ def test_values_are_read_in_their_order_as_often_as_needed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_values_are_read_by_number_and_from_a_number_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_read_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(temporary_list, "_AT_ONCE", 7)
     values = TemporaryList()
     for start, end in ((0, 1), (1, 30), (30, 37)):
@@ -47,8 +47,7 @@ def test_values_are_read_by_number_and_from_a_number_on(monkeypatch: pytest.Monk
     numbers = [*range(37)]
     random.Random(1).shuffle(numbers)
     assert [values[number] for number in numbers] == numbers
-    for start in range(38):
-        assert [*values.iterate(start)] == [*range(start, 37)]
+    assert [*values] == [*range(37)]
     for number in (-1, 37):
         with pytest.raises(IndexError):
             values[number]
@@ -72,7 +71,6 @@ def test_values_that_are_added_one_by_one_are_read_with_those_added_together(
     for number in (-1, 11):
         with pytest.raises(IndexError):
             values[number]
-    assert [*values.iterate(9)] == [9, 10]
     assert 10 in values
     assert 11 not in values
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from copy import copy
-from itertools import groupby, islice, takewhile
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING
 
 from evalstore.files.filed_sequence import NumberedSequence
@@ -55,15 +54,9 @@ class SummedItems(NumberedSequence["PlanItem"]):
     together.
     """
 
-    def __init__(
-        self, items: Sequence[PlanItem], kind: str, before: SummedItems | None = None
-    ) -> None:
-        """Add up the items that there are by now; `before` are the sums of the first of them.
-
-        Of items in a file, those of the last cell must all be there.
-        """
+    def __init__(self, items: Sequence[PlanItem], kind: str) -> None:
+        """Add up the items."""
         self.kind = kind
-        self._items = items
         self._listed: list[PlanItem] = []
         self._file: ItemFile | None = None
         if isinstance(items, FiledItems):
@@ -72,19 +65,12 @@ class SummedItems(NumberedSequence["PlanItem"]):
             self._listed = summed(item for item in items if item.kind == kind)
         self._starts = array("L")
         """For each of those in a file the number of the first one of its cell there."""
-        self._end = 0
-        """How many of those in the file are added up."""
         self.total = self.by_checks = 0
         self.files: dict[str, None] = {}
         self.models: dict[str, None] = {}
         """The names of the candidates and the evaluators."""
         self._shared = AllEqual()
-        if before is not None and before._items is items and self._file is not None:
-            self._starts, self._end = before._starts, before._end  # more are only appended
-            self.total, self.by_checks = before.total, before.by_checks
-            self.files, self.models = {**before.files}, {**before.models}
-            self._shared = copy(before._shared)
-        for number, (start, item) in enumerate(self._place(self._end)):
+        for number, (start, item) in enumerate(self._place()):
             if not number % _TOLD_EVERY:
                 refuse_unwanted()
             self.total += item.count
@@ -96,23 +82,19 @@ class SummedItems(NumberedSequence["PlanItem"]):
             self._shared.add(item)
             self._starts.append(start)
         self._count = len(self._starts)
-        if self._file is not None:
-            self._end = len(self._file)
 
     @property
     def shared(self) -> tuple[str, ...]:
         """Return what was edited beside the reasons, if it is the same for all items."""
         return self._shared.edits
 
-    def _place(self, start: int = 0) -> Iterator[tuple[int, PlanItem]]:
-        """Yield the items, each with the number of the first one of its cell in the file.
-
-        Of those in a file, only from a number on.
-        """
+    def _place(self) -> Iterator[tuple[int, PlanItem]]:
+        """Yield the items, each with the number of the first one of its cell in the file."""
         if self._file is None:
             yield from enumerate(self._listed)
             return
-        for (kind, *_), same in groupby(self._file.iterate(start), _cell_of):
+        start = 0
+        for (kind, *_), same in groupby(self._file, _cell_of):
             listed = list(same)
             if kind == self.kind:
                 for item in listed if len(listed) == 1 else summed(listed):
@@ -123,7 +105,7 @@ class SummedItems(NumberedSequence["PlanItem"]):
         return self._count
 
     def __iter__(self) -> Iterator[PlanItem]:
-        return (item for _, item in islice(self._place(), self._count))
+        return (item for _, item in self._place())
 
     def read_one(self, number: int) -> PlanItem:
         """Return the item with a number."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.core.values import RECORDED
@@ -22,10 +21,10 @@ from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.runs.run_plans import BATCH, LONGEST
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
-from evalstore.runs.status.status_sums import StatusSums, list_items
+from evalstore.runs.status.status_sums import StatusSums
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
 from evalstore.store.trees.path_trees import read_tree
-from evalstore.store.wanted import is_told, note_reached
+from evalstore.store.wanted import note_reached
 from evalstore.store.work.runs_in_progress import find_runs_in_progress
 
 if TYPE_CHECKING:
@@ -40,10 +39,6 @@ if TYPE_CHECKING:
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
     from evalstore.planning.status.status_report import FileChange
-
-
-_FIRST = 200
-"""Of many cells, so many are planned first for who waits."""
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
@@ -96,10 +91,8 @@ def describe_scope(
             for batch in batches(cells, BATCH, LONGEST):
                 yield plan_cells(project, scope, batch, earlier=earlier)
                 done += len(batch)
-                note_reached("cases", done, len(cells), kept)
+                note_reached("cases", done, len(cells))
 
-        if items is FiledItems and is_told():
-            _tell_first(project, scope, cells)
         try:
             return _add_up(project, scope, selection, plan_batches, kept, note)
         except WholePlanError:
@@ -107,13 +100,6 @@ def describe_scope(
     plan = plan_scope(project, scope)
     kept = ListedItems() if items is FiledItems else items()
     return _add_up(project, scope, selection, lambda: [plan], kept, note)
-
-
-def _tell_first(project: Project, scope: Scope, cells: StreamedCells) -> None:
-    """Tell what is planned for the first of many cells, before all are compared."""
-    items = FiledItems()
-    list_items(project, plan_cells(project, scope, [*islice(cells, _FIRST)]), items)
-    note_reached("cases", 0, len(cells), items)
 
 
 def _add_up(

@@ -94,26 +94,6 @@ class PendingLines(Sequence[PendingLine]):
                 break
         return name
 
-    def same_place(self, before: PendingLines, number: int) -> int | None:
-        """Return where the line with this number in an earlier state of these lines is now.
-
-        New items are added at the end of their part, so lines move down. Returns None for a line
-        that is not an item.
-        """
-        for part in before._parts:
-            if number < len(part):
-                return None if isinstance(part, list) else self._place_in(part.kind, number)
-            number -= len(part)
-        return None
-
-    def _place_in(self, kind: str, number: int) -> int | None:
-        start = 0
-        for part in self._parts:
-            if not isinstance(part, list) and part.kind == kind:
-                return start + number
-            start += len(part)
-        return None
-
     @property
     def files(self) -> Iterator[str]:
         """Return the files that lines are of."""
@@ -129,12 +109,11 @@ class PendingLines(Sequence[PendingLine]):
         parts = (part.models for part in self._parts if not isinstance(part, list))
         return list(dict.fromkeys(chain.from_iterable(parts)))
 
-    def samples(self, at_each_end: int | None = None) -> Iterator[FileChange | PlanItem | Problem]:
+    def samples(self) -> Iterator[FileChange | PlanItem | Problem]:
         """Yield the lines that decide how wide the columns are, without titles."""
-        at_each_end = at_each_end or _SAMPLE
         for part in self._parts:
-            is_long = len(part) > 2 * at_each_end
-            for line in chain(part[:at_each_end], part[-at_each_end:]) if is_long else part:
+            is_long = len(part) > 2 * _SAMPLE
+            for line in chain(part[:_SAMPLE], part[-_SAMPLE:]) if is_long else part:
                 if not isinstance(line, Title):
                     yield line
 
@@ -144,34 +123,13 @@ class PendingLines(Sequence[PendingLine]):
         return PendingLines(*_parts(status, items))
 
 
-def pending_lines(status: Status, so_far: ItemLines | None = None) -> PendingLines:
-    """Return the lines of a status; takes seconds for a million items, except for those so far."""
-    items = (so_far or ItemLines()).sum_up(status.items) if status.items else {}
+def pending_lines(status: Status) -> PendingLines:
+    """Return the lines of a status; takes seconds for a million items."""
+    from evalstore.planning.status.summed_items import SummedItems
+
+    kinds = [kind for kind, _ in _KINDS] if status.items else []
+    items = {kind: SummedItems(status.items, kind) for kind in kinds}
     return PendingLines(*_parts(status, items))
-
-
-class ItemLines:
-    """The lines of the items of a plan that is still being made."""
-
-    def __init__(self) -> None:
-        self._items: dict[str, SummedItems] = {}
-
-    def sum_up(self, items: Sequence[PlanItem]) -> dict[str, SummedItems]:
-        """Return the items by kind; those that were there before are not read again."""
-        from evalstore.planning.status.summed_items import SummedItems
-
-        known = self._items
-        self._items = {kind: SummedItems(items, kind, known.get(kind)) for kind, _ in _KINDS}
-        return self._items
-
-    def lines(self, items: Sequence[PlanItem]) -> PendingLines:
-        """Return the lines of the items that there are by now."""
-        parts: list[_Part] = []
-        by_kind = self.sum_up(items)
-        for kind, name in _KINDS:
-            if of_kind := by_kind[kind]:
-                parts += [[Title(name, f"{_count_text(of_kind)} so far")], of_kind]
-        return PendingLines(*parts)
 
 
 def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
@@ -227,20 +185,14 @@ class LineTexts:
         self,
         lines: PendingLines,
         prompts: Mapping[str, Mapping[str | None, str]],
-        at_each_end: int | None = None,
     ) -> None:
-        """`prompts` has for test files with several system prompts what to call each.
-
-        Of many items, so many at each end decide how wide the columns are.
-        """
+        """`prompts` has for test files with several system prompts what to call each."""
         names = ["", *lines.models]
         self._models = dict(zip(names, short_names(names), strict=True))
         self._prompts = prompts
         self.file = only_file(lines.files)
         """The file that all lines are of, if there is only one."""
-        self.columns = _columns(
-            [self.of(line) for line in lines.samples(at_each_end)], bool(self.file)
-        )
+        self.columns = _columns([self.of(line) for line in lines.samples()], bool(self.file))
 
     def of(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
         """Return the texts of a line, one for each column."""

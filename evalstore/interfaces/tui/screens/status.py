@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
@@ -16,7 +15,6 @@ from evalstore.interfaces.tui.render.documents.reading import READING, reading_t
 from evalstore.interfaces.tui.render.pending_lines import (
     LEFT,
     WARNINGS,
-    ItemLines,
     LineTexts,
     PendingLine,
     PendingLines,
@@ -40,15 +38,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.planning.status.status_report import Status
-    from evalstore.store.wanted import Reached
 
 _UNDONE = LEFT, WARNINGS
 """The sections that no run does."""
 _MOST_SAVED = 100_000
-_FIRST = 100
-"""Of lines that become more, so many at each end decide how wide the columns are."""
-_FEW = 3_000
-"""Of more lines, that of the cursor is looked for while they are read."""
 
 
 class StatusPage(CaseActionsPage):
@@ -82,8 +75,6 @@ wide terminal, are all of them, for the line under the cursor."""
         super().__init__()
         self._lines = PendingLines()
         self._status: Status | None = None
-        self._is_whole = False
-        """Whether all was read once; before, what has been found so far is shown."""
         self._texts = LineTexts(self._lines, {})
 
     def compose(self) -> ComposeResult:
@@ -106,14 +97,13 @@ wide terminal, are all of them, for the line under the cursor."""
 
     def reload(self, *, stay: bool = True) -> None:
         """Read the workspace again."""
-        before = self._highlighted
+        highlighted = self._highlighted
 
         def read() -> _Read:
-            so_far = ItemLines()
-            with telling(news_to(self, partial(_part_of, so_far), self._show_part)):
-                status, lines = self._read(so_far)
+            with telling(news_to(self, reading_text, self._show_reading)):
+                status, lines = self._read()
             texts = LineTexts(lines, status.prompts if status else {})
-            return _Read(status, lines, texts, before, lines.place_of(before))
+            return _Read(status, lines, texts, highlighted, lines.place_of(highlighted))
 
         self.fetch(read, self._show)
 
@@ -121,17 +111,12 @@ wide terminal, are all of them, for the line under the cursor."""
         """Collect garbage again, also of the reading."""
         self.browser.large_pages.release(self)
 
-    def _show_part(self, part: _SoFar) -> None:
-        """Show what has been found so far, unless all was shown before."""
-        if self._is_whole:
-            return
-        lines, self._lines = self._lines, part.lines or self._lines
-        self.set_title("pending work", reading_text(part.reached))
-        if part.lines and part.texts:
-            self._texts = part.texts
-            self._show_lines(self._lines.same_place(lines, self.query_one(Grid).cursor))
+    def _show_reading(self, text: str) -> None:
+        """Show how far the first reading has come."""
+        if not self._lines:
+            self.set_title("pending work", text)
 
-    def _read(self, so_far: ItemLines) -> tuple[Status | None, PendingLines]:
+    def _read(self) -> tuple[Status | None, PendingLines]:
         """Return the status with its lines; without one, the problems of the files."""
         try:
             status = self.source.status()
@@ -139,17 +124,14 @@ wide terminal, are all of them, for the line under the cursor."""
             problems = sorted(error.problems, key=lambda problem: problem.severity != "error")
             title = Title(plural(len(problems), "problem"), "in the files")
             return None, PendingLines([title, *problems])
-        return status, pending_lines(status, so_far)
+        return status, pending_lines(status)
 
     def _show(self, read: _Read) -> None:
-        self._status, self._texts, before = read.status, read.texts, self._highlighted
-        lines, status, self._lines, cursor = self._lines, read.status, read.lines, read.cursor
-        was_whole, self._is_whole = self._is_whole, True
-        self.browser.large_pages.release(self)
-        if not was_whole and lines:
-            cursor = read.lines.same_place(lines, self.query_one(Grid).cursor)
-        elif before != read.before and len(self._lines) <= _FEW:  # it was moved meanwhile
+        cursor, before = read.cursor, self._highlighted
+        status, self._status, self._lines, self._texts = read.status, *read[:3]
+        if before != read.highlighted:  # the cursor was moved meanwhile
             cursor = self._lines.place_of(before)
+        self.browser.large_pages.release(self)
         if status is None:
             self.set_title("pending work", self._texts.file, "nothing, until the files are fixed")
             self.set_empty("")
@@ -292,26 +274,10 @@ class _Read(NamedTuple):
     """None: the files have problems."""
     lines: PendingLines
     texts: LineTexts
-    before: PendingLine | None
+    highlighted: PendingLine | None
     """The line that had the cursor when the reading began."""
     cursor: int | None
-    """Where that line is now; None if it is not there any more."""
-
-
-class _SoFar(NamedTuple):
-    """What has been found so far."""
-
-    reached: Reached
-    lines: PendingLines | None = None
-    """None as long as the files are being read."""
-    texts: LineTexts | None = None
-
-
-def _part_of(so_far: ItemLines, reached: Reached) -> _SoFar:
-    if not isinstance(reached.found, Sequence):
-        return _SoFar(reached)
-    lines = so_far.lines(reached.found)
-    return _SoFar(reached, lines, LineTexts(lines, {}, _FIRST))
+    """Where that line is now; None if it is gone."""
 
 
 def _summary(status: Status) -> str:

@@ -46,7 +46,6 @@ def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     treat_as_long(monkeypatch)
     monkeypatch.setattr(temporary_list, "_AT_ONCE", 16)
     monkeypatch.setattr(pending_lines, "_SAMPLE", 10)
-    monkeypatch.setattr(status_page, "_FEW", 20)
     files = {
         "evalstore.yaml": "candidates: [one, two]\nretries: 0\n",
         "models/one.yaml": ONE,
@@ -175,41 +174,10 @@ class _Held:
         monkeypatch.setattr(reading_news, "_SECONDS", 0.0)
 
 
-def test_pending_work_is_shown_while_it_is_found(
-    long: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = _Held(monkeypatch, batches=4)  # one of them for the first lines
-
-    async def scenario(pilot: Pilot[None]) -> None:
-        held.begins.set()
-        await pilot.press("w")
-        page = pilot.app.screen
-        assert isinstance(page, StatusPage)
-        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot))
-        grid = page.query_one(Grid)
-        assert grid.row_count == 90 + 90 + 2
-        assert "ask 90 answers so far" in screen(pilot)
-        assert "land 0" in screen(pilot)
-        await pilot.press("G", "up", "up")
-        place = page.edited_place
-        assert place is not None
-        assert place.row == "country=land 43"
-        held.goes_on.set()
-        await settled(pilot)
-        assert grid.row_count == 602
-        assert (page.edited_place, grid.cursor) == (place, 302 + 87)
-        assert screen(pilot).startswith(" pending work › 300 to ask, 300 to judge")
-        await press(pilot, "g")
-        assert "ask 300 answers" in screen(pilot)
-        assert "so far" not in screen(pilot)
-
-    drive(scenario, size=(120, 30))
-
-
 def test_reading_pending_work_stops_when_its_page_is_left(
     long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = _Held(monkeypatch, batches=3)
+    held = _Held(monkeypatch, batches=2)
     ended: list[int] = []
     status = WorkspaceSource.status
 
@@ -229,7 +197,7 @@ def test_reading_pending_work_stops_when_its_page_is_left(
         await pilot.press("escape")
         held.goes_on.set()
         await until(pilot, lambda: bool(ended))
-        assert ended == [4]  # the one that was being made; no batch after it is begun
+        assert ended == [3]  # the one that was being made; no batch after it is begun
 
     drive(scenario, size=(120, 30))
 
@@ -237,12 +205,12 @@ def test_reading_pending_work_stops_when_its_page_is_left(
 def test_the_plan_of_a_run_says_how_far_its_reading_has_come(
     long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = _Held(monkeypatch, batches=3)
+    held = _Held(monkeypatch, batches=2)
 
     async def scenario(pilot: Pilot[None]) -> None:
         held.begins.set()
         await pilot.press("R")
-        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot))
+        await until(pilot, lambda: "reading … 60 of 300 cases" in screen(pilot))
         held.goes_on.set()
         await settled(pilot)
         assert "300x  new test" in screen(pilot)
@@ -285,7 +253,7 @@ def test_pending_work_is_read_once_after_an_edit(
 def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
     long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = _Held(monkeypatch, batches=3)
+    held = _Held(monkeypatch, batches=2)
 
     async def scenario(pilot: Pilot[None]) -> None:
         held.begins.set()
@@ -299,7 +267,7 @@ def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
         held.goes_on.clear()
         held.made.clear()
         await pilot.press("r")
-        await until(pilot, lambda: "reading … 90 of 300 cases" in screen(pilot).splitlines()[1])
+        await until(pilot, lambda: "reading … 60 of 300 cases" in screen(pilot).splitlines()[1])
         assert "workspace  reading …" in screen(pilot)
         held.goes_on.set()
         await settled(pilot)
@@ -312,7 +280,7 @@ def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
 def test_the_state_of_the_workspace_is_not_read_beside_a_plan_but_after_it(
     long: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = _Held(monkeypatch, batches=3)
+    held = _Held(monkeypatch, batches=2)
 
     def readings(pilot: Pilot[None]) -> list[str]:
         return [worker.group for worker in pilot.app.workers if not worker.is_finished]
