@@ -54,7 +54,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ignored = shutil.ignore_patterns(".evalstore", "__pycache__")
             shutil.copytree(path, source / name, ignore=ignored)
         else:
-            shutil.copy(path, source)
+            (source / name).parent.mkdir(exist_ok=True)
+            shutil.copy(path, source / name)
     target = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", target, source],
@@ -188,6 +189,11 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
     assert [version for version in versions[1:] if not re.fullmatch(released, version)] == []
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall("^### (.*)$", text, re.MULTILINE)) <= kinds
+
+
+def test_the_wheel_prints_the_header_of_an_empty_list(program: list[str], tmp_path: Path) -> None:
+    assert run(program, tmp_path, "init").returncode == 0
+    assert run(program, tmp_path, "log", "-o", "csv").stdout.startswith("run,started,ended")
 
 
 def test_the_wheel_has_no_development_tools(program: list[str], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.interfaces.cli.render.formats import COLUMNS
+from evalstore.interfaces.cli.render.formats import columns_of
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 
@@ -96,73 +96,26 @@ def test_failed_calls_have_formats(echo: Echo, evalstore: Evalstore) -> None:
     assert (failure["class"], failure["file"]) == ("unsupported", "tests/one.md")
 
 
-SCHEMAS = json.loads(
-    (Path(__file__).parents[3] / "docs/documents.schema.json").read_text(encoding="utf-8")
-)["$defs"]
-ROWS = {
-    "diff": ["changed"],
-    "doctor": ["findings", "models"],
-    "grep": ["hits"],
-    "check": ["problems"],
-    "log": ["runs"],
-    "log --failures": ["failures"],
-    "remote": ["remotes"],
-    "remote show": ["pushes"],
-    "stats": ["groups"],
-    "status": ["changes"],
-    "status --explain": ["items"],
-}
-"""The lists of documents; those of `ls` have the name of their kind."""
-
-
-def find_schema(schema: Any) -> Any:
-    """The schema that a reference or a choice stands for; of a choice with null the other one."""
-    if "$ref" in schema:
-        return find_schema(SCHEMAS[schema["$ref"].split("/")[-1]])
-    if "anyOf" in schema:
-        found = (find_schema(each) for each in schema["anyOf"])
-        return next(each for each in found if each.get("type") != "null")
-    return schema
-
-
-def required_columns(row: Any, prefix: str = "") -> list[str]:
-    """The columns that a row of this schema always has."""
-    row, columns = find_schema(row), list[str]()
-    for name in row["required"]:
-        inner = find_schema(row["properties"][name])
-        if "object" in inner.get("type", ""):
-            columns += required_columns(inner, f"{prefix}{name}.") if "required" in inner else []
-        else:
-            columns.append(prefix + name)
-    return columns
-
-
-@pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind != "show"])
-def test_a_list_without_a_row_has_the_columns_that_the_schema_requires(kind: str) -> None:
-    properties = SCHEMAS[kind.removesuffix(" --explain")]["properties"]
-    lists = [properties[name] for name in ROWS.get(kind) or [kind.removeprefix("ls ")]]
-    columns = [name for each in lists for name in required_columns(find_schema(each)["items"])]
-    assert list(COLUMNS[kind]) == list(dict.fromkeys(columns))
-
-
 def test_results_have_the_columns_of_a_list_without_a_row(
     workspace: Path, evalstore: Evalstore
 ) -> None:
     evalstore("run")
-    assert evalstore("show", "-o", "csv").stdout.splitlines()[0] == ",".join(COLUMNS["show"])
+    assert evalstore("show", "-o", "csv").stdout.splitlines()[0] == ",".join(columns_of("show", ()))
 
 
-EMPTY = [
-    ("ls", "labels"),
-    ("ls", "runs"),
-    ("ls", "tools"),
-    ("log",),
-    ("log", "--failures"),
-    ("grep", "nothing"),
-    ("remote",),
-    ("check",),
-    ("status", "--explain"),
-]
+EMPTY = {
+    ("ls", "labels"): "labels",
+    ("ls", "runs"): "runs",
+    ("ls", "tools"): "tools",
+    ("ls", "results", "-k", "nothing"): "results",
+    ("log",): "runs",
+    ("log", "--failures"): "failures",
+    ("grep", "nothing"): "hits",
+    ("remote",): "remotes",
+    ("check",): "problems",
+    ("status", "--explain"): "items",
+    ("tag",): "tags",
+}
 
 
 @pytest.mark.parametrize("command", EMPTY)
@@ -171,7 +124,8 @@ def test_an_empty_list_has_a_header(
 ) -> None:
     if command[0] == "status":
         evalstore("run")
-    names = COLUMNS[" ".join(command).removesuffix(" nothing")]
+    kind = " ".join(command).removesuffix(" nothing").removesuffix(" -k")
+    names = columns_of(kind, [EMPTY[command]])
     assert evalstore(*command, "-o", "csv").stdout == f"{','.join(names)}\n"
     head, line = evalstore(*command, "-o", "md").stdout.splitlines()
     assert (head, line) == (f"| {' | '.join(names)} |", "|" + "---|" * len(names))
@@ -184,7 +138,7 @@ def test_lists_of_a_comparison_without_a_pair_have_a_header(
     evalstore("run")
     evalstore("run")
     header = evalstore("diff", "@~1", "@", "-o", "csv").stdout
-    assert header == f"list,{','.join(COLUMNS['diff'])}\n"
+    assert header == f"list,{','.join(columns_of('diff', ['changed']))}\n"
 
 
 def test_what_is_not_a_list_is_refused_as_one(workspace: Path, evalstore: Evalstore) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
+import evalstore
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.cells import csv_cell, markdown_cell
 from evalstore.files.json_output import to_json
@@ -37,7 +40,7 @@ def print_as(format: Format, content: Any, names: Sequence[str], kind: str) -> N
             _print_object(row)
         return
     header, cells = _flatten(rows)
-    header = header or [*(["list"] if len(names) > 1 else []), *COLUMNS[kind]]
+    header = header or [*(["list"] if len(names) > 1 else []), *columns_of(kind, names)]
     print_rows(format, header, cells)
 
 
@@ -69,14 +72,15 @@ def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], Iterator[list[A
             yield members
 
     filed = TemporaryList(flat())
-    # An object can be null in some of the rows: it has no column of its own then.
-    parents = {name[:place] for name in names for place in _dots(name)}
-    header = [name for name in names if name not in parents]
+    header = _without_parents(names)
     return header, ([row.get(name) for name in header] for row in filed)
 
 
-def _dots(name: str) -> Iterator[int]:
-    return (place for place, character in enumerate(name) if character == ".")
+def _without_parents(names: Iterable[str]) -> list[str]:
+    """Return the names of columns; an object that is null in some of the rows is none."""
+    listed = [*dict.fromkeys(names)]
+    parents = {name[: dot.start()] for name in listed for dot in re.finditer(r"\.", name)}
+    return [name for name in listed if name not in parents]
 
 
 def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -107,174 +111,35 @@ def _markdown_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Ite
 # --- the columns of lists without a row, for `-o csv` and `-o md`
 
 
-_PRICE = (
-    *("price.source", "price.currency", "price.rate", "price.input", "price.cachedInput"),
-    *("price.output", "price.call", "price.hour"),
-)
-COLUMNS: Mapping[str, Sequence[str]] = {
-    "check": ("file", "line", "column", "severity", "message", "hint"),
-    "diff": (
-        "file",
-        "row",
-        "prompt",
-        "model",
-        "was.verdict",
-        "was.feedback",
-        "was.session",
-        "now.verdict",
-        "now.feedback",
-        "now.session",
-        "reason",
-    ),
-    "doctor": (
-        "topic",
-        "level",
-        "message",
-        "hint",
-        "model",
-        "provider",
-        "code",
-        "baseURL",
-        "active",
-        *_PRICE,
-        "keyVariable",
-        "keySet",
-        "keyOrigin",
-        "pinged",
-        "reachable",
-        "known",
-        "answered",
-        "latency",
-        "resolvedModel",
-        "status",
-        "class",
-        "cost",
-        "problems",
-    ),
-    "grep": ("in", "kind", "id", "file", "row", "models", "sessions", "context", "matches"),
-    "log": (
-        "run",
-        "started",
-        "ended",
-        "message",
-        "selection",
-        "status",
-        "asked",
-        "recorded",
-        "judged",
-        "reused",
-        "verdicts.pass",
-        "verdicts.fail",
-        "verdicts.undecided",
-        "verdicts.error",
-        "verdicts.pending",
-        "cost",
-        "gitCommit",
-        "gitDirty",
-    ),
-    "log --failures": (
-        "failure",
-        "at",
-        "model",
-        "evaluator",
-        "file",
-        "row",
-        "prompt",
-        "question",
-        "session",
-        "class",
-        "status",
-        "attempts",
-        "message",
-        "hint",
-    ),
-    "ls cases": ("file", "row", "tests", "evaluation", "tags"),
-    "ls tests": ("file", "cases", "tags"),
-    "ls models": (
-        "model",
-        "provider",
-        "code",
-        "baseURL",
-        "active",
-        "used",
-        *_PRICE,
-    ),
-    "ls evaluators": ("evaluator", "id", "prompt", "times"),
-    "ls prompts": ("prompt", "ids"),
-    "ls tools": ("tool", "ids"),
-    "ls schemas": ("schema", "ids"),
-    "ls tags": ("tag", "cases", "special"),
-    "ls labels": (
-        "file",
-        "row",
-        "prompt",
-        "promptName",
-        "model",
-        "label",
-        "by",
-        "judged",
-        "agrees",
-        "note",
-        "session",
-    ),
-    "ls runs": ("run", "started", "status", "message", "selection"),
-    "ls checks": (
-        "type",
-        "revision",
-        "description",
-        "notes",
-        "main",
-        "settings",
-        "commonSettings",
-        "examples",
-        "example",
-    ),
-    "remote": ("name", "address"),
-    "remote show": ("created", "writer", "records", "leftOut"),
-    "show": ("file", "row", "prompt", "model", "verdict", "sessions"),
-    "stats": (
-        "name",
-        "passed",
-        "judged",
-        "results",
-        "rate",
-        "low",
-        "high",
-        "effectiveSize",
-        "unresolved",
-        "best.rate",
-        "best.high",
-        "undecided",
-        "coverage",
-        "tests",
-        "cases",
-        "sessions",
-        "evaluations",
-        "latency",
-        "cost.candidates.total",
-        "cost.candidates.per100Sessions",
-        "cost.judges.total",
-        "cost.judges.per100Sessions",
-        "cost.all.total",
-        "cost.all.per100Sessions",
-        "cost.unpriced",
-        "flakiness.cases",
-        "flakiness.flaky",
-        "flakiness.share",
-        "flakiness.flip",
-    ),
-    "status": ("code", "file", "asked", "judged", "reason"),
-    "status --explain": (
-        "kind",
-        "file",
-        "row",
-        "prompt",
-        "model",
-        "evaluator",
-        "count",
-        "reason",
-        "was",
-        "now",
-    ),
-}
-"""By the command, and the option or list that chooses one of its lists."""
+def columns_of(kind: str, names: Sequence[str]) -> list[str]:
+    """Return the columns that rows of these lists of a document always have, by its schema.
+
+    `kind` is the command, and the option or list that chooses one of its lists.
+    """
+    if kind == "show":  # these rows are described nowhere, as `show` prints many kinds
+        return ["file", "row", "prompt", "model", "verdict", "sessions"]
+    package = Path(evalstore.__file__).parent
+    installed = package / "documents.schema.json"
+    path = installed if installed.is_file() else package.parent / "docs" / installed.name
+    schemas = json.loads(path.read_text(encoding="utf-8"))["$defs"]
+    lists = schemas[kind.removesuffix(" --explain")]["properties"]
+    rows = (_resolve(schemas, lists[name])["items"] for name in names)
+    return _without_parents(column for row in rows for column in _required(schemas, row, ""))
+
+
+def _required(schemas: dict[str, Any], schema: dict[str, Any], prefix: str) -> Iterator[str]:
+    row = _resolve(schemas, schema)
+    for name in row["required"]:
+        inner = _resolve(schemas, row["properties"][name])
+        if "object" not in inner.get("type", ""):
+            yield prefix + name
+        elif "required" in inner:
+            yield from _required(schemas, inner, f"{prefix}{name}.")
+
+
+def _resolve(schemas: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what a reference or a choice stands for; of a choice with null the other one."""
+    if "$ref" in schema:
+        return _resolve(schemas, schemas[schema["$ref"].rpartition("/")[2]])
+    found = (_resolve(schemas, each) for each in schema.get("anyOf", ()))
+    return next((each for each in found if each.get("type") != "null"), schema)
