@@ -22,7 +22,7 @@ from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.planning.open_project import open_store
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
-from evalstore.results.labels.label import label_results
+from evalstore.results.labels.add_labels import label_results
 from evalstore.results.labels.labels import read_labels
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.verdict_order import SIGNS

@@ -12,7 +12,7 @@ from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
 
 if TYPE_CHECKING:
-    from evalstore.results.labels.label import LabelReport
+    from evalstore.results.labels.add_labels import LabelReport
 
 LabelWord = Literal["pass", "fail", "none"]
 
@@ -68,7 +68,7 @@ def label(
     edited. A new label by the same person replaces the old one. With --remove the label no longer
     counts and the other verdicts count again; the store keeps both.
     """
-    from evalstore.results.labels.label import label as operation
+    from evalstore.results.labels.add_labels import label as operation
 
     labels = operation(
         here(),

@@ -302,9 +302,9 @@ class WorkspaceSource(StoredTextSource):
 
     def note(self, result: Result, session: str | None) -> str:
         """Return the note of this person's label; or empty."""
-        from evalstore.results.labels import label
+        from evalstore.results.labels.add_labels import read_note
 
-        return label.read_note(self.location, result, session)
+        return read_note(self.location, result, session)
 
     # --- runs
 

@@ -15,7 +15,7 @@ from evalstore.core.hashing import describe_evaluation_result, identify
 from evalstore.core.values import Word
 from evalstore.planning.options import Location
 from evalstore.results.answer.judgements import AFTER, TAKEN_BACK
-from evalstore.results.labels.label import label
+from evalstore.results.labels.add_labels import label
 from evalstore.results.table.cases import cases
 from evalstore.store import Store
 from evalstore.store.fsck import check_store

@@ -24,7 +24,7 @@ from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.planning.options import Location
-from evalstore.results.labels.label import LabelReport
+from evalstore.results.labels.add_labels import LabelReport
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import HOSTILE

@@ -17,7 +17,7 @@ from evalstore.results.verdict_order import verdict_counts
 if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.results.labels.label import LabelReport
+    from evalstore.results.labels.add_labels import LabelReport
 
     LabelWord = Literal["pass", "fail", "none"]
 
