@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.interfaces.cli import output
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.cli.render.formats import Format
+    from evalstore.interfaces.cli.render.list_formats import Format
 
 
 def print_data(
@@ -24,7 +24,7 @@ def print_data(
     elif format == "table":
         return False
     else:
-        from evalstore.interfaces.cli.render.formats import print_as
+        from evalstore.interfaces.cli.render.list_formats import print_as
 
         print_as(format, content, names, kind)
     return True

@@ -51,7 +51,7 @@ def sql(
                 {"columns": columns, "rows": (dict(zip(columns, row, strict=True)) for row in rows)}
             )
         elif output_format != "table":
-            from evalstore.interfaces.cli.render.formats import print_rows
+            from evalstore.interfaces.cli.render.list_formats import print_rows
 
             print_rows(output_format, columns, rows)
         else:
