@@ -43,7 +43,7 @@ interfaces.html.embedding: _AT_ONCE
 interfaces.html.report: _AT_ONCE
 results.compare.diff_sides: _AT_ONCE
 results.compare.diff_causes: _AT_ONCE
-results.compare.diff_pairs: _AT_ONCE
+results.compare.pair_sorter: _AT_ONCE
 planning.cells.earlier_results: _FEW
 results.edits.edited_files: _FEW _TREES_AT_ONCE
 exchange.exports.answers: _AT_ONCE

@@ -15,7 +15,6 @@ from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.status.row_ids import has_edited_rows
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_causes import find_causes
-from evalstore.results.compare.diff_pairs import PairDetails, PairSorter, read_answers
 from evalstore.results.compare.diff_reasons import PairReasons, attempts_notes, selection_notes
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
@@ -28,6 +27,7 @@ from evalstore.results.compare.diff_sides import (
     require_candidate,
     select_cases,
 )
+from evalstore.results.compare.pair_sorter import PairDetails, PairSorter, read_answers
 from evalstore.results.edits.edited_sources import EditedSources, Versions
 from evalstore.results.edits.file_edits import find_edits, keep_differences
 from evalstore.results.edits.participant_edits import differ_participants

@@ -15,7 +15,6 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.results.compare.diff import add_answers
 from evalstore.results.compare.diff_attempts import SideAttempts
-from evalstore.results.compare.diff_pairs import PairDetails
 from evalstore.results.compare.diff_reasons import PairReasons, alone_notes, selection_notes
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
@@ -26,6 +25,7 @@ from evalstore.results.compare.diff_sides import (
     select_cases,
     side_of_candidates,
 )
+from evalstore.results.compare.pair_sorter import PairDetails
 from evalstore.results.prompt_names import (
     find_prompt,
     name_prompts_of_run,

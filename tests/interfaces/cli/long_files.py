@@ -13,8 +13,8 @@ from evalstore.planning.cells import cell_batches
 from evalstore.results.compare import (
     compared_side,
     diff_causes,
-    diff_pairs,
     diff_sides,
+    pair_sorter,
 )
 from evalstore.runs import run_plans
 from evalstore.runs.status import status as plan_status
@@ -67,7 +67,7 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (case_edits, "_AT_ONCE", 7),
         (pair_groups, "_AT_ONCE", 7),
         (pair_groups, "_KEPT", 2),
-        (diff_pairs, "_AT_ONCE", 7),
+        (pair_sorter, "_AT_ONCE", 7),
         (diff_sides, "_AT_ONCE", 5),
         (compared_side, "_AT_ONCE", 7),
         (diff_causes, "_AT_ONCE", 7),
