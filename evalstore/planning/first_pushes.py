@@ -13,7 +13,7 @@ from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.open_project import open_workspace
 from evalstore.remotes.push_notes import read_own_names
-from evalstore.store.schema.table_columns import EVENTS
+from evalstore.store.schema.table_definitions import EVENTS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from evalstore.core.errors import StoreError
 from evalstore.core.runs import restore_run
 from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
-from evalstore.store.schema.table_columns import NODES, RUNS
+from evalstore.store.schema.table_definitions import NODES, RUNS
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.case_files import load_case_parts
 from evalstore.store.trees.tree_sizes import TreeSizes

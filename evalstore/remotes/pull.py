@@ -17,7 +17,7 @@ from evalstore.remotes.packs.packs import PackEntry
 from evalstore.remotes.push import iterate_records
 from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
-from evalstore.store.schema.table_columns import RUNS
+from evalstore.store.schema.table_definitions import RUNS
 
 if TYPE_CHECKING:
     from evalstore.remotes.indexes.index_cache import IndexCache

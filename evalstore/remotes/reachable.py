@@ -16,7 +16,7 @@ from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store.contents import decode_content
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
 from evalstore.store.references import iterate_joint_subjects, iterate_references
-from evalstore.store.schema.table_columns import SESSIONS
+from evalstore.store.schema.table_definitions import SESSIONS
 
 if TYPE_CHECKING:
     import sqlite3

@@ -23,7 +23,7 @@ from evalstore.planning.results import (
 from evalstore.results.prompt_names import prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.store.results import find_decisive, iterate_entries
-from evalstore.store.schema.table_columns import EVALUATIONS
+from evalstore.store.schema.table_definitions import EVALUATIONS
 from evalstore.store.trees.path_trees import build_tree
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from evalstore.store.contents import (
 from evalstore.store.database import Database, select_each
 from evalstore.store.driver import Connection, Dialect
 from evalstore.store.ids import as_digits
-from evalstore.store.schema.table_columns import EVENTS
+from evalstore.store.schema.table_definitions import EVENTS
 
 _NEWEST = 1_000
 """The sessions, or judgements, from which their usual tokens and costs are measured."""

@@ -16,7 +16,7 @@ from evalstore.store.location import StoreLocation
 from evalstore.store.question import refuse_other_than_queries
 from evalstore.store.rows.writer import has_rows, write_rows
 from evalstore.store.schema.schema_objects import UnexpectedObject
-from evalstore.store.schema.table_columns import TableColumns
+from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.driver import SQLiteDriver
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from evalstore.store.question import QueryRows
     from evalstore.store.schema.schema_objects import UnexpectedObject
-    from evalstore.store.schema.table_columns import TableColumns
+    from evalstore.store.schema.table_definitions import TableColumns
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 120.0

@@ -21,7 +21,7 @@ from evalstore.store.rows.columns import CASE_NAMES, KIND_PROMPTS, KIND_TAGS, KI
 from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
 from evalstore.store.schema.derived_columns import derive_columns
 from evalstore.store.schema.newer_contents import find_unknown, find_unknown_form
-from evalstore.store.schema.table_columns import (
+from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     EVENTS,
     NODES,
@@ -39,7 +39,7 @@ from evalstore.store.trees.tree_sizes import count_cases, find_excessive
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
-    from evalstore.store.schema.table_columns import TableColumns
+    from evalstore.store.schema.table_definitions import TableColumns
 
 
 _REMOVABLE = {

@@ -25,7 +25,7 @@ from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.references import iterate_references
 from evalstore.store.schema.derived_columns import derive_columns
-from evalstore.store.schema.table_columns import (
+from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     EVENTS,
     FAILURES,

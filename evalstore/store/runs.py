@@ -11,7 +11,7 @@ from evalstore.core.runs import Run, describe_run, restore_run
 from evalstore.store.contents import decode_row, missing
 from evalstore.store.database import NO_LIMIT, Database, ensure
 from evalstore.store.ids import as_bytes
-from evalstore.store.schema.table_columns import RUNS
+from evalstore.store.schema.table_definitions import RUNS
 
 RUNS_SEARCHED = 100
 """The number of newest runs that are searched for an earlier version or result of a case."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.rows.views import sqlite_views
-from evalstore.store.schema.table_columns import COORDINATION, TABLES
+from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 
 _MIGRATIONS = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "

@@ -22,7 +22,7 @@ from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.records import RecordQueries
 from evalstore.store.rows.row_queries import RowQueries
 from evalstore.store.runs import RunQueries
-from evalstore.store.schema.table_columns import (
+from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     EVENTS,
     FAILURES,

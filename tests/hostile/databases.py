@@ -11,7 +11,7 @@ from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_columns import COORDINATION, TABLES
+from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 
 STORE = "EVALSTORE_STORE"
 """The variable with the address of a store that is not a file of the workspace."""

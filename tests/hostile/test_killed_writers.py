@@ -22,7 +22,7 @@ from evalstore.store.location import read_address
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.rows.views import VIEWS
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_columns import COORDINATION
+from evalstore.store.schema.table_definitions import COORDINATION
 from tests.builders import tree
 from tests.exchange.importers.ai_tester.test_project import PROJECT
 from tests.hostile.conftest import CALLS, Program

@@ -15,7 +15,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
-from evalstore.store.schema.table_columns import TABLES
+from evalstore.store.schema.table_definitions import TABLES
 from tests.builders import tree
 
 ANY = None

@@ -21,7 +21,7 @@ from evalstore.core.errors import (
     StoreError,
 )
 from evalstore.core.values import Json
-from evalstore.store.schema.table_columns import TABLES
+from evalstore.store.schema.table_definitions import TABLES
 from evalstore.store.trees.path_trees import find_entry, read_tree
 from tests.laws.hostile import (
     FIELDS,

@@ -23,7 +23,7 @@ from evalstore.remotes.reachable import find_reached
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.records import StoredRecord, check_record
-from evalstore.store.schema.table_columns import FAILURES, RUNS
+from evalstore.store.schema.table_definitions import FAILURES, RUNS
 from tests.builders import tree
 from tests.interfaces.cli.conftest import GROUP, WEATHER_WORKSPACE
 from tests.remotes import stores

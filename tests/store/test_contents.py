@@ -21,7 +21,7 @@ from evalstore.store.contents import (
     require_number,
 )
 from evalstore.store.schema.content_schemas import SHAPES
-from evalstore.store.schema.table_columns import EVENTS, TABLES, VERSIONS
+from evalstore.store.schema.table_definitions import EVENTS, TABLES, VERSIONS
 from tests.store.sessions import fill, run_content
 
 RUN = run_content(1)

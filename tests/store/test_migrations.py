@@ -22,8 +22,8 @@ from evalstore.store.fsck import check_store
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.rows.views import VIEWS
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_columns import COORDINATION, EVENTS, VERSIONS
-from evalstore.store.schema.tables import METADATA
+from evalstore.store.schema.table_classes import METADATA
+from evalstore.store.schema.table_definitions import COORDINATION, EVENTS, VERSIONS
 from evalstore.store.sqlite.connection import SQLiteConnection
 from tests.store.sessions import fill
 

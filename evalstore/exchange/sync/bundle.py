@@ -25,7 +25,7 @@ from evalstore.remotes.check_remote import RemoteCheck, check_remote
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.progress import CopyListener
 from evalstore.store.location import is_url
-from evalstore.store.schema.table_columns import RUNS
+from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.settings.remote_names import BUNDLE
 
 if TYPE_CHECKING:

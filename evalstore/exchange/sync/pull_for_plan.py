@@ -32,7 +32,7 @@ from evalstore.results.flips.regressions import has_case_without_verdict
 from evalstore.runs.status.remote_answers import waiting_subjects
 from evalstore.store.revisions import resolve_remote_run
 from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.store.schema.table_columns import RUNS
+from evalstore.store.schema.table_definitions import RUNS
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location

@@ -26,7 +26,7 @@ from evalstore.store.references import (
     iterate_references,
 )
 from evalstore.store.revisions import TAG, read_tag, resolve_run
-from evalstore.store.schema.table_columns import (
+from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     FAILURES,
     NODES,

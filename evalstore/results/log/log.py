@@ -23,7 +23,7 @@ from evalstore.results.log.file_log import find_logged_changes
 from evalstore.results.prompt_names import PromptNames
 from evalstore.store.revisions import RunInProgressError, names_of_runs, read_date, resolve_run
 from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.store.schema.table_columns import RUNS
+from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ from evalstore.results.table.case_rows import (
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
 from evalstore.store.schema.stamp import read_stamp
-from evalstore.store.schema.table_columns import RUNS
+from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.index import see
 
 if TYPE_CHECKING:

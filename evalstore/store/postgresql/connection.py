@@ -25,12 +25,12 @@ from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION, value_type
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
-from evalstore.store.schema.table_columns import FAILURES, RESULTS, RUNS, TABLES
+from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES
 from evalstore.store.wanted import refuse_unwanted
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress
-    from evalstore.store.schema.table_columns import TableColumns
+    from evalstore.store.schema.table_definitions import TableColumns
 
 
 _KEPT_MICROSECONDS = 180 * 24 * 3600 * 10**6

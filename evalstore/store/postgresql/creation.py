@@ -20,7 +20,13 @@ from evalstore.store.postgresql.schema import COMPUTED, FUNCTIONS, GROWTH_MARKS,
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.schema import migrations
 from evalstore.store.schema.schema_objects import UnexpectedObject
-from evalstore.store.schema.table_columns import COORDINATION, EVALUATIONS, RUNS, SESSIONS, TABLES
+from evalstore.store.schema.table_definitions import (
+    COORDINATION,
+    EVALUATIONS,
+    RUNS,
+    SESSIONS,
+    TABLES,
+)
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress

@@ -19,7 +19,7 @@ from evalstore.core.errors import EvalstoreError, StoreLockedError, StoreMissing
 from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.schema import migrations
 from evalstore.store.schema.schema_objects import UnexpectedObject, refuse_foreign
-from evalstore.store.schema.table_columns import RESULTS, TABLES
+from evalstore.store.schema.table_definitions import RESULTS, TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
 
 try:

@@ -20,7 +20,7 @@ from evalstore.store.postgresql.schema import (
     WORDS,
 )
 from evalstore.store.schema.schema_objects import UnexpectedObject, refuse_foreign
-from evalstore.store.schema.table_columns import COORDINATION, TABLES
+from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 
 if TYPE_CHECKING:
     from evalstore.store.location import DatabaseAddress

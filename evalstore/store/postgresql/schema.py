@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.rows.views import postgresql_views
-from evalstore.store.schema.table_columns import (
+from evalstore.store.schema.table_definitions import (
     COORDINATION,
     EVALUATIONS,
     MIGRATION,

@@ -7,7 +7,7 @@ ids are concatenated, 16 bytes each. Verdicts are numbers: `VERDICT_NUMBERS`.
 from __future__ import annotations
 
 from evalstore.core.values import WORDS
-from evalstore.store.schema.table_columns import TableColumns
+from evalstore.store.schema.table_definitions import TableColumns
 
 VERDICT_NUMBERS = {str(word): number for number, word in enumerate(WORDS, start=1)}
 

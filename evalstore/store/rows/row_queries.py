@@ -16,7 +16,7 @@ from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.writer import hash_name, number_of
 
 if TYPE_CHECKING:
-    from evalstore.store.schema.table_columns import TableColumns
+    from evalstore.store.schema.table_definitions import TableColumns
 
 _CASES = " ".join(
     f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS

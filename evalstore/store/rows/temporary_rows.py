@@ -23,7 +23,7 @@ from evalstore.store.rows.columns import (
     RESULT_ROWS,
     VERDICT_NUMBERS,
 )
-from evalstore.store.schema.table_columns import TableColumns
+from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ from evalstore.store.rows.columns import (
     RUN_ROWS,
     VERDICT_NUMBERS,
 )
-from evalstore.store.schema.table_columns import EVALUATIONS, NODES, RUNS, SESSIONS
+from evalstore.store.schema.table_definitions import EVALUATIONS, NODES, RUNS, SESSIONS
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
     from evalstore.store.driver import Connection
-    from evalstore.store.schema.table_columns import TableColumns
+    from evalstore.store.schema.table_definitions import TableColumns
 
 Row = tuple[Any, ...]
 """The values of the columns of a row."""

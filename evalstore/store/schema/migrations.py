@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import StoreError
-from evalstore.store.schema.table_columns import MIGRATION
+from evalstore.store.schema.table_definitions import MIGRATION
 from evalstore.store.statements import STATEMENTS
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from evalstore.store.postgresql.schema import (
     WORDS,
     search_statements,
 )
-from evalstore.store.schema.table_columns import TableColumns
+from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.search.index import NEWEST_ORDER, Documents, GoOn, Report, add_batches
 from evalstore.store.search.texts import (
     KINDS,

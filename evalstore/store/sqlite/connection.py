@@ -15,7 +15,7 @@ from typing import Any, cast
 from evalstore.store.driver import Connection, Dialect, Extent
 from evalstore.store.ids import as_digits
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
-from evalstore.store.schema.table_columns import FAILURES, RESULTS, RUNS, TABLES, TableColumns
+from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES, TableColumns
 
 _RECORDED = (*RESULTS, FAILURES.name, RUNS.name)
 """The tables of what is recorded of runs."""

@@ -12,7 +12,7 @@ from evalstore.core.values import CaseFile, Json
 from evalstore.store.contents import decode_content, require
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
-from evalstore.store.schema.table_columns import NODES, TableColumns
+from evalstore.store.schema.table_definitions import NODES, TableColumns
 from evalstore.store.trees.case_chunks import OF_PARTS, has_parts
 from evalstore.store.trees.case_files import (
     ResultPart,

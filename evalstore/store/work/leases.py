@@ -22,7 +22,7 @@ from evalstore.store.database import select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_any_digits, as_bytes, as_id
 from evalstore.store.run_documents import as_text, read_accounts
-from evalstore.store.schema.table_columns import LEASES, RUNNER_ACCOUNTS, RUNNERS
+from evalstore.store.schema.table_definitions import LEASES, RUNNER_ACCOUNTS, RUNNERS
 from evalstore.store.work.local_processes import is_stopped, machine_id, start_time
 from evalstore.store.work.taken_work import free_work, settle_dead_share
 

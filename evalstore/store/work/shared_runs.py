@@ -26,7 +26,7 @@ from evalstore.store.run_documents import (
     read_description,
     require_amounts,
 )
-from evalstore.store.schema.table_columns import (
+from evalstore.store.schema.table_definitions import (
     RUN_SHARES,
     RUNNER_ACCOUNTS,
     RUNNERS,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.store.ids import as_bytes
-from evalstore.store.schema.table_columns import RUN_SHARES
+from evalstore.store.schema.table_definitions import RUN_SHARES
 
 if TYPE_CHECKING:
     from evalstore.store.driver import Connection

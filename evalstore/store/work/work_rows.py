@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.schema.table_columns import WORK
+from evalstore.store.schema.table_definitions import WORK
 from evalstore.store.work.taken_work import delete_work
 
 if TYPE_CHECKING:

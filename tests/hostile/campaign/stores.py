@@ -10,7 +10,7 @@ from typing import Any
 
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_columns import COORDINATION
+from evalstore.store.schema.table_definitions import COORDINATION
 from tests.hostile.campaign.trial import Trial
 from tests.hostile.databases import read_tables
 

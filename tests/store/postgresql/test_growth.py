@@ -25,7 +25,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import connect
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_columns import SESSIONS
+from evalstore.store.schema.table_definitions import SESSIONS
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.postgresql.conftest import Admin
 from tests.store.sessions import a_session, fill

@@ -24,7 +24,7 @@ from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql import driver as drivers
 from evalstore.store.postgresql import outage as outages
 from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection
-from evalstore.store.schema.table_columns import FAILURES
+from evalstore.store.schema.table_definitions import FAILURES
 from evalstore.store.search.tables import SearchTables
 from tests.postgresql_server import PostgreSQLServer
 from tests.runs.execution.test_executor import Lab

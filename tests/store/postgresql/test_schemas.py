@@ -20,7 +20,7 @@ from evalstore.store.inspection import inspect_database
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_columns import SHARED_RUNS
+from evalstore.store.schema.table_definitions import SHARED_RUNS
 from evalstore.store.trees.unchanged import open_unchanged
 from tests.postgresql_server import PostgreSQLServer
 from tests.runs.execution.loopback.team import SECONDS, wait_until

@@ -19,7 +19,7 @@ from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql.connection import connect
 from evalstore.store.postgresql.schema import SEARCH_LOCK
 from evalstore.store.schema import migrations
-from evalstore.store.schema.table_columns import EVALUATIONS, SESSIONS, VERSIONS
+from evalstore.store.schema.table_definitions import EVALUATIONS, SESSIONS, VERSIONS
 from evalstore.store.search import tables as search_tables
 from evalstore.store.search.tables import IndexState, SearchTables, look
 from evalstore.store.search.texts import KINDS

@@ -19,7 +19,7 @@ from evalstore.planning.cells.settled_parts import find_settled
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.runs import run, run_record
-from evalstore.store.schema.table_columns import EVALUATIONS, SESSIONS, TABLES
+from evalstore.store.schema.table_definitions import EVALUATIONS, SESSIONS, TABLES
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.status.test_settled_parts import (
     STORE,

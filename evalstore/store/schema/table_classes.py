@@ -1,4 +1,4 @@
-"""The tables as SQLModel classes, made of `table_columns`: Alembic compares them with a store."""
+"""The tables of `table_definitions` as SQLModel classes: Alembic compares them with a store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy.types import BigInteger, Float, TypeDecorator
 from sqlmodel import Field, SQLModel
 
 from evalstore.store.rows.columns import ROW_TABLES
-from evalstore.store.schema.table_columns import COORDINATION, TABLES, TableColumns
+from evalstore.store.schema.table_definitions import COORDINATION, TABLES, TableColumns
 
 
 class Id(TypeDecorator[bytes]):
