@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.exchange.importers.errors import NotTakenError
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.lve.format_strings import fill, names_of, parse, template
 from evalstore.exchange.importers.lve.instances import (
     model_arguments,

@@ -110,8 +110,7 @@ def _case(row: Row, line: int) -> list[str]:
     if verdict in _ELEMENTS:
         element = _ELEMENTS[verdict][1]
         text = row["feedback"] or _REASONS.get(verdict, "failed")
-        message = text.splitlines()[0][:_MESSAGE]
-        about = {"type": verdict or "not evaluated", "message": message}
+        about = {"type": verdict or "not evaluated", "message": (text.splitlines()[0][:_MESSAGE])}
         parts.append(f"<{element}{_attributes(about)}>{_text(text)}</{element}>\n")
     parts += [f"<system-out>{_text(_describe(row))}</system-out>\n", "</testcase>\n"]
     return parts

@@ -6,6 +6,8 @@ writes nothing. The same input always gives the same result.
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,6 +27,27 @@ class SkippedItem:
     reason: str
     line: int | None = None
     column: int | None = None
+
+
+class NotTakenError(Exception):
+    """Something cannot be imported: a test, a line of data, an answer or a part of one."""
+
+    def __init__(
+        self, reason: str, *place: str, line: int | None = None, file: str | None = None
+    ) -> None:
+        """`place` is the path of keys in `test.json` to the faulty value.
+
+        `file` is another faulty file in the test's folder, and `line` is a line of that file.
+        """
+        super().__init__(reason)
+        self.reason = reason
+        self.place = place
+        self.line = line
+        self.file = file
+
+    def at(self, file: str, subject: str, line: int | None = None) -> SkippedItem:
+        """Return the problem as a skipped item."""
+        return SkippedItem(file, f"{subject}: {self}", self.line or line)
 
 
 class ShownMessage(NamedTuple):
@@ -152,6 +175,16 @@ class Imported:
     conversed: list[RecordedAnswer] = field(default_factory=list)
     """Answers that contain the conversation they belong to."""
 
+    def skip(
+        self, file: Path | str, reason: object, line: int | None = None, column: int | None = None
+    ) -> None:
+        """Note what is not imported."""
+        self.left.append(SkippedItem(str(file), str(reason), line, column))
+
+    def warn(self, file: Path | str, reason: str, line: int | None = None) -> None:
+        """Note what differs from the original."""
+        self.warnings.append(SkippedItem(str(file), reason, line))
+
 
 class Importer(Protocol):
     """Reads files of a format; raises `FileProblem` or `EvalstoreError` if none can be read."""
@@ -159,3 +192,26 @@ class Importer(Protocol):
     def __call__(self, paths: list[Path], options: ImportOptions) -> Imported:
         """Read these files, or the files in these folders."""
         ...
+
+
+def line_of(text: str, place: tuple[str, ...]) -> int | None:
+    """Return the line of the last of these nested keys in a JSON text; None without keys."""
+    at = 0
+    for key in place:
+        match = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
+        if match is None:
+            break
+        at = match.start()
+    return text.count("\n", 0, at) + 1 if place else None
+
+
+def short_json(value: Json) -> str:
+    """Return the value as JSON, shortened for a message."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:60] + "…"
+
+
+def check_picture(address: str) -> None:
+    """Raise `NotTakenError` unless the address is a URL (http or https)."""
+    if not address.startswith(("https://", "http://")):
+        raise NotTakenError(f"{short_json(address)} is not the address of a picture (https://…)")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
-from evalstore.exchange.importers.chat_messages import BadMessagesError, read_messages
+from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
+from evalstore.exchange.importers.chat_messages import read_messages
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
     instructions_of,
@@ -48,10 +48,10 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
     for row in read_rows(path, imported.left):
         try:
             rows.append(_read_row(row))
-        except (BadMessagesError, ValueError) as problem:
-            imported.left.append(SkippedItem(str(path), str(problem), row.line))
+        except (NotTakenError, ValueError) as problem:
+            imported.skip(path, problem, row.line)
     if not rows:
-        imported.left.append(SkippedItem(str(path), "it has no row that can be used"))
+        imported.skip(path, "it has no row that can be used")
         return
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
@@ -66,7 +66,7 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
 
 
 def _read_row(row: JsonLinesRow) -> JsonLinesRow:
-    """Return a row with normalised messages; raises `ValueError` or `BadMessagesError`."""
+    """Return a row with normalised messages; raises `ValueError` or `NotTakenError`."""
     if "input" not in row.values:
         raise ValueError("the row has no 'input'")
     messages = read_messages(row.values["input"])

@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.display import shorten
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import as_list, as_mapping
-from evalstore.exchange.importers.errors import UnusableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ TOOLS_AS_TEXT = "calls of tools and their results are shown as texts"
 def read_conversation(
     messages: Iterable[Json], attachments: Mapping[str, Any] | None = None
 ) -> list[dict[str, Json]]:
-    """Return the messages with roles of a test; raises `UnusableError`.
+    """Return the messages with roles of a test; raises `NotTakenError`.
 
     A message has its text in `content`, or in `parts`, which may be a list of typed parts. A
     picture is the `image` of its message; further ones are messages without a text. `attachments`
@@ -57,22 +57,22 @@ def read_conversation(
         if shown_message["content"] or "image" in shown_message
     ]
     if not any(message["role"] == "user" for message in shown):
-        raise UnusableError("the conversation has no message of the user")
+        raise NotTakenError("the conversation has no message of the user")
     if shown[-1]["role"] == "assistant":
-        raise UnusableError("the conversation ends with an answer, so nothing was asked")
+        raise NotTakenError("the conversation ends with an answer, so nothing was asked")
     return shown
 
 
 def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> str:
-    """Return the text of an answer; raises `UnusableError` if it has none, as a call of a tool."""
+    """Return the text of an answer; raises `NotTakenError` if it has none, as a call of a tool."""
     fields = as_mapping(message)
     texts, calls, pictures = _read_parts(fields, attachments or {})
     if pictures:
-        raise UnusableError("the answer has a picture")
+        raise NotTakenError("the answer has a picture")
     if not calls and fields.get("parts", fields.get("content")) is None:
-        raise UnusableError("the answer has no text")
+        raise NotTakenError("the answer has no text")
     if calls and not "".join(texts).strip():
-        raise UnusableError("the answer is a call of a tool, without a text")
+        raise NotTakenError("the answer is a call of a tool, without a text")
     return _checked("\n\n".join(texts))
 
 
@@ -95,10 +95,10 @@ def _read_message(
 ) -> Iterator[dict[str, Json]]:
     role = fields.get("role", "user")
     if not isinstance(role, str) or role not in _ROLES:
-        raise UnusableError(f"a message has the role {shorten(str(role))}")
+        raise NotTakenError(f"a message has the role {shorten(str(role))}")
     texts, calls, pictures = _read_parts(fields, attachments)
     if pictures and _ROLES[role] != "user":
-        raise UnusableError(f"a message of the role '{_ROLES[role]}' shows a picture")
+        raise NotTakenError(f"a message of the role '{_ROLES[role]}' shows a picture")
     if role in ("tool", "function"):
         name = fields.get("function") or fields.get("name")
         of = f" of {name}" if isinstance(name, str) else ""
@@ -154,7 +154,7 @@ def _read_parts(fields: Mapping[str, Any], attachments: Mapping[str, Any]) -> _P
         elif isinstance(text := part.get("content", part.get("text")), str) and "text" in kind:
             texts.append(_attached(text, attachments))
         else:
-            raise UnusableError(f"a message has a part of the type {shorten(kind)}")
+            raise NotTakenError(f"a message has a part of the type {shorten(kind)}")
     for call in map(as_mapping, as_list(fields.get("tool_calls"))):
         function = call.get("function")
         called = function if isinstance(function, dict) else {"name": function, **call}
@@ -181,7 +181,7 @@ def _checked(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UnusableError("a text has half of a surrogate pair") from None
+        raise NotTakenError("a text has half of a surrogate pair") from None
     return text
 
 
@@ -216,7 +216,7 @@ class PictureFile(NamedTuple):
 def read_picture(part: Mapping[str, Any]) -> str | None:
     """Return the URL of the picture that is a part of a message; None for other parts.
 
-    Content that was recorded is a URL of the scheme `data`. Raises `UnusableError` for a picture
+    Content that was recorded is a URL of the scheme `data`. Raises `NotTakenError` for a picture
     that is neither an address nor content of a known type.
     """
     kind = str(part.get("type"))
@@ -281,17 +281,17 @@ def _checked_picture(url: Json) -> str:
         return url
     if isinstance(url, str) and _picture_file(url):
         return url
-    raise UnusableError("a picture is a file that the source does not contain")
+    raise NotTakenError("a picture is a file that the source does not contain")
 
 
 def _decode(match: re.Match[str], url: str) -> PictureFile:
     suffix = _SUFFIXES.get(match[1].lower())
     if suffix is None:
-        raise UnusableError("a picture has no media type, or one that is not supported")
+        raise NotTakenError("a picture has no media type, or one that is not supported")
     try:
         data = b64decode(url[match.end() :], validate=True)
     except ValueError:
         data = b""
     if not data:
-        raise UnusableError("the content of a picture was cut off, or not recorded")
+        raise NotTakenError("the content of a picture was cut off, or not recorded")
     return PictureFile(f"{sha256(data).hexdigest()[:16]}.{suffix}", data)

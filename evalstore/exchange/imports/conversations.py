@@ -26,6 +26,7 @@ from evalstore.core.values import (
     Text,
 )
 from evalstore.exchange.importers.base import (
+    NotTakenError,
     RecordedAnswer,
     RecordedModel,
     RecordedVerdict,
@@ -47,10 +48,6 @@ _PARTS: tuple[Part, ...] = ("candidate", "evaluator")
 _OVERRIDES = ("candidateOverrides", "evaluatorOverrides")
 _NOT_RECORDED = ("extraIdentifier", "structured", "uniqueProperties")
 """Parts of a model version that a database does not record among the options."""
-
-
-class _NotTakenError(Exception):
-    """An answer or a verdict is not imported, for this reason."""
 
 
 def adopt_answers(
@@ -88,14 +85,14 @@ class _Adopter:
         """Add an answer and its verdicts, or the reason why not."""
         try:
             session = self._session(answer)
-        except _NotTakenError as problem:
+        except NotTakenError as problem:
             self._leave(str(problem), answer.place)
             return
         test = self._test(answer)
         for ruling in answer.rulings:
             try:
                 self._evaluation(ruling, session, test)
-            except _NotTakenError as problem:
+            except NotTakenError as problem:
                 self._leave(str(problem), f"a verdict on {answer.place}")
 
     def _leave(self, reason: str, place: str) -> None:
@@ -119,7 +116,7 @@ class _Adopter:
                 Session(question, (answer.reply,), started, self.history.system, origin=IMPORTED)
             )
         except UnicodeEncodeError:
-            raise _NotTakenError("a text holds half a surrogate pair") from None
+            raise NotTakenError("a text holds half a surrogate pair") from None
 
     def _test(self, answer: RecordedAnswer) -> TestVersion:
         return TestVersion(
@@ -143,7 +140,7 @@ class _Adopter:
 
     def _evaluation(self, ruling: RecordedVerdict, session: str, test: TestVersion) -> None:
         if "{{_file:" in ruling.instructions:
-            raise _NotTakenError("its instructions name a file, which the database does not keep")
+            raise NotTakenError("its instructions name a file, which the database does not keep")
         version = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
         voice = model_that_judges(
             self._model(ruling.by, "evaluator"),
@@ -179,7 +176,7 @@ class _Adopter:
                 prompt = parse_prompt("judge.md", f"---\n{front}\n---\n\n{ruling.prompt}\n")
                 (id,), expansion = expand_prompt(prompt, self._project.reading.library)
             except (FileProblem, ValueError):
-                raise _NotTakenError("its judge prompt cannot be read") from None
+                raise NotTakenError("its judge prompt cannot be read") from None
             self.history.contents |= expansion.contents
             self._judge_prompts[place] = id
         return self._judge_prompts[place]
@@ -190,17 +187,17 @@ class _Adopter:
         """Return the version of the model with this name, if it is called with the same options."""
         models = self._models.get((by.provider, by.code, part), [])
         if not models:
-            raise _NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
+            raise NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
         alike = [model for model in models if by.current and _is_same(by, model, part)]
         if not alike:
             ids = "' and '".join(model.id for model in models)
             were = "models '{}' were" if len(models) > 1 else "model '{}' was"
-            raise _NotTakenError(f"the {were.format(ids)} called with other options then")
+            raise NotTakenError(f"the {were.format(ids)} called with other options then")
         alike = [model for model in alike if model.active] or alike
         version = alike[0].version(part)
         if any(model.version(part) != version for model in alike):
             ids = "' or '".join(model.id for model in alike)
-            raise _NotTakenError(f"the source does not name the model: '{ids}'")
+            raise NotTakenError(f"the source does not name the model: '{ids}'")
         return self.history.keep("model", hashing.describe_model(version))
 
 

@@ -26,7 +26,7 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.exchange.importers.base import JudgedAnswer, SkippedItem
+from evalstore.exchange.importers.base import JudgedAnswer, NotTakenError, SkippedItem
 from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory, OlderCases
 from evalstore.files import media_types
 from evalstore.files.access import LARGEST_TEXT, normalise
@@ -140,7 +140,7 @@ class _Placer:
         first = entries[0]
         try:
             self._add(first, entries)
-        except NotPlacedError as problem:
+        except NotTakenError as problem:
             place = (first.source or first.file, str(problem))
             line, count = self._left.get(place, (first.line, 0))
             self._left[place] = (line, count + len(entries))
@@ -148,7 +148,7 @@ class _Placer:
     def _add(self, first: JudgedAnswer, entries: list[JudgedAnswer]) -> None:
         file = self._files.get(first.file)
         if file is None:
-            raise NotPlacedError("the test file was edited since, or not written")
+            raise NotTakenError("the test file was edited since, or not written")
         rows = self._rows_of(file)
         if first.messages is None:
             indexes = rows.find(first.values)
@@ -158,9 +158,9 @@ class _Placer:
             indexes = [-1 - self._number_of(file, case)]
         candidate = self._candidates.find(first, case)
         if None not in case.prompts:
-            raise NotPlacedError("the test has a system prompt, which the recorded one had not")
+            raise NotTakenError("the test has a system prompt, which the recorded one had not")
         if len(entries) != len(case.tests):
-            raise NotPlacedError(
+            raise NotTakenError(
                 f"it has answers of {plural(len(entries), 'conversation')}, "
                 f"the test has {len(case.tests)}"
             )
@@ -193,7 +193,7 @@ class _Placer:
         for entry, test in zip(entries, case.tests, strict=True):
             turns = self._turns_of(test)
             if len(entry.answers) != turns:
-                raise NotPlacedError(
+                raise NotTakenError(
                     f"it has {plural(len(entry.answers), 'answer')} of a conversation "
                     f"that asks for {turns}"
                 )
@@ -220,7 +220,7 @@ class _Placer:
                 ]
             )
         except UnicodeEncodeError:
-            raise NotPlacedError("the answer holds half a surrogate pair") from None
+            raise NotTakenError("the answer holds half a surrogate pair") from None
         source = first.source, first.line
         if self._sources.setdefault(sessions[0], source) != source:
             self._repeated.setdefault(first.source, []).append(first.line)
@@ -351,7 +351,7 @@ class CandidateFinder:
                 self._candidates[first.model] = f"{problem}; write a model file with this id"
         candidates = self._candidates[first.model]
         if isinstance(candidates, str):
-            raise NotPlacedError(candidates)
+            raise NotTakenError(candidates)
         fitting = [
             candidate
             for candidate in candidates
@@ -417,10 +417,6 @@ _LONGEST = 80
 """Characters of values in a message."""
 
 
-class NotPlacedError(Exception):
-    """An answer does not match a case, for this reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The cases of a test file, indexed by their values."""
@@ -434,22 +430,22 @@ class Rows:
     """Names of the replacements."""
 
     def find(self, values: Mapping[str, Json]) -> list[int]:
-        """Return the numbers of the cases with these values; raises `NotPlacedError` for none."""
+        """Return the numbers of the cases with these values; raises `NotTakenError` for none."""
         key_values = {name: values[name] for name in self.columns if name in values}
         key_values |= {name: as_text(values[name]) for name in self.names if name in values}
         matches = self.numbers.get(hashing.row_key(key_values), [])
         if not matches:
             text = json.dumps(key_values, ensure_ascii=False)
             text = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-            raise NotPlacedError(f"no row of the test has the values {text}")
+            raise NotTakenError(f"no row of the test has the values {text}")
         return matches
 
 
 def read_test_rows(project: Project, file: str) -> Rows:
-    """Return the rows of a test file of the workspace; raises `NotPlacedError` for errors."""
+    """Return the rows of a test file of the workspace; raises `NotTakenError` for errors."""
     case_file, library = project.reading.files.get(file), project.reading.library
     if case_file is None or library is None:
-        raise NotPlacedError("the test file has errors: 'evalstore check' lists them")
+        raise NotTakenError("the test file has errors: 'evalstore check' lists them")
     test = parse_test(file, normalise(project.workspace.read_bytes(file, LARGEST_TEXT)))
     data = library.open_data(test.dataset, file)[0] if test.dataset else None
     filler = CaseBuilder(test, data, (), None).filler
@@ -492,7 +488,7 @@ class OlderVersions:
         try:
             return self._history.keep("test", hashing.describe_test(version))
         except UnicodeEncodeError:
-            raise NotPlacedError("a message holds half a surrogate pair") from None
+            raise NotTakenError("a message holds half a surrogate pair") from None
 
     def _message(self, message: ShownMessage) -> Message:
         if message.text is None:
@@ -510,7 +506,7 @@ def _base(rows: Rows, answer: JudgedAnswer) -> Case:
     """Return the case of the same row; else the first one, labelled with the recorded values."""
     try:
         return rows.cases[rows.find(answer.values)[0]]
-    except NotPlacedError:
+    except NotTakenError:
         texts = {name: as_text(value) for name, value in answer.values.items()}
         label = ", ".join(f"{name}={shorten_value(text)}" for name, text in texts.items())
         key = hashing.row_key(dict(answer.values))

@@ -16,10 +16,10 @@ from evalstore.core.values import SPECIAL_TAGS, Json, Reply, Role, ToolCall, Too
 from evalstore.exchange.importers.base import (
     Imported,
     ImportOptions,
+    NotTakenError,
     RecordedAnswer,
     RecordedModel,
     RecordedVerdict,
-    SkippedItem,
 )
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.source_files import require_regular
@@ -33,10 +33,6 @@ _ROLES: dict[str, Role] = {"👤": "user", "🤖": "assistant"}
 _NEEDED = ("sessions", "session_evaluations", "test_versions", "prompt_versions", "model_versions")
 
 Record = Mapping[str, Any]
-
-
-class _NotReadError(Exception):
-    """A session does not contain enough data."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
@@ -105,16 +101,15 @@ class _Reader:
                 continue
             try:
                 answer = self._session(row, rulings.get(row["id"], []))
-            except (_NotReadError, KeyError, ValueError, TypeError) as problem:
-                why = problem if isinstance(problem, _NotReadError) else f"is damaged: {problem}"
-                message = f"session {row['id']} {why}"
-                self._imported.left.append(SkippedItem(str(self._path), message))
+            except (NotTakenError, KeyError, ValueError, TypeError) as problem:
+                why = problem if isinstance(problem, NotTakenError) else f"is damaged: {problem}"
+                self._imported.skip(self._path, f"session {row['id']} {why}")
                 continue
             self._imported.conversed.append(answer)
         if inactive:
             sessions = "1 session" if inactive == 1 else f"{inactive:,} sessions"
             reason = f"{sessions} skipped: switched off ('active' is false there)"
-            self._imported.warnings.append(SkippedItem(str(self._path), reason))
+            self._imported.warn(self._path, reason)
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         if _columns(self._database, table):
@@ -198,19 +193,19 @@ class _Reader:
 
 def _text_without_files(content: str) -> str:
     if "{{_file:" in content:
-        raise _NotReadError("shows a file, and the database does not keep files")
+        raise NotTakenError("shows a file, and the database does not keep files")
     return content
 
 
 def _messages(content: str) -> Iterator[tuple[Role, str]]:
     """Yield the messages shown to the model; text before the first marker was not shown."""
     if "---" in content:
-        raise _NotReadError(
+        raise NotTakenError(
             "has '---' in its messages: the messages and instructions cannot be separated"
         )
     _, *parts = _MARKER.split(content)
     if not parts:
-        raise _NotReadError("has no message")
+        raise NotTakenError("has no message")
     for sign, text in zip(parts[::2], parts[1::2], strict=True):
         yield _ROLES[sign], text.strip(SPACE)
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError, SkippedItem
 from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
-from evalstore.exchange.importers.errors import UnusableError
 from evalstore.exchange.importers.json_documents import find_sources, read_documents
 from evalstore.exchange.importers.recorded_conversations import (
     RecordedConversation,
@@ -71,7 +70,7 @@ def _read_file(path: Path, imported: Imported) -> Iterator[RecordedConversation]
         place = f"sample {_id_of(sample.sample)!r}"
         try:
             yield _read_sample(sample)
-        except UnusableError as problem:
+        except NotTakenError as problem:
             skipped.add(str(problem), place)
         else:
             if shows_tools(as_list(sample.sample.get("messages"))):
@@ -110,10 +109,10 @@ def _unread(path: Path, problem: FileProblem, subject: str = "") -> SkippedItem:
 
 
 def _read_sample(log: LogSample) -> RecordedConversation:
-    """Return the conversation of a sample; raises `UnusableError`."""
+    """Return the conversation of a sample; raises `NotTakenError`."""
     sample, evaluation = log.sample, log.evaluation
     if sample.get("error"):
-        raise UnusableError("the sample ended with an error")
+        raise NotTakenError("the sample ended with an error")
     messages, answer = _messages_of(sample)
     attachments = as_mapping(sample.get("attachments"))
     output, epoch = as_mapping(sample.get("output")), sample.get("epoch")
@@ -145,7 +144,7 @@ def _id_of(sample: dict[str, Any]) -> str:
 
 
 def _messages_of(sample: dict[str, Any]) -> tuple[list[Json], Json]:
-    """Return the messages before the last answer, and that answer; raises `UnusableError`."""
+    """Return the messages before the last answer, and that answer; raises `NotTakenError`."""
     messages = as_list(sample.get("messages"))
     numbers = [
         number
@@ -157,7 +156,7 @@ def _messages_of(sample: dict[str, Any]) -> tuple[list[Json], Json]:
     if answer is None and numbers:
         answer = messages[numbers[-1]]
     if answer is None:
-        raise UnusableError("the sample has no answer")
+        raise NotTakenError("the sample has no answer")
     if messages:
         return messages[: numbers[-1]] if numbers else messages, answer
     asked = sample.get("input")

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError, SkippedItem
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.langbite.templates import (
-    BadRequirementError,
     LangbiteTemplate,
     Rejected,
     Requirement,
@@ -99,9 +98,9 @@ def _text(path: Path, imported: Imported) -> str | None:
     try:
         return read_source(path).decode("utf-8-sig")
     except FileProblem as problem:
-        imported.left.append(SkippedItem(str(path), reason_of(problem)))
+        imported.skip(path, reason_of(problem))
     except UnicodeDecodeError as error:
-        imported.left.append(SkippedItem(str(path), f"is not UTF-8: {error.reason}"))
+        imported.skip(path, f"is not UTF-8: {error.reason}")
     return None
 
 
@@ -113,14 +112,14 @@ def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, 
             continue
         try:
             scenario = read_scenario(text)
-        except BadRequirementError as problem:
-            imported.left.append(SkippedItem(str(path), str(problem)))
+        except NotTakenError as problem:
+            imported.skip(path, problem)
             continue
         imported.left += [SkippedItem(str(path), problem) for problem in scenario.problems]
         if scenario.models:
             names = ", ".join(scenario.models)
             reason = f"name the models under 'candidates' yourself; here they are {names}"
-            imported.warnings.append(SkippedItem(str(path), reason))
+            imported.warn(path, reason)
         yield path, scenario
 
 
@@ -145,13 +144,12 @@ def _libraries(
             continue
         language_code = language_code or (next(iter(languages)) if len(languages) == 1 else None)
         if not isinstance(language_code, str):
-            reason = "its name says no language, as 'prompts_en_us.csv' does"
-            imported.left.append(SkippedItem(str(path), reason))
+            imported.skip(path, "its name says no language, as 'prompts_en_us.csv' does")
             continue
         library = _Library(path, language_code.lower())
         for entry in entries:
             if isinstance(entry, Rejected):
-                imported.left.append(SkippedItem(str(path), entry.reason, entry.line, entry.column))
+                imported.skip(path, entry.reason, entry.line, entry.column)
             else:
                 library.templates.append(entry)
         yield library
@@ -214,14 +212,14 @@ def _import_scenario(
                     f"{over_limit} more templates of '{requirement.concern}' "
                     f"in '{library.language}' are skipped: 'nTemplates' is {scenario.templates}"
                 )
-                imported.warnings.append(SkippedItem(str(path), reason))
+                imported.warn(path, reason)
             if duplicates:
                 many = "1 template" if duplicates == 1 else f"{duplicates} templates"
                 reason = (
                     f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
                     "just as another one does: written once, with the higher tolerance"
                 )
-                imported.warnings.append(SkippedItem(str(path), reason))
+                imported.warn(path, reason)
 
 
 def _is_selected(template: LangbiteTemplate, requirement: Requirement) -> bool:
@@ -250,8 +248,8 @@ def _add_test(
 
     try:
         test = composed()
-    except (ValueError, BadRequirementError) as problem:
-        imported.left.append(SkippedItem(file, str(problem), template.line))
+    except (ValueError, NotTakenError) as problem:
+        imported.skip(file, problem, template.line)
         return False
     template_tags = (
         template.concern,
@@ -297,8 +295,7 @@ def _report_unselected(
             why = "no requirement selects them"
             if concern not in known and concern.lower() in known:
                 why = "write the concern in small letters"
-            reason = f"{many} of the concern '{concern}' skipped: {why}"
-            imported.warnings.append(SkippedItem(str(library.path), reason, line))
+            imported.warn(library.path, f"{many} of the concern '{concern}' skipped: {why}", line)
 
 
 # --- a template with its communities as a test file
@@ -328,7 +325,7 @@ def compose(
     judged: bool,
     tags: tuple[str, ...] = (),
 ) -> LangbiteTest:
-    """Return the test file; raises `ValueError` or `BadRequirementError` if it cannot be filled.
+    """Return the test file; raises `ValueError` or `NotTakenError` if it cannot be filled.
 
     `tags` are added to those of the template.
     """

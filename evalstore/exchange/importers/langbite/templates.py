@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import parse_json
 
 if TYPE_CHECKING:
@@ -210,10 +211,6 @@ _MARKUPS = {
 """The default markup for the communities of a concern."""
 
 
-class BadRequirementError(Exception):
-    """A requirement, or a model of several, is invalid."""
-
-
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One requirement on a concern."""
@@ -242,11 +239,11 @@ class Requirement:
         return all(not set(names).isdisjoint(another) for names, another in pairs)
 
     def community_list(self, language: str) -> list[str]:
-        """Return the distinct communities in a language; raises `BadRequirementError`."""
+        """Return the distinct communities in a language; raises `NotTakenError`."""
         if not self.communities:
             return []
         if language not in self.communities:
-            raise BadRequirementError(f"'{self.concern}' has no communities for '{language}'")
+            raise NotTakenError(f"'{self.concern}' has no communities for '{language}'")
         return list(dict.fromkeys(self.communities[language]))
 
 
@@ -267,19 +264,19 @@ class Scenario:
 
 
 def read_scenario(text: str) -> Scenario:
-    """Parse the JSON of a requirements model; raises `BadRequirementError`."""
+    """Parse the JSON of a requirements model; raises `NotTakenError`."""
     try:
         document = parse_json(text, parse_float=Decimal)
     except ValueError as error:
-        raise BadRequirementError(f"is not JSON: {error}") from None
+        raise NotTakenError(f"is not JSON: {error}") from None
     entries = document.get("requirements") if isinstance(document, dict) else None
     if not isinstance(entries, list):
-        raise BadRequirementError("a requirements model must have a list 'requirements'")
+        raise NotTakenError("a requirements model must have a list 'requirements'")
     requirements, problems = [], []
     for number, entry in enumerate(entries, 1):
         try:
             requirements.append(_requirement(entry, number))
-        except BadRequirementError as problem:
+        except NotTakenError as problem:
             name = entry.get("name") if isinstance(entry, dict) else None
             problems.append(f"requirement {name or number}: {problem}")
     models = document.get("aiModels") or document.get("llms") or []
@@ -306,14 +303,14 @@ def _settings(document: dict[str, Json]) -> dict[str, Json]:
 
 def _requirement(entry: Json, number: int) -> Requirement:
     if not isinstance(entry, dict):
-        raise BadRequirementError("it must be a mapping")
+        raise NotTakenError("it must be a mapping")
     concern = entry.get("concern")
     if not isinstance(concern, str) or not concern.strip():
-        raise BadRequirementError("it has no 'concern'")
+        raise NotTakenError("it has no 'concern'")
     concern = concern.strip().lower()
     markup = entry.get("markup") or _MARKUPS.get(concern)
     if not isinstance(markup, str):
-        raise BadRequirementError(f"it has no 'markup', and '{concern}' has none of its own")
+        raise NotTakenError(f"it has no 'markup', and '{concern}' has none of its own")
     tolerance, delta = _number(entry, "tolerance"), _number(entry, "delta")
     name = entry.get("name")
     return Requirement(
@@ -332,22 +329,22 @@ def _requirement(entry: Json, number: int) -> Requirement:
 def _names(entry: dict[str, Json], name: str) -> tuple[str, ...]:
     value = entry.get(name)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadRequirementError(f"'{name}' must be a list of names")
+        raise NotTakenError(f"'{name}' must be a list of names")
     return tuple(dict.fromkeys(item.lower() for item in value))
 
 
 def _communities(communities: Json) -> dict[str, list[str]]:
     if not isinstance(communities, dict):
-        raise BadRequirementError("it has no 'communities'")
+        raise NotTakenError("it has no 'communities'")
     for language, names in communities.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise BadRequirementError(f"the communities of '{language}' must be a list of texts")
+            raise NotTakenError(f"the communities of '{language}' must be a list of texts")
     return {language.lower(): names for language, names in communities.items()}
 
 
 def _share(name: str, value: Decimal | None) -> Decimal:
     if value is None or not 0 <= value <= 1:
-        raise BadRequirementError(f"'{name}' must be a number from 0 to 1")
+        raise NotTakenError(f"'{name}' must be a number from 0 to 1")
     return value
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.exchange.importers.errors import NotTakenError, short_json
+from evalstore.exchange.importers.base import NotTakenError, short_json
 from evalstore.exchange.importers.lve.format_strings import Piece, parse, template
 from evalstore.exchange.importers.lve.lambda_to_expression import (
     Function,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.exchange.importers.base import NotTakenError, short_json
 from evalstore.exchange.importers.coerce import parse_json
-from evalstore.exchange.importers.errors import NotTakenError, short_json
 from evalstore.exchange.importers.lve import prompts
 
 if TYPE_CHECKING:

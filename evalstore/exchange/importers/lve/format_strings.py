@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from string import Formatter
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.errors import NotTakenError, short_json
+from evalstore.exchange.importers.base import NotTakenError, short_json
 from evalstore.exchange.importers.template_writer import append_placeholder, escape, keep_ticks
 from evalstore.files.datasets import stable_names
 

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import plural
-from evalstore.exchange.importers.base import ShownMessage
+from evalstore.exchange.importers.base import NotTakenError, ShownMessage, short_json
 from evalstore.exchange.importers.coerce import parse_json
-from evalstore.exchange.importers.errors import NotTakenError, short_json
 from evalstore.exchange.importers.lve.format_strings import mentioned
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evalstore.checks.expressions.check import read_expression
 from evalstore.checks.expressions.operations import ExpressionError
 from evalstore.core.values import Json
-from evalstore.exchange.importers.errors import NotTakenError
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.lve.format_strings import FormatField, parse
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from json import JSONDecodeError
 from typing import TYPE_CHECKING, cast
 
 from evalstore.core.values import Role
+from evalstore.exchange.importers.base import NotTakenError, short_json
 from evalstore.exchange.importers.coerce import parse_json
-from evalstore.exchange.importers.errors import NotTakenError, short_json
 from evalstore.exchange.importers.lve.format_strings import names_of
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
                 return None
     if not all(isinstance(message, dict) for message in messages):
         if not problems and any(isinstance(message, list) for message in messages):
-            reason = "each line of a prompt file must be one message, not a list"
-            raise NotTakenError(reason)
+            raise NotTakenError("each line of a prompt file must be one message, not a list")
         return None
     if not any(message.keys() & set(_FIELDS) for message in messages):
         return None if problems else messages

@@ -14,10 +14,12 @@ from evalstore.exchange.importers.base import (
     Imported,
     ImportOptions,
     JudgedAnswer,
+    NotTakenError,
     ShownMessage,
     SkippedItem,
+    check_picture,
+    line_of,
 )
-from evalstore.exchange.importers.errors import NotTakenError, check_picture, line_of
 from evalstore.exchange.importers.lve.checkers import CheckerTest, LveJudging, translate_checker
 from evalstore.exchange.importers.lve.definition import LveTest, read_definition
 from evalstore.exchange.importers.lve.format_strings import fill, names_of
@@ -124,7 +126,7 @@ class _Reader:
         except NotTakenError as problem:
             place = self.folder / problem.file if problem.file else path
             line = problem.line or line_of(text, problem.place)
-            self.imported.left.append(SkippedItem(str(place), problem.reason, line))
+            self.imported.skip(place, problem.reason, line)
 
     def _text(self, path: Path) -> str:
         try:
@@ -235,7 +237,7 @@ class _Reader:
             files[f"{self._place}/{path}"] = source
 
     def _warn(self, reason: str, line: int | None) -> None:
-        self.imported.warnings.append(SkippedItem(str(self.folder / _TEST), reason, line))
+        self.imported.warn(self.folder / _TEST, reason, line)
 
     def _comments(self, definition: LveTest) -> list[str]:
         comments = [
@@ -260,7 +262,7 @@ class _Reader:
             try:
                 lines = self._text(path).split("\n")
             except NotTakenError as problem:
-                self.imported.left.append(SkippedItem(str(path), problem.reason))
+                self.imported.skip(path, problem.reason)
                 continue
             for number, line in enumerate(lines, 1):
                 if not line.strip():
@@ -268,7 +270,7 @@ class _Reader:
                 try:
                     yield RecordedLine(read_instance(number, line), path)
                 except NotTakenError as problem:
-                    self.imported.left.append(SkippedItem(str(path), problem.reason, number))
+                    self.imported.skip(path, problem.reason, number)
 
     def _fill_row(
         self, definition: LveTest, conversations: tuple[LveConversation, ...], line: RecordedLine
@@ -401,7 +403,7 @@ def record(
             older_messages = _older_messages(conversations, line)
             answers = answers_of(instance.response, _turn_names(conversations, older_messages))
         except NotTakenError as problem:
-            imported.left.append(SkippedItem(str(line.path), problem.reason, instance.line))
+            imported.skip(line.path, problem.reason, instance.line)
             continue
         for run, turns in enumerate(answers):
             imported.recorded.append(
@@ -509,4 +511,4 @@ def _distinct_lines(imported: Imported, lines: Sequence[RecordedLine]) -> Iterat
     for path, numbers in repeated.items():
         subject = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
         reason = f"{subject} one before word for word: each answer is stored once"
-        imported.warnings.append(SkippedItem(str(path), reason, numbers[0]))
+        imported.warn(path, reason, numbers[0])

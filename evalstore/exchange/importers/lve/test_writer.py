@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.exchange.importers.base import ShownMessage
-from evalstore.exchange.importers.errors import NotTakenError
+from evalstore.exchange.importers.base import NotTakenError, ShownMessage
 from evalstore.exchange.importers.lve.format_strings import Piece, fill, parse, template
 from evalstore.exchange.importers.lve.instances import model_arguments
 from evalstore.exchange.importers.lve.prompts import (
@@ -148,8 +147,7 @@ def write(
     if judging.checks:
         parts.append(f"~~~checks\n{block(judging.checks)}~~~\n")
     head = "".join(f"# {line}\n" for line in comments)
-    text = f"---\n{head}{block(front)}---\n\n" + "\n".join(parts)
-    return text.encode(), lines
+    return (f"---\n{head}{block(front)}---\n\n" + "\n".join(parts)).encode(), lines
 
 
 def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:

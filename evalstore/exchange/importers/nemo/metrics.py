@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalstore.core.values import Json
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.judge_prompts import (
     Grading,
@@ -20,10 +21,6 @@ from evalstore.exchange.importers.nemo import templates
 
 ENOUGH = ">= 0.5"
 """The default pass bound of scores, as jobs have none."""
-
-
-class MetricNotTakenError(Exception):
-    """A metric cannot be imported."""
 
 
 _STRING = {
@@ -56,7 +53,7 @@ def _operands(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
         operation = params.get("operation")
         left, right = params.get("left_template"), params.get("right_template")
     if left is None or right is None or not isinstance(operation, str):
-        raise MetricNotTakenError(f"the {kind} needs 'check: [left, operation, right]'")
+        raise NotTakenError(f"the {kind} needs 'check: [left, operation, right]'")
     return left, " ".join(operation.lower().split()), right
 
 
@@ -70,7 +67,7 @@ def _with_actual(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
 def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
     left, operation, right = _operands(params, "string-check")
     if operation not in _STRING:
-        raise MetricNotTakenError(f"the string-check has no operation '{operation}'")
+        raise NotTakenError(f"the string-check has no operation '{operation}'")
     kind, negated = _STRING[operation]
     check = _with_actual({kind: templates.value(right)}, left)
     return {**check, "not": True} if negated else check
@@ -79,16 +76,16 @@ def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
 def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
     left, operation, right = _operands(params, "number-check")
     if operation not in _NUMBER:
-        raise MetricNotTakenError(f"the number-check has no operation '{operation}'")
+        raise NotTakenError(f"the number-check has no operation '{operation}'")
     parts = params.get("check")
     epsilon = params.get("epsilon")
     if epsilon is None and isinstance(parts, list) and len(parts) > 3:
         epsilon = parts[3].get("epsilon") if isinstance(parts[3], dict) else parts[3]
     if operation != "absolute difference":
         if epsilon:
-            raise MetricNotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
+            raise NotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
     elif isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
-        raise MetricNotTakenError("the operation 'absolute difference' needs 'epsilon'")
+        raise NotTakenError("the operation 'absolute difference' needs 'epsilon'")
     settings: dict[str, Json] = {"expected": templates.value(right)}
     if _NUMBER[operation] != "==":
         settings["op"] = _NUMBER[operation]
@@ -176,7 +173,7 @@ class NemoJudge:
 def read_judges(
     name: str, params: Mapping[str, Any], line: int | None, answer: str | None
 ) -> Iterator[NemoJudge]:
-    """Yield a judge per score; raises `MetricNotTakenError`. `answer` is the answers' column."""
+    """Yield a judge per score; raises `NotTakenError`. `answer` is the answers' column."""
     template = params.get("template", params.get("prompt_template"))
     prompt_messages = template.get("messages") if isinstance(template, dict) else None
     if isinstance(template, str):
@@ -186,7 +183,7 @@ def read_judges(
         or not prompt_messages
         or not all(map(is_message, prompt_messages))
     ):
-        raise MetricNotTakenError("its template has no messages that can be read")
+        raise NotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
         (message["role"], list(templates.pieces(message["content"], answer)))
         for message in prompt_messages
@@ -201,16 +198,14 @@ def read_judges(
 
 
 def _require_answer(pieces: list[PromptPiece]) -> None:
-    """Raise `MetricNotTakenError` unless the complete answer is shown."""
+    """Raise `NotTakenError` unless the complete answer is shown."""
     for piece in pieces:
         if piece.is_template and (match := _OF_ANSWER.search(piece.text)):
-            raise MetricNotTakenError(
+            raise NotTakenError(
                 f"its template uses '{match[0]}': judges are shown the answer whole"
             )
     if not any(piece.runtime for piece in pieces):
-        raise MetricNotTakenError(
-            "its template never shows the answer ('{{ sample.output_text }}')"
-        )
+        raise NotTakenError("its template never shows the answer ('{{ sample.output_text }}')")
 
 
 def is_message(message: Any) -> bool:
@@ -230,7 +225,7 @@ def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
         entries = value if isinstance(value, list) else []
         scores = [(str(score.get("name")), score) for score in entries if isinstance(score, dict)]
     if not scores or not all(isinstance(score, dict) for _, score in scores):
-        raise MetricNotTakenError("it has no 'scores'")
+        raise NotTakenError("it has no 'scores'")
     return scores
 
 
@@ -244,7 +239,7 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
     if rubric:
         low, high = min(rubric.values()), max(rubric.values())
         if low == high:
-            raise MetricNotTakenError(f"the score '{name}' has a rubric with one value only")
+            raise NotTakenError(f"the score '{name}' has a rubric with one value only")
         bound = middle_of(low, high)
         warning = f"the score '{name}' has no bound: it passes here if it is {bound}"
         return {"parser": parser, "scores": rubric, "pass": bound}, [warning]
@@ -269,13 +264,13 @@ def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
         return {"json": settings["json_path"].removeprefix("$.")}
     pattern = settings.get("pattern")
     if not isinstance(pattern, str):
-        raise MetricNotTakenError(f"the score '{name}' has no parser by regex or JSON")
+        raise NotTakenError(f"the score '{name}' has no parser by regex or JSON")
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
-        raise MetricNotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
+        raise NotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
     if not groups:
-        raise MetricNotTakenError(f"the pattern of the score '{name}' has no group")
+        raise NotTakenError(f"the pattern of the score '{name}' has no group")
     return {"regex": pattern}
 
 

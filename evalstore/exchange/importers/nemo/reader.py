@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.base import Imported, ImportOptions
 from evalstore.exchange.importers.coerce import as_mapping, parse_json
 from evalstore.exchange.importers.json_lines import json_as_yaml
 from evalstore.exchange.importers.nemo.datasets import tasks_of
@@ -91,7 +91,7 @@ class _Job:
         if as_mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
-            imported.left.append(SkippedItem(str(self.path), reason, line))
+            imported.skip(self.path, reason, line)
         add_participants(self.document, self.config, str(self.path), options.name, imported)
 
     def _dataset(self, task: Mapping[str, Any]) -> Any:
@@ -104,36 +104,36 @@ class _Job:
 
     def _skip(self, imported: Imported, name: str, reason: str) -> None:
         line = self.line("tasks", name)
-        imported.left.append(SkippedItem(str(self.path), f"the task '{name}': {reason}", line))
+        imported.skip(self.path, f"the task '{name}': {reason}", line)
 
 
 def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
     try:
         text = read_unpacked(path).decode("utf-8-sig")
     except FileProblem as problem:
-        imported.left.append(SkippedItem(str(path), reason_of(problem)))
+        imported.skip(path, reason_of(problem))
         return None
     except UnicodeDecodeError:
-        imported.left.append(SkippedItem(str(path), "is not UTF-8"))
+        imported.skip(path, "is not UTF-8")
         return None
     try:
         places, document = _read_text(path, text)
     except FileProblem as problem:
         if only or "tasks" in text:
             place = problem.line, problem.column
-            imported.left.append(SkippedItem(str(path), f"is not YAML: {problem.message}", *place))
+            imported.skip(path, f"is not YAML: {problem.message}", *place)
         return None
     except ValueError as error:
         if only or '"tasks"' in text:
             place = (getattr(error, "lineno", None), getattr(error, "colno", None))
-            imported.left.append(SkippedItem(str(path), f"is not JSON: {error}", *place))
+            imported.skip(path, f"is not JSON: {error}", *place)
         return None
     config = tasks_of(document)
     if config is None:
         if isinstance(document, dict) and isinstance(document.get("tasks"), list):
             line = places.line("tasks") if places else None
             reason = "its 'tasks' are a list, as in the first versions: give each a name"
-            imported.left.append(SkippedItem(str(path), reason, line))
+            imported.skip(path, reason, line)
         return None
     wrappers = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
     prefix = () if tasks_of({**document, "config": None, "spec": None}) else (wrappers[0],)
@@ -198,8 +198,7 @@ def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str |
     if not isinstance(code, str) or not code or code.startswith("<"):
         return None
     if not isinstance(url, str) or not re.match(r"https?://", url):
-        reason = f"nothing says where the model '{code}' is: write a model file for it"
-        imported.warnings.append(SkippedItem(file, reason))
+        imported.warn(file, f"nothing says where the model '{code}' is: write a model file for it")
         return None
     name = safe_file_name(code)
     address = _PATHS.sub("", url)
@@ -211,9 +210,7 @@ def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str |
     key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
     if endpoint.get("api_key") or endpoint.get("api_key_secret"):
         provider["apiKeyEnvVar"] = key
-        imported.warnings.append(
-            SkippedItem(file, f"the key of '{code}' is not imported: set {key}")
-        )
+        imported.warn(file, f"the key of '{code}' is not imported: set {key}")
     model = {"id": code, "provider": provider["code"], "providerModelCode": code}
     imported.files[f"providers/{name}.yaml"] = block(provider).encode()
     imported.files[f"models/{name}.yaml"] = block(model).encode()

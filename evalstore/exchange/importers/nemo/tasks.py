@@ -12,14 +12,13 @@ from evalstore.checks.types.number import as_number, last_number, plain_number
 from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, SkippedItem
+from evalstore.exchange.importers.base import Imported, NotTakenError, SkippedItem
 from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.exchange.importers.nemo import templates
 from evalstore.exchange.importers.nemo.datasets import TaskData, find_data
 from evalstore.exchange.importers.nemo.metrics import (
     GRADED,
     METRICS,
-    MetricNotTakenError,
     NemoJudge,
     is_message,
     read_judges,
@@ -118,7 +117,7 @@ def _write_tests(
             checks.append(check)
             if grading.differs:
                 reason = f"the prompt of the judge '{judge.name}' is put together in another order"
-                imported.warnings.append(SkippedItem(str(task.file), reason, judge.line))
+                imported.warn(task.file, reason, judge.line)
         imported.files[f"tests/{title}.md"] = write_test(
             front, parts.turns, instructions=instructions, checks=checks
         )
@@ -128,7 +127,7 @@ def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
     """Return the field `dataset`, and add the copy of the data."""
     if data.url:
         reason = f"the data are not here: say in 'datasetRoots' where '{data.url}' is"
-        imported.warnings.append(SkippedItem(str(task.file), reason, task.line("dataset")))
+        imported.warn(task.file, reason, task.line("dataset"))
         path = data.url
     else:
         if not data.rows:
@@ -162,7 +161,7 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
             reason = (
                 f"'{nemo_name}' is not imported: {flow(options.pop(name))} is not a value for it"
             )
-            imported.warnings.append(SkippedItem(str(task.file), reason, task.line()))
+            imported.warn(task.file, reason, task.line())
     if options:
         parts.front["options"] = options
     messages = template_fields.get("messages")
@@ -242,19 +241,17 @@ def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
         line = task.line("metrics", name)
         try:
             _read_metric(name, metric, line, task, parts, imported)
-        except (MetricNotTakenError, ValueError) as problem:
-            imported.left.append(
-                SkippedItem(str(task.file), f"the metric '{name}': {problem}", line)
-            )
+        except (NotTakenError, ValueError) as problem:
+            imported.skip(task.file, f"the metric '{name}': {problem}", line)
 
 
 def _read_metric(
     name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
 ) -> None:
     if isinstance(metric, str):
-        raise MetricNotTakenError("only its name is here: the service keeps it")
+        raise NotTakenError("only its name is here: the service keeps it")
     if not isinstance(metric, dict):
-        raise MetricNotTakenError("it must be a mapping with a 'type'")
+        raise NotTakenError("it must be a mapping with a 'type'")
     kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
     if kind == "llm-judge":
         for judge in read_judges(name, params, line, parts.answer):
@@ -267,7 +264,7 @@ def _read_metric(
         parts.checks.append(_tool_calling(params, parts.data))
         return
     if kind not in METRICS:
-        raise MetricNotTakenError(f"there is no check for the type '{kind}'")
+        raise NotTakenError(f"there is no check for the type '{kind}'")
     check = METRICS[kind](params)
     if kind == "number-check":
         check = with_numbers(check, parts.data, imported.left)
@@ -275,7 +272,7 @@ def _read_metric(
         reason = f"the metric '{name}' has no bound: a score passes here from 0.5 up"
         if kind == "rouge":
             reason += "; of its variants it is rougeL"
-        imported.warnings.append(SkippedItem(str(task.file), reason, line))
+        imported.warn(task.file, reason, line)
     elif kind != "number-check" and parts.data.has_empty(str(check)):
         check["allowEmpty"] = True
     parts.checks.append(check)
@@ -286,13 +283,13 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
     reference = params.get("tool_calls_ground_truth", params.get("reference"))
     expression = templates.lone_expression(reference)
     if expression is None:
-        raise MetricNotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
+        raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:
-        raise MetricNotTakenError("the expected calls are in the data, which are not here")
+        raise NotTakenError("the expected calls are in the data, which are not here")
     try:
         expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
-        raise MetricNotTakenError(str(problem)) from problem
+        raise NotTakenError(str(problem)) from problem
     calls = [[tool_call(call) for call in as_list(parse_if_text(value))] for value in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
@@ -306,7 +303,7 @@ _COLUMN = "expected_number"
 
 
 def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem]) -> dict[str, Any]:
-    """Return the check with numeric references; raises `MetricNotTakenError`.
+    """Return the check with numeric references; raises `NotTakenError`.
 
     If references are texts, a column with the number is added; rows without a number are skipped
     and added to `left`.
@@ -318,7 +315,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     if "{{" not in expected and "{%" not in expected:
         number = _last_number(expected)
         if number is None:
-            raise MetricNotTakenError(f"there is no number in its reference {shorten(expected)}")
+            raise NotTakenError(f"there is no number in its reference {shorten(expected)}")
         return {"number": {**settings, "expected": number}}
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
@@ -335,7 +332,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
         else:
             rows_with_number.append(row)
     if not rows_with_number:
-        raise MetricNotTakenError("there is no number in any of its references")
+        raise NotTakenError("there is no number in any of its references")
     data.keep_rows(rows_with_number)
     name = data.free_name(_COLUMN)
     data.add_column(name, [number for number in numbers if number is not None])

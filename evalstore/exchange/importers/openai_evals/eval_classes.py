@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from evalstore.exchange.importers.base import SkippedItem
-from evalstore.exchange.importers.chat_messages import BadMessagesError, read_message, read_messages
+from evalstore.exchange.importers.base import NotTakenError, SkippedItem
+from evalstore.exchange.importers.chat_messages import read_message, read_messages
 from evalstore.exchange.importers.coerce import as_list, parse_json, positive_int
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
@@ -16,7 +16,6 @@ from evalstore.exchange.importers.json_lines import (
 )
 from evalstore.exchange.importers.openai_evals.registry_files import (
     Eval,
-    EvalNotTakenError,
     EvalSources,
     WrittenEval,
     generation,
@@ -36,7 +35,7 @@ Writer = Callable[[Eval, EvalSources, "ImportOptions"], WrittenEval]
 
 
 def find_class(eval_spec: Eval) -> Writer:
-    """Return the function that imports evals of this class; raises `EvalNotTakenError`."""
+    """Return the function that imports evals of this class; raises `NotTakenError`."""
     from evalstore.exchange.importers.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {
@@ -45,7 +44,7 @@ def find_class(eval_spec: Eval) -> Writer:
     }
     if eval_spec.kind not in known:
         hint = suggest(eval_spec.kind, known, "classes that can be imported")
-        raise EvalNotTakenError(f"its class '{eval_spec.kind}' has its own code ({hint})")
+        raise NotTakenError(f"its class '{eval_spec.kind}' has its own code ({hint})")
     return known[eval_spec.kind]
 
 
@@ -104,7 +103,7 @@ def _write_comparison(eval_spec: Eval, sources: EvalSources, options: ImportOpti
     for row in samples:
         try:
             rows.append(_read(row, eval_spec, examples))
-        except (BadMessagesError, ValueError) as problem:
+        except (NotTakenError, ValueError) as problem:
             written.left.append(SkippedItem(place, str(problem), row.line))
     check = CHECKS[eval_spec.kind](eval_spec)
     if eval_spec.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
@@ -130,7 +129,7 @@ def _is_empty(values: dict[str, Any]) -> bool:
 
 
 def _read(row: JsonLinesRow, eval_spec: Eval, examples: list[dict[str, Json]]) -> JsonLinesRow:
-    """Convert a row for the test; raises `ValueError` or `BadMessagesError` for invalid rows."""
+    """Convert a row for the test; raises `ValueError` or `NotTakenError` for invalid rows."""
     if "input" not in row.values:
         raise ValueError("the row has no 'input'")
     value = row.values["input"]
@@ -183,12 +182,12 @@ def _few_shot(eval_spec: Eval, sources: EvalSources, written: WrittenEval) -> li
     messages: list[dict[str, Json]] = []
     rows = sources.rows(name, written.left)
     if written.left:
-        raise EvalNotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
+        raise NotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
     for row in rows[:count]:
         for message in as_list(row.values.get("sample")):
             try:
                 messages.append(read_message(len(messages) + 1, message))
-            except BadMessagesError as problem:
+            except NotTakenError as problem:
                 place = sources.path_of(str(name))
                 written.left.append(SkippedItem(place, str(problem), row.line))
     return messages

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalstore.checks.types.judge import plain
-from evalstore.exchange.importers.base import SkippedItem
-from evalstore.exchange.importers.chat_messages import BadMessagesError, read_messages
+from evalstore.exchange.importers.base import NotTakenError, SkippedItem
+from evalstore.exchange.importers.chat_messages import read_messages
 from evalstore.exchange.importers.coerce import as_mapping
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
@@ -26,7 +26,6 @@ from evalstore.exchange.importers.judge_prompts import (
 )
 from evalstore.exchange.importers.openai_evals.registry_files import (
     Eval,
-    EvalNotTakenError,
     EvalSources,
     WrittenEval,
     generation,
@@ -49,13 +48,13 @@ _ANSWERS = ("cot_classify", "classify_cot", "classify")
 def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
     """Import a model-graded eval as a test."""
     if eval_spec.args.get("multicomp_n", 1) not in (1, None):
-        raise EvalNotTakenError("it compares several answers in one prompt ('multicomp_n')")
+        raise NotTakenError("it compares several answers in one prompt ('multicomp_n')")
     if eval_spec.args.get("metaeval"):
-        raise EvalNotTakenError("it measures the judge, not the candidate ('metaeval')")
+        raise NotTakenError("it measures the judge, not the candidate ('metaeval')")
     spec = _find_spec(eval_spec, sources)
     outputs = spec.get("input_outputs") or {"input": "completion"}
     if not isinstance(outputs, dict) or len(outputs) != 1:
-        raise EvalNotTakenError("its judge compares the answers to several inputs")
+        raise NotTakenError("its judge compares the answers to several inputs")
     ((input_name, answer_name),) = outputs.items()
     written = WrittenEval()
     constants = {
@@ -65,9 +64,7 @@ def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) 
     names = _Names(str(input_name), str(answer_name), constants)
     messages = list(names.messages(spec.get("prompt")))
     if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
-        raise EvalNotTakenError(
-            f"the prompt of its judge never shows the answer ('{{{answer_name}}}')"
-        )
+        raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answer_name}}}')")
     rows = _rows(eval_spec, sources, written, names)
     id = f"{options.name}/{eval_spec.path}".lstrip("/")
     grading = split_prompt(id, messages)
@@ -95,7 +92,7 @@ def _find_spec(eval_spec: Eval, sources: EvalSources) -> Mapping[str, Any]:
     """Return the judge's spec: a file of its name, or an entry in a file with several."""
     name = eval_spec.args.get("modelgraded_spec") or eval_spec.args.get("modelgraded_spec_file")
     if not isinstance(name, str):
-        raise EvalNotTakenError("it names no 'modelgraded_spec'")
+        raise NotTakenError("it names no 'modelgraded_spec'")
     return sources.judges.find(name)
 
 
@@ -110,14 +107,12 @@ class _Names:
         """Columns of the samples that are shown to the judge."""
 
     def messages(self, prompt: Any) -> Iterator[Message]:
-        """Yield the messages of the prompt in pieces; raises `EvalNotTakenError`."""
+        """Yield the messages of the prompt in pieces; raises `NotTakenError`."""
         value = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         try:
             messages = read_messages(value)
-        except BadMessagesError as problem:
-            raise EvalNotTakenError(
-                f"the prompt of its judge cannot be read: {problem}"
-            ) from problem
+        except NotTakenError as problem:
+            raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
         for message in messages:
             yield str(message["role"]), list(self._pieces(str(message["content"])))
 
@@ -126,7 +121,7 @@ class _Names:
         try:
             parts = list(string.Formatter().parse(text))
         except ValueError as error:
-            raise EvalNotTakenError(f"the prompt of its judge cannot be read: {error}") from error
+            raise NotTakenError(f"the prompt of its judge cannot be read: {error}") from error
         text = ""
         for before, name, _, _ in parts:
             text += before
@@ -145,14 +140,14 @@ class _Names:
                 self.columns.append(name)
                 yield PromptPiece(f"{{{{ item.{name} }}}}", is_template=True)
             else:
-                raise EvalNotTakenError(f"the prompt of its judge asks for '{name}'")
+                raise NotTakenError(f"the prompt of its judge asks for '{name}'")
         if text:
             yield PromptPiece(text)
 
 
 def _constant(name: str, value: Any) -> str:
     if isinstance(value, dict | list):
-        raise EvalNotTakenError(f"its judge is asked several times, each with another '{name}'")
+        raise NotTakenError(f"its judge is asked several times, each with another '{name}'")
     return str(value)
 
 
@@ -166,7 +161,7 @@ def _rows(
     for row in sources.rows(samples_file, written.left):
         try:
             rows.append(_row(row, renamed, names))
-        except (BadMessagesError, ValueError) as problem:
+        except (NotTakenError, ValueError) as problem:
             written.left.append(SkippedItem(place, str(problem), row.line))
     return rows
 
@@ -189,14 +184,14 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     """Return how the judge's choice is parsed, and which choices pass."""
     choices = spec.get("choice_strings")
     if isinstance(choices, str) and choices.startswith("from_n"):
-        raise EvalNotTakenError("its choices are as many as there are answers ('from_n')")
+        raise NotTakenError("its choices are as many as there are answers ('from_n')")
     choices = [str(choice) for choice in choices] if isinstance(choices, str | list) else []
     if len(choices) < 2:
-        raise EvalNotTakenError("its judge has no 'choice_strings'")
+        raise NotTakenError("its judge has no 'choice_strings'")
     eval_type = eval_spec.args.get("eval_type") or spec.get("eval_type")
     answer = next((name for name in _ANSWERS if str(eval_type).startswith(name)), None)
     if answer is None:
-        raise EvalNotTakenError("neither the eval nor its judge has an 'eval_type'")
+        raise NotTakenError("neither the eval nor its judge has an 'eval_type'")
     # There, too, a choice that cannot be read has the lowest score.
     reading: dict[str, Json] = {"answer": answer, "invalid": "lowest"}
     if not spec.get("choice_scores"):
@@ -207,7 +202,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     missing = [choice for choice in choices if choice not in scores]
     lowest, highest = min(scores.values()), max(scores.values())
     if lowest == highest:
-        raise EvalNotTakenError("all choices have the same score, so nothing says which pass")
+        raise NotTakenError("all choices have the same score, so nothing says which pass")
     if missing:
         reason = f"no score for {', '.join(missing)}: taken to be the lowest"
         written.warnings.append(eval_spec.warning(reason))
@@ -230,17 +225,13 @@ def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
         try:
             return {choice: float(choice) for choice in choices}
         except ValueError:
-            raise EvalNotTakenError(
-                "its scores are its choices, but these are not numbers"
-            ) from None
+            raise NotTakenError("its scores are its choices, but these are not numbers") from None
     if not isinstance(choice_scores, dict):
-        raise EvalNotTakenError("its 'choice_scores' are not numbers")
+        raise NotTakenError("its 'choice_scores' are not numbers")
     scores = {str(name): value for name, value in choice_scores.items()}
     if not all(isinstance(score, int | float) for score in scores.values()):
-        raise EvalNotTakenError("its 'choice_scores' are not numbers")
+        raise NotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}
     if not known:
-        raise EvalNotTakenError(
-            f"its 'choice_scores' are of none of its choices {', '.join(choices)}"
-        )
+        raise NotTakenError(f"its 'choice_scores' are of none of its choices {', '.join(choices)}")
     return known

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
 from evalstore.exchange.importers.coerce import as_mapping
 from evalstore.exchange.importers.openai_evals.eval_classes import find_class
 from evalstore.exchange.importers.openai_evals.registry_files import (
     Eval,
-    EvalNotTakenError,
     EvalSources,
     JudgeSpecs,
     WrittenEval,
@@ -152,13 +151,12 @@ class _EvalsImporter:
         files_before = len(self.imported.files)
         self._write(eval_spec, self._sources(path.parent, path.parent))
         if len(self.imported.files) > files_before:
-            reason = "no eval says how these samples are judged: taken as 'Match'"
-            self.imported.warnings.append(SkippedItem(str(path), reason))
+            self.imported.warn(path, "no eval says how these samples are judged: taken as 'Match'")
 
     def _write(self, eval_spec: Eval, sources: EvalSources) -> None:
         try:
             written = find_class(eval_spec)(eval_spec, sources, self.options)
-        except EvalNotTakenError as problem:
+        except NotTakenError as problem:
             self._skip(Path(eval_spec.file), f"'{eval_spec.name}': {problem}", eval_spec.line)
             return
         known = set(self.imported.left)  # evals may share samples
@@ -196,7 +194,7 @@ class _EvalsImporter:
     def _skip(
         self, path: Path, reason: str, line: int | None = None, column: int | None = None
     ) -> None:
-        self.imported.left.append(SkippedItem(str(path), reason, line, column))
+        self.imported.skip(path, reason, line, column)
 
 
 def _is_eval(entry: Document) -> bool:

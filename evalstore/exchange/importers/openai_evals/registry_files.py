@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import FileProblem
-from evalstore.exchange.importers.base import SkippedItem
+from evalstore.exchange.importers.base import NotTakenError, SkippedItem
 from evalstore.exchange.importers.coerce import as_mapping, positive_int
 from evalstore.exchange.importers.json_lines import JsonLinesRow, read_rows
 from evalstore.exchange.importers.source_files import (
@@ -32,10 +32,6 @@ _AT_ZERO = ("FuzzyMatch", "JsonMatch", "JsonValidator", "Match")
 """Classes that ask the model at a temperature of 0; the others send none."""
 _IGNORED = ("n_samples", "shuffle", "seed")
 """Arguments that select rows; evalstore has `--sample` and `--limit` for that."""
-
-
-class EvalNotTakenError(Exception):
-    """An eval cannot be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +78,12 @@ class JudgeSpecs:
         self._unread: dict[str, str] = {}
 
     def find(self, name: str) -> Mapping[str, Any]:
-        """Return the spec of a judge; raises `EvalNotTakenError`."""
+        """Return the spec of a judge; raises `NotTakenError`."""
         if (spec := self._specs.get(name)) is not None:
             return spec
         if name in self._unread:
-            raise EvalNotTakenError(self._unread[name])
-        raise EvalNotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
+            raise NotTakenError(self._unread[name])
+        raise NotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
 
     @cached_property
     def _specs(self) -> dict[str, Mapping[str, Any]]:
@@ -124,15 +120,15 @@ class EvalSources:
     """The folder in which files of samples are looked for first, as `oaieval` does."""
 
     def find(self, name: str, kind: str = "data") -> Path | None:
-        """Return a file of the registry; None if it does not exist. Raises `EvalNotTakenError`."""
+        """Return a file of the registry; None if it does not exist. Raises `NotTakenError`."""
         working = [self.working_folder] if self.working_folder and kind == "data" else []
         places = (*working, self.registry / kind, self.folder, self.folder / kind, self.registry)
         paths = [place / name for place in places if is_file(place / name)]
-        refused: EvalNotTakenError | None = None
+        refused: NotTakenError | None = None
         for path in paths:
             try:
                 _refuse_outside(name, path)
-            except EvalNotTakenError as problem:
+            except NotTakenError as problem:
                 refused = refused or problem
             else:
                 return path
@@ -141,24 +137,24 @@ class EvalSources:
         return None
 
     def text(self, name: str) -> str | None:
-        """Return the text of a file; None if it does not exist. Raises `EvalNotTakenError`."""
+        """Return the text of a file; None if it does not exist. Raises `NotTakenError`."""
         path = self.find(name)
         if path is None:
             return None
         try:
             return read_source(path).decode("utf-8")
         except FileProblem as problem:
-            raise EvalNotTakenError(f"'{name}' {reason_of(problem)}") from problem
+            raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
         except UnicodeDecodeError as error:
-            raise EvalNotTakenError(f"'{name}' is not UTF-8") from error
+            raise NotTakenError(f"'{name}' is not UTF-8") from error
 
     def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
-        """Return the rows of a data file; raises `EvalNotTakenError` if it does not exist."""
+        """Return the rows of a data file; raises `NotTakenError` if it does not exist."""
         if not isinstance(name, str):
-            raise EvalNotTakenError("it names no file of samples ('samples_jsonl')")
+            raise NotTakenError("it names no file of samples ('samples_jsonl')")
         path = self.find(name)
         if path is None:
-            raise EvalNotTakenError(f"there is no file '{name}' in the registry's 'data'")
+            raise NotTakenError(f"there is no file '{name}' in the registry's 'data'")
         return read_rows(path, left)
 
     def path_of(self, name: str) -> str:
@@ -170,7 +166,7 @@ def _refuse_outside(name: str, path: Path) -> None:
     try:
         require_readable(path)
     except FileProblem as problem:
-        raise EvalNotTakenError(f"'{name}' {reason_of(problem)}") from problem
+        raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
 
 
 @dataclass

@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.importers.base import Imported, ImportOptions
+from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
 from evalstore.exchange.importers.coerce import as_mapping, parse_json
-from evalstore.exchange.importers.errors import UnusableError
 from evalstore.exchange.importers.json_documents import find_sources, read_documents
 from evalstore.exchange.importers.otel.spans import (
     collect_events,
@@ -95,7 +94,7 @@ def _read_file(
             if messages is None:
                 continue
             yield from _read_choices(span, attributes, messages)
-        except UnusableError as problem:
+        except NotTakenError as problem:
             skipped.add(str(problem), place)
         else:
             if shows_tools(messages.inputs + messages.outputs):
@@ -118,11 +117,11 @@ def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMe
     if attributes.get("gen_ai.operation.name") not in _CALLS:
         if not messages.outputs:
             return None
-        raise UnusableError("the span is not the call of a model, but of an agent or a tool")
+        raise NotTakenError("the span is not the call of a model, but of an agent or a tool")
     if not messages.inputs and not messages.outputs:
-        raise UnusableError("the span has no messages: their content was not recorded")
+        raise NotTakenError("the span has no messages: their content was not recorded")
     if not messages.outputs:
-        raise UnusableError("the span has no answer")
+        raise NotTakenError("the span has no answer")
     return messages
 
 
@@ -138,7 +137,7 @@ def _read_attributes(span: dict[str, Any], events: list[SpanEvent]) -> dict[str,
 def _read_choices(
     span: dict[str, Any], attributes: dict[str, Json], messages: SpanMessages
 ) -> Iterator[RecordedConversation]:
-    """Yield a conversation for each choice of the model; raises `UnusableError`."""
+    """Yield a conversation for each choice of the model; raises `NotTakenError`."""
     conversation = read_conversation(messages.inputs)
     id = span.get("spanId")
     for number, output in enumerate(messages.outputs, 1):
@@ -193,7 +192,7 @@ class SpanMessages(NamedTuple):
 def read_messages(
     attributes: Mapping[str, Json], events: Iterable[tuple[str, Mapping[str, Json]]]
 ) -> SpanMessages:
-    """Return the messages of a span; raises `UnusableError` for other values."""
+    """Return the messages of a span; raises `NotTakenError` for other values."""
     inputs = _read_list(attributes, "gen_ai.input.messages")
     outputs = _read_list(attributes, "gen_ai.output.messages")
     if inputs or outputs:
@@ -216,11 +215,11 @@ def _read_list(attributes: Mapping[str, Json], name: str) -> list[Json]:
         try:
             value = parse_json(value)
         except ValueError:
-            raise UnusableError(f"'{name}' is not JSON, as if it were cut off") from None
+            raise NotTakenError(f"'{name}' is not JSON, as if it were cut off") from None
     if value is None:
         return []
     if not isinstance(value, list):
-        raise UnusableError(f"'{name}' is not a list")
+        raise NotTakenError(f"'{name}' is not a list")
     return value
 
 

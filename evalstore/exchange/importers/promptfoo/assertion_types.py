@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.files import to_json
-from evalstore.exchange.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.exchange.importers.template_writer import escape
 
 if TYPE_CHECKING:
@@ -40,22 +40,22 @@ class ConvertedAssertion:
 
 
 def _texts(value: Value, kind: str) -> Value:
-    """Return the value as a text or a list of texts; raises `ExpressionNotTakenError`."""
+    """Return the value as a text or a list of texts; raises `NotTakenError`."""
     items = value if isinstance(value, list) else [value]
     if not items or any(isinstance(item, dict | list) for item in items) or value is None:
-        raise ExpressionNotTakenError(f"'{kind}' needs a text as its value")
+        raise NotTakenError(f"'{kind}' needs a text as its value")
     texts = [item if isinstance(item, str) else to_json(item) for item in items]
     return texts if isinstance(value, list) else texts[0]
 
 
 def split_list(text: str, kind: str) -> list[Json]:
-    """Split a text at commas, except inside quotes; raises `ExpressionNotTakenError`."""
+    """Split a text at commas, except inside quotes; raises `NotTakenError`."""
     items: list[Json] = []
     at = 0
     while (at := _SEPARATORS.match(text, at).end()) < len(text):  # type: ignore[union-attr]
         field = (_QUOTED if text[at] == '"' else _UNQUOTED).match(text, at)
         if field is None:
-            raise ExpressionNotTakenError(f"the quotes in the value of '{kind}' do not match")
+            raise NotTakenError(f"the quotes in the value of '{kind}' do not match")
         inner = field[1]
         items.append(_ESCAPED.sub(r"\1", inner) if text[at] == '"' else inner.strip())
         at = field.end()
@@ -78,16 +78,14 @@ def _json(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
 
 def _latency(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
     if bound is None:
-        raise ExpressionNotTakenError("'latency' needs a 'threshold'")
+        raise NotTakenError("'latency' needs a 'threshold'")
     seconds = bound / 1000
     return ConvertedAssertion({"latency": int(seconds) if seconds.is_integer() else seconds})
 
 
 def _cost(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
     if bound is None:
-        raise ExpressionNotTakenError(
-            "'cost' without a 'threshold' only measures: costs are always stored"
-        )
+        raise NotTakenError("'cost' without a 'threshold' only measures: costs are always stored")
     return ConvertedAssertion({"cost": bound})
 
 
@@ -114,12 +112,12 @@ def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion
     if isinstance(value, dict):
         bounds = {name: value[name] for name in ("min", "max") if isinstance(value.get(name), int)}
         if not bounds:
-            raise ExpressionNotTakenError("'word-count' needs 'min' or 'max'")
+            raise NotTakenError("'word-count' needs 'min' or 'max'")
     else:
         try:
             bounds = dict.fromkeys(("min", "max"), int(str(value)))
         except ValueError:
-            raise ExpressionNotTakenError("'word-count' needs a whole number") from None
+            raise NotTakenError("'word-count' needs a whole number") from None
     return ConvertedAssertion({"length": {"unit": "words", **bounds}})
 
 
@@ -129,7 +127,7 @@ def _instruction(
     def convert(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
         value = to_json(value) if value and isinstance(value, dict | list) else value
         if not isinstance(value, str) or not value.strip():
-            raise ExpressionNotTakenError(f"'{name}' needs a text as its value")
+            raise NotTakenError(f"'{name}' needs a text as its value")
         note = warning
         if bound is not None and name in ("llm-rubric", "g-eval"):
             note = f"the 'threshold' of '{name}' is not imported: the judge passes or fails"
@@ -183,21 +181,20 @@ TYPES = frozenset(
 
 
 def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
-    """Convert an assertion; raises `ExpressionNotTakenError`."""
+    """Convert an assertion; raises `NotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
     if bare not in CONVERTERS:
-        reason = _REASONS.get(bare, "has no check here")
-        raise ExpressionNotTakenError(f"the assertion '{kind}' {reason}")
+        raise NotTakenError(f"the assertion '{kind}' {_REASONS.get(bare, 'has no check here')}")
     if threshold is not None and (
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
-        raise ExpressionNotTakenError(f"the 'threshold' of '{kind}' is not a number")
+        raise NotTakenError(f"the 'threshold' of '{kind}' is not a number")
     converted = CONVERTERS[bare](value, threshold, bare)
     if not negated:
         return converted
     if converted.check is None:
-        raise ExpressionNotTakenError(f"the assertion '{kind}': write what must be so instead")
+        raise NotTakenError(f"the assertion '{kind}': write what must be so instead")
     check = {"type": converted.check} if isinstance(converted.check, str) else converted.check
     return ConvertedAssertion({**check, "not": True}, warning=converted.warning)
 
@@ -254,13 +251,13 @@ class Assertions:
             return
         try:
             if depth > _DEEPEST:
-                raise ExpressionNotTakenError("it contains itself")
+                raise NotTakenError("it contains itself")
             entry = self._resolve(entry)
             if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
-                raise ExpressionNotTakenError("it has no 'type'")
+                raise NotTakenError("it has no 'type'")
             if entry["type"] == "assert-set":
                 if entry.get("threshold") not in (None, 1):
-                    raise ExpressionNotTakenError("an 'assert-set' with a bound of its own")
+                    raise NotTakenError("an 'assert-set' with a bound of its own")
                 entries = entry.get("assert")
                 for inner_entry in entries if isinstance(entries, list) else []:
                     yield from self._read_entry(inner_entry, depth + 1)
@@ -270,17 +267,15 @@ class Assertions:
                     yield self._read_mapping({**entry, "value": criterion})
                 return
             yield self._read_mapping(entry)
-        except ExpressionNotTakenError as problem:
+        except NotTakenError as problem:
             yield Assertion("", problem=str(problem))
 
     def _read_mapping(self, entry: Mapping[str, Any]) -> Assertion:
         kind = entry["type"]
         if "transform" in entry:
-            raise ExpressionNotTakenError(
-                f"'transform' changes the answer before '{kind}' judges it"
-            )
+            raise NotTakenError(f"'transform' changes the answer before '{kind}' judges it")
         if "rubricPrompt" in entry:
-            raise ExpressionNotTakenError(
+            raise NotTakenError(
                 f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as an evaluator prompt"
             )
         value = self._value(entry.get("value"), kind)
@@ -305,9 +300,9 @@ class Assertions:
             for step in str(place).removeprefix("#").strip("/").split("/"):
                 target = target.get(step) if isinstance(target, dict) else None
             if not isinstance(target, dict):
-                raise ExpressionNotTakenError(f"there is no '{place}' in the configuration")
+                raise NotTakenError(f"there is no '{place}' in the configuration")
             entry = {**target, **{name: value for name, value in entry.items() if name != "$ref"}}
-        raise ExpressionNotTakenError("its reference leads to itself")
+        raise NotTakenError("its reference leads to itself")
 
     def _value(self, value: Any, kind: str) -> Json:
         """Return the value, or the content of the file that it refers to, never as a template."""
@@ -321,14 +316,14 @@ class Assertions:
 
 
 def _read_schema(value: Json, kind: str) -> Json:
-    """Return a schema, which may be a text in YAML; raises `ExpressionNotTakenError`."""
+    """Return a schema, which may be a text in YAML; raises `NotTakenError`."""
     if isinstance(value, str):
         try:
             value = files.read_text(value).value
         except FileProblem as problem:
-            raise ExpressionNotTakenError(f"the schema of '{kind}' {problem.message}") from None
+            raise NotTakenError(f"the schema of '{kind}' {problem.message}") from None
     if not isinstance(value, dict):
-        raise ExpressionNotTakenError(f"the schema of '{kind}' is not a mapping of fields")
+        raise NotTakenError(f"the schema of '{kind}' is not a mapping of fields")
     return value
 
 
@@ -342,12 +337,12 @@ def literal_value(value: Json) -> Json:
 
 
 def read_number(entry: Mapping[str, Any], name: str, default: float | None) -> float | None:
-    """Return a number, or the default; raises `ExpressionNotTakenError`."""
+    """Return a number, or the default; raises `NotTakenError`."""
     value = entry.get(name)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise ExpressionNotTakenError(f"its '{name}' is not a number from 0 up")
+        raise NotTakenError(f"its '{name}' is not a number from 0 up")
     return value
 
 

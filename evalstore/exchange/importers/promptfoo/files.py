@@ -16,9 +16,9 @@ from typing import Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.json_lines import json_as_yaml
-from evalstore.exchange.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.exchange.importers.source_files import (
     read_source,
     reason_of,
@@ -48,15 +48,15 @@ class Nesting:
 
     @contextmanager
     def enter(self, path: Path) -> Iterator[None]:
-        """Enter a file; raises `ExpressionNotTakenError` for a cycle or too many files."""
+        """Enter a file; raises `NotTakenError` for a cycle or too many files."""
         real = path.resolve()
         if real in self._open:
-            raise ExpressionNotTakenError(f"'{path.name}' names itself")
+            raise NotTakenError(f"'{path.name}' names itself")
         self._count += 1
         if self._count > _MOST_FILES:
-            raise ExpressionNotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
+            raise NotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
         if len(self._open) >= _DEEPEST:
-            raise ExpressionNotTakenError(f"'{path.name}' is named by a file of a file, and so on")
+            raise NotTakenError(f"'{path.name}' is named by a file of a file, and so on")
         self._open.add(real)
         try:
             yield
@@ -73,9 +73,9 @@ def is_code(name: str) -> bool:
 
 
 def find_files(name: str, folder: Path) -> list[Path]:
-    """Return the files that match a name or pattern; raises `ExpressionNotTakenError`."""
+    """Return the files that match a name or pattern; raises `NotTakenError`."""
     if is_code(name):
-        raise ExpressionNotTakenError(f"'{name}' is code, which is not run")
+        raise NotTakenError(f"'{name}' is code, which is not run")
     bare = name.removeprefix(PREFIX)
     shown = bare if len(bare) <= _LONGEST_SHOWN else f"{bare[:_LONGEST_SHOWN]}…"
     path = folder / bare
@@ -89,12 +89,12 @@ def find_files(name: str, folder: Path) -> list[Path]:
                 require_pattern(folder, pattern)
                 matches.update(found for found in folder.glob(pattern) if not found.is_dir())
     except FileProblem as problem:
-        raise ExpressionNotTakenError(f"'{shown}' {reason_of(problem)}") from problem
+        raise NotTakenError(f"'{shown}' {reason_of(problem)}") from problem
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ExpressionNotTakenError(f"'{shown}' cannot be looked for: {reason}") from error
+        raise NotTakenError(f"'{shown}' cannot be looked for: {reason}") from error
     if not matches:
-        raise ExpressionNotTakenError(f"there is no file '{shown}'")
+        raise NotTakenError(f"there is no file '{shown}'")
     return sorted(matches)
 
 
@@ -111,24 +111,22 @@ def _patterns(pattern: str) -> Iterator[str]:
 
 
 def read_source_text(path: Path) -> str:
-    """Return the text of a file; raises `ExpressionNotTakenError`."""
+    """Return the text of a file; raises `NotTakenError`."""
     try:
         return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
     except FileProblem as problem:
-        raise ExpressionNotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
+        raise NotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
     except UnicodeDecodeError:
-        raise ExpressionNotTakenError(f"'{path.name}' is not text") from None
+        raise NotTakenError(f"'{path.name}' is not text") from None
 
 
 def read_document(path: Path) -> Document:
-    """Return a YAML or JSON document with line numbers; raises `ExpressionNotTakenError`."""
+    """Return a YAML or JSON document with line numbers; raises `NotTakenError`."""
     text = read_source_text(path)
     try:
         return read_text(json_as_yaml(text) if path.suffix == ".json" else text)
     except FileProblem as problem:
-        raise ExpressionNotTakenError(
-            f"'{path.name}': {problem.message}", problem.line
-        ) from problem
+        raise NotTakenError(f"'{path.name}': {problem.message}", line=problem.line) from problem
 
 
 def read_text(text: str) -> Document:
@@ -183,7 +181,7 @@ def to_json(value: Json) -> str:
 def read_data_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Return the rows of a CSV or JSON Lines file with line numbers.
 
-    Raises `ExpressionNotTakenError`.
+    Raises `NotTakenError`.
     """
     text = read_source_text(path)
     if path.suffix == ".csv":
@@ -193,11 +191,11 @@ def read_data_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
         try:
             for row in reader:
                 if None in row:
-                    raise ExpressionNotTakenError(f"'{path.name}': a row has too many cells", start)
+                    raise NotTakenError(f"'{path.name}': a row has too many cells", line=start)
                 rows.append((start, {name.strip(): cell for name, cell in row.items()}))
                 start = reader.line_num + 1
         except csv.Error as error:
-            raise ExpressionNotTakenError(f"'{path.name}': {error}", start) from error
+            raise NotTakenError(f"'{path.name}': {error}", line=start) from error
         return rows
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -205,7 +203,5 @@ def read_data_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
             try:
                 rows.append((number, parse_json(line, parse_float=_number)))
             except ValueError as error:
-                raise ExpressionNotTakenError(
-                    f"'{path.name}': not JSON: {error}", number
-                ) from error
+                raise NotTakenError(f"'{path.name}': not JSON: {error}", line=number) from error
     return rows

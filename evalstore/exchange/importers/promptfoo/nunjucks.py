@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from evalstore.core.errors import FileProblem
-from evalstore.exchange.importers.base import SkippedItem
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.template_parts import find_parts
 from evalstore.exchange.importers.template_writer import quoted
 from evalstore.files.datasets.columns import stable_names
@@ -26,29 +26,15 @@ _TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
 """Names with another meaning in evalstore."""
 
 
-class ExpressionNotTakenError(Exception):
-    """An item of a configuration cannot be imported."""
-
-    def __init__(self, reason: str, line: int | None = None) -> None:
-        super().__init__(reason)
-        self.line = line
-
-    def at(self, file: str, subject: str, line: int | None = None) -> SkippedItem:
-        """Return the problem as a skipped item."""
-        return SkippedItem(file, f"{subject}: {self}", self.line or line)
-
-
 def template_names(template: str) -> frozenset[str]:
-    """Return the variables of a template; raises `ExpressionNotTakenError`."""
+    """Return the variables of a template; raises `NotTakenError`."""
     try:
         undeclared_names = undeclared(_for_jinja(template), 1)
     except FileProblem as problem:
-        raise ExpressionNotTakenError(
-            f"its template cannot be read: {problem.message}"
-        ) from problem
+        raise NotTakenError(f"its template cannot be read: {problem.message}") from problem
     names = frozenset(name for name in undeclared_names if not is_global(name))
     if "env" in names:
-        raise ExpressionNotTakenError("it takes something from the environment ('env')")
+        raise NotTakenError("it takes something from the environment ('env')")
     return names
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.chat_messages import ROLES
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.promptfoo import files
-from evalstore.exchange.importers.promptfoo.nunjucks import ExpressionNotTakenError, template_names
+from evalstore.exchange.importers.promptfoo.nunjucks import template_names
 from evalstore.exchange.importers.template_parts import (
     expression_in,
     find_parts,
@@ -55,13 +56,13 @@ def read_prompts(
     for line, entry in _entries(document):
         try:
             texts = list(_texts(entry, folder))
-        except ExpressionNotTakenError as problem:
+        except NotTakenError as problem:
             left.append(problem.at(file, "a prompt", line))
             continue
         for label, text in texts:
             try:
                 prompts.append(_prompt(label, text))
-            except ExpressionNotTakenError as problem:
+            except NotTakenError as problem:
                 subject = f"the prompt '{label}'" if label else "a prompt"
                 left.append(problem.at(file, subject, line))
     return prompts
@@ -86,12 +87,12 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
         label = str(entry.get("label") or entry.get("display") or "")
         entry = next((entry[name] for name in ("raw", "id", "path") if name in entry), None)
     if not isinstance(entry, str):
-        raise ExpressionNotTakenError("it is neither a text nor the name of a file")
+        raise NotTakenError("it is neither a text nor the name of a file")
     is_name = entry.startswith(files.PREFIX) or (
         "\n" not in entry and (files.is_code(entry) or _LOOKS_LIKE_FILE.fullmatch(entry))
     )
     if re.match(r"[a-z]+://", entry) and not entry.startswith(files.PREFIX):
-        raise ExpressionNotTakenError(f"'{entry}' is kept by another service")
+        raise NotTakenError(f"'{entry}' is kept by another service")
     if not is_name:
         yield label, entry
         return
@@ -125,7 +126,7 @@ def _yaml_text(path: Path) -> str:
 def _prompt(label: str, text: str) -> PromptfooPrompt:
     parts = [part.text for part in find_parts(text) if not part.text.startswith("{#")]
     if any(map(_SO_FAR.search, parts)):
-        raise ExpressionNotTakenError("it shows the answers to other tests ('_conversation')")
+        raise NotTakenError("it shows the answers to other tests ('_conversation')")
     turns = list(read_turns(text))
     images = tuple(image for _, _, image in turns)
     templates = [template for _, content, image in turns for template in (content, image or "")]
@@ -150,16 +151,14 @@ def read_turns(text: str) -> Iterator[tuple[str, str, str | None]]:
         if isinstance(content, list):
             content, image = _parts(content, role)
         if role not in ROLES or not isinstance(content, str):
-            raise ExpressionNotTakenError(
-                "one of its messages is not a text of system, user or assistant"
-            )
+            raise NotTakenError("one of its messages is not a text of system, user or assistant")
         yield str(role), content, image
     if role == "assistant":
-        raise ExpressionNotTakenError("its conversation ends with an answer")
+        raise NotTakenError("its conversation ends with an answer")
 
 
 def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
-    """Return the text and picture of a multi-part message; raises `ExpressionNotTakenError`."""
+    """Return the text and picture of a multi-part message; raises `NotTakenError`."""
     texts, images = [], []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
@@ -169,12 +168,12 @@ def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
             address = part.get("image_url")
             images.append(address.get("url") if isinstance(address, dict) else address)
         else:
-            raise ExpressionNotTakenError(f"a message has a part of the type '{kind}'")
+            raise NotTakenError(f"a message has a part of the type '{kind}'")
     if len(images) > 1 or (images and role != "user"):
-        raise ExpressionNotTakenError("a message shows several pictures, or is not the user's")
+        raise NotTakenError("a message shows several pictures, or is not the user's")
     image = images[0] if images else None
     if image is not None and not (isinstance(image, str) and _ADDRESS.match(image)):
-        raise ExpressionNotTakenError("a picture has no address ('https://…' or a variable)")
+        raise NotTakenError("a picture has no address ('https://…' or a variable)")
     return "\n\n".join(texts), image
 
 
@@ -190,9 +189,7 @@ def _messages(text: str) -> list[Any] | None:
         try:
             messages = read_yaml(text).value
         except FileProblem as problem:
-            raise ExpressionNotTakenError(
-                f"its YAML cannot be read: {problem.message}"
-            ) from problem
+            raise NotTakenError(f"its YAML cannot be read: {problem.message}") from problem
         return messages if isinstance(messages, list) else None
     return None
 
@@ -210,16 +207,14 @@ _IS_CHAT = re.compile(r"[\"']role[\"']\s*:")
 def messages_in(text: str) -> list[Any] | None:
     """Return the message list in a text, with templates; None if the text is not a list.
 
-    Raises `ExpressionNotTakenError` for messages that only exist after rendering.
+    Raises `NotTakenError` for messages that only exist after rendering.
     """
     templates: list[str] = []
     try:
         messages = parse_json(_mark_templates(text, templates))
     except ValueError:
         if _IS_CHAT.search(text):
-            raise ExpressionNotTakenError(
-                "its messages are not JSON before its template is filled"
-            ) from None
+            raise NotTakenError("its messages are not JSON before its template is filled") from None
         return None
     if not isinstance(messages, list) or not messages:
         return None

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
 from evalstore.exchange.importers.promptfoo import files
-from evalstore.exchange.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.exchange.importers.promptfoo.prompts import PromptfooPrompt, read_prompts
 from evalstore.exchange.importers.promptfoo.results import read_results
 from evalstore.exchange.importers.promptfoo.test_writer import group, write
@@ -59,8 +58,8 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
             if config.suffix in _RESULTS and read_results(config, folder, imported):
                 continue
             _read(config, folder, imported)
-        except ExpressionNotTakenError as problem:
-            imported.left.append(SkippedItem(str(config), str(problem), problem.line))
+        except NotTakenError as problem:
+            imported.skip(config, problem, problem.line)
     return imported
 
 
@@ -73,14 +72,14 @@ def _configs(path: Path) -> list[Path]:
 
 def _read(config: Path, prefix: str, imported: Imported) -> None:
     if files.is_code(config.name):
-        raise ExpressionNotTakenError("the configuration is code, which is not run")
+        raise NotTakenError("the configuration is code, which is not run")
     document = files.read_document(config)
     if not isinstance(document.value, dict):
-        raise ExpressionNotTakenError("the configuration must be a mapping of fields", 1)
+        raise NotTakenError("the configuration must be a mapping of fields", line=1)
     file = str(config)
     _report_unused_fields(document, file, imported)
     if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
-        raise ExpressionNotTakenError("it has neither prompts nor tests", 1)
+        raise NotTakenError("it has neither prompts nor tests", line=1)
     prompts = _prompts(document, config.parent, file, imported)
     tests = PromptfooTests(config.parent, file, imported.left, imported.warnings, document.value)
     if "defaultTest" in document.value:
@@ -103,9 +102,7 @@ def _prompts(
         return [PromptfooPrompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
     prompts = read_prompts(document.at("prompts"), folder, file, imported.left)
     if not prompts:
-        raise ExpressionNotTakenError(
-            "none of its prompts can be imported", document.line("prompts")
-        )
+        raise NotTakenError("none of its prompts can be imported", line=document.line("prompts"))
     return prompts
 
 
@@ -120,7 +117,7 @@ def _report_unused_fields(document: Document, file: str, imported: Imported) -> 
             if isinstance(repeat, int) and repeat > 1:
                 imported.settings["attempts"] = repeat
             continue
-        imported.left.append(SkippedItem(file, f"the field '{name}' is not imported", line))
+        imported.skip(file, f"the field '{name}' is not imported", line)
 
 
 def _write(
@@ -180,8 +177,7 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
     id = litellm_id(name) if isinstance(name, str) else None
     if id is None:
         subject = "a provider" if name is None else f"the provider '{name}'"
-        reason = f"{subject} names no model that can be imported"
-        imported.left.append(SkippedItem(file, reason, line))
+        imported.skip(file, f"{subject} names no model that can be imported", line)
         return
     entry: Json = id
     temperature = config.get("temperature") if isinstance(config, dict) else None
@@ -192,9 +188,9 @@ def _add(field: str, provider: Any, file: str, line: int, imported: Imported) ->
         entries.append(entry)
     if isinstance(provider, dict) and provider.get("prompts"):
         reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
-        imported.warnings.append(SkippedItem(file, reason, line))
+        imported.warn(file, reason, line)
     unused = set(config) - {"temperature"} if isinstance(config, dict) else set()
     if unused:
         names = ", ".join(sorted(unused))
         reason = f"the provider '{name}': {names} of its 'config' are not imported"
-        imported.warnings.append(SkippedItem(file, reason, line))
+        imported.warn(file, reason, line)

@@ -8,15 +8,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
-from evalstore.exchange.importers.errors import UnusableError
 from evalstore.exchange.importers.json_documents import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo.assertion_types import (
     Assertion,
     Assertions,
     read_number,
 )
-from evalstore.exchange.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.exchange.importers.promptfoo.prompts import read_turns
 from evalstore.exchange.importers.promptfoo.test_writer import group, write_judged
 from evalstore.exchange.importers.promptfoo.tests import PromptfooCase
@@ -84,7 +83,7 @@ def read_results(path: Path, prefix: str, imported: Imported) -> bool:
             place = f"result {count}"
             try:
                 answer = _Answer(as_mapping(result), path)
-            except (UnusableError, ExpressionNotTakenError) as problem:
+            except NotTakenError as problem:
                 skipped.add(str(problem), place)
                 continue
             answers.append(answer)
@@ -102,7 +101,7 @@ class _Answer:
     """The answer of a provider to a prompt, with the test that it belongs to."""
 
     def __init__(self, result: dict[str, Any], path: Path) -> None:
-        """Raise `UnusableError` or `ExpressionNotTakenError` for a result without an answer."""
+        """Raise `NotTakenError` for a result without an answer."""
         messages = _messages(result)
         self.conversation = _conversation(result, messages)
         self.shows_tools = shows_tools(messages)
@@ -136,7 +135,7 @@ def _conversation(result: dict[str, Any], messages: list[Json]) -> RecordedConve
     response, provider = as_mapping(result.get("response")), result.get("provider")
     output = response.get("output")
     if output is None:
-        raise UnusableError("the result has no answer: the call failed")
+        raise NotTakenError("the result has no answer: the call failed")
     named = as_mapping(provider)
     model = (named.get("label") or named.get("id")) if named else provider
     success = result.get("success")
@@ -163,7 +162,7 @@ def _messages(result: dict[str, Any]) -> list[Json]:
     """Return the messages of a filled prompt, which is JSON, YAML or the text of the user."""
     raw = as_mapping(result.get("prompt")).get("raw")
     if not isinstance(raw, str):
-        raise UnusableError("the result has no text of the prompt")
+        raise NotTakenError("the result has no text of the prompt")
     if _YAML.match(raw):
         return [
             {"role": role, "content": [content, *_picture(image)]}

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, SkippedItem
+from evalstore.exchange.importers.base import Imported, NotTakenError
 from evalstore.exchange.importers.promptfoo import assertion_types
 from evalstore.exchange.importers.promptfoo.assertion_types import LISTS, literal_value, split_list
 from evalstore.exchange.importers.promptfoo.files import to_json
 from evalstore.exchange.importers.promptfoo.nunjucks import (
-    ExpressionNotTakenError,
     as_template,
     asked_names,
     is_template,
@@ -65,13 +64,13 @@ def group(
     for case in cases:
         try:
             template_names(case.prefix + case.suffix)
-        except ExpressionNotTakenError as problem:
+        except NotTakenError as problem:
             imported.left.append(problem.at(case.file, "a test", case.line))
             continue
         usable_case = replace(case, assertions=tuple(_usable(case, imported)))
         if case.assertions and not usable_case.assertions:
             reason = "a test of which no assertion is left: it is asked, and not judged"
-            imported.warnings.append(SkippedItem(case.file, reason, case.line))
+            imported.warn(case.file, reason, case.line)
             usable_case = replace(usable_case, lost=tuple(map(_as_comment, case.assertions)))
         shape = [
             [
@@ -104,7 +103,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
         file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:
             if assertion.problem:
-                raise ExpressionNotTakenError(assertion.problem)
+                raise NotTakenError(assertion.problem)
             converted = assertion_types.convert(
                 assertion.kind, assertion.value, assertion.threshold
             )
@@ -113,10 +112,8 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
             if assertion.kind.removeprefix("not-") in LISTS and isinstance(assertion.value, str):
                 split_list(assertion.value, assertion.kind)
             if not assertion.weight:
-                raise ExpressionNotTakenError(
-                    f"'{assertion.kind}' has the weight 0: it only measures"
-                )
-        except ExpressionNotTakenError as problem:
+                raise NotTakenError(f"'{assertion.kind}' has the weight 0: it only measures")
+        except NotTakenError as problem:
             imported.left.append(problem.at(file, "an assertion", line))
         else:
             unused_fields = list(assertion.others)
@@ -127,8 +124,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
             if unused_fields:
                 names = " and ".join(f"'{name}'" for name in unused_fields)
                 verb = "is" if len(unused_fields) == 1 else "are"
-                reason = f"{names} of '{assertion.kind}' {verb} not imported"
-                imported.warnings.append(SkippedItem(file, reason, line))
+                imported.warn(file, f"{names} of '{assertion.kind}' {verb} not imported", line)
             yield assertion
 
 
@@ -210,12 +206,10 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
         converted = assertion_types.convert(assertion.kind, value, assertion.threshold)
         if converted.warning:
             first_case = case_group.cases[0]
-            imported.warnings.append(
-                SkippedItem(
-                    assertion.file or first_case.file,
-                    converted.warning,
-                    assertion.line or first_case.line,
-                )
+            imported.warn(
+                assertion.file or first_case.file,
+                converted.warning,
+                assertion.line or first_case.line,
             )
         if converted.instruction:
             case_group.instructions.append(converted.instruction)
@@ -235,7 +229,7 @@ def _split(text: str, case: PromptfooCase, assertion: Assertion, imported: Impor
     filled = _render(text, case, imported)
     try:
         return literal_value(split_list(filled, assertion.kind))
-    except ExpressionNotTakenError as problem:
+    except NotTakenError as problem:
         imported.left.append(problem.at(case.file, "an assertion", case.line))
         return literal_value([filled])
 
@@ -272,8 +266,7 @@ def _render(value: Json, case: PromptfooCase, imported: Imported) -> Json:
     try:
         return run(as_template(value, (), absent), 1, scope)
     except FileProblem as problem:
-        reason = f"a value cannot be filled: {problem.message}"
-        imported.left.append(SkippedItem(case.file, reason, case.line))
+        imported.skip(case.file, f"a value cannot be filled: {problem.message}", case.line)
         return value
 
 
@@ -371,7 +364,7 @@ def write_judged(
     if not case_group.checks and not case_group.instructions:
         checks = [{"length": {"min": 0}}]
         reason = "tests without assertions: every answer passes"
-        imported.warnings.append(SkippedItem(first_case.file, reason, first_case.line))
+        imported.warn(first_case.file, reason, first_case.line)
     if first_case.threshold is not None and case_group.checks:
         checks = {"pass": f">= {first_case.threshold:g}", "checks": case_group.checks}
     instructions = "\n\n".join(

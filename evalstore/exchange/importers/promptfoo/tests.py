@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import SkippedItem
+from evalstore.exchange.importers.base import NotTakenError, SkippedItem
 from evalstore.exchange.importers.coerce import as_mapping
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.assertion_types import (
@@ -19,7 +19,6 @@ from evalstore.exchange.importers.promptfoo.assertion_types import (
     parse_compact,
     read_number,
 )
-from evalstore.exchange.importers.promptfoo.nunjucks import ExpressionNotTakenError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,13 +86,13 @@ class PromptfooTests:
             elif isinstance(value, dict):
                 yield from self.case(value, folder, file, document)
             else:
-                raise ExpressionNotTakenError("it is not a mapping")
-        except ExpressionNotTakenError as problem:
+                raise NotTakenError("it is not a mapping")
+        except NotTakenError as problem:
             self.left.append(problem.at(file, "a test", document.line()))
 
     def _file(self, name: str, folder: Path) -> Iterator[PromptfooCase]:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
-            raise ExpressionNotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
+            raise NotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
         for path in files.find_files(name, folder):
             with self.nesting.enter(path):
                 yield from self._tests_in_file(path)
@@ -104,21 +103,21 @@ class PromptfooTests:
                 yield from self._row(row, path, line)
             return
         if path.suffix not in (".yaml", ".yml", ".json"):
-            raise ExpressionNotTakenError(f"'{path.name}' is not a table, YAML or JSON")
+            raise NotTakenError(f"'{path.name}' is not a table, YAML or JSON")
         document = files.read_document(path)
         entries = document.value if isinstance(document.value, list) else []
         if not entries:
-            raise ExpressionNotTakenError(f"'{path.name}' holds no list of tests")
+            raise NotTakenError(f"'{path.name}' holds no list of tests")
         for number in range(len(entries)):
             yield from self._entry(document.at(number), path.parent, str(path))
 
     def _row(self, row: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
         try:
             if not isinstance(row, dict):
-                raise ExpressionNotTakenError("it is not a mapping", line)
+                raise NotTakenError("it is not a mapping", line=line)
             row = _test_from_row(row) if path.suffix == ".csv" else row
             yield from self.case(row, path.parent, str(path), None, line)
-        except ExpressionNotTakenError as problem:
+        except NotTakenError as problem:
             self.left.append(problem.at(str(path), "a test", line))
 
     def case(
@@ -138,9 +137,9 @@ class PromptfooTests:
             if name == "provider" and is_default:
                 continue  # the evaluators of the settings
             if name in _CHANGING:
-                raise ExpressionNotTakenError(f"'options.{name}' changes what is asked by code")
+                raise NotTakenError(f"'options.{name}' changes what is asked by code")
             if name == "storeOutputAs":
-                raise ExpressionNotTakenError(f"'options.{name}' has no counterpart here")
+                raise NotTakenError(f"'options.{name}' has no counterpart here")
             if name not in _OPTIONS and name not in _JUDGING:
                 reason = f"a test's 'options.{name}' is not imported"
                 self.warnings.append(SkippedItem(file, reason, line))
@@ -149,7 +148,7 @@ class PromptfooTests:
             if name not in _KNOWN:
                 self.warnings.append(SkippedItem(file, f"a test's '{name}' is not imported", line))
         if (read_number(entry, "threshold", None) or 0) > 1:
-            raise ExpressionNotTakenError("its 'threshold' is above 1, which no score reaches")
+            raise NotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(entry.get("vars"), folder)}
         reader = Assertions(self.folder, self.root, file)
         base = PromptfooCase(
@@ -182,9 +181,7 @@ class PromptfooTests:
             for variable in variables.values()
         ]
         if math.prod(map(len, lists)) > _MOST_CASES:
-            raise ExpressionNotTakenError(
-                f"the lists of its 'vars' make more than {_MOST_CASES:,} cases"
-            )
+            raise NotTakenError(f"the lists of its 'vars' make more than {_MOST_CASES:,} cases")
         for values in itertools.product(*lists):
             yield replace(base, values=_fill_values(dict(zip(variables, values, strict=True))))
 
@@ -203,9 +200,9 @@ class PromptfooTests:
                 {**value, "vars": None}, self.folder, self.file, document, is_default=True
             )
             self.default = replace(next(cases), values={**self.default.values, **variables})
-        except ExpressionNotTakenError as problem:
+        except NotTakenError as problem:
             line = problem.line or document.line()
-            raise ExpressionNotTakenError(f"the default of all tests: {problem}", line) from problem
+            raise NotTakenError(f"the default of all tests: {problem}", line=line) from problem
 
     def scenarios(self, document: Document) -> Iterator[PromptfooCase]:
         """Yield the cases of scenarios, every test with every set of variables."""
@@ -224,13 +221,13 @@ class PromptfooTests:
                             yield from scenario_tests.scenarios(files.read_document(path))
                 else:
                     yield from self._scenario(part)
-            except ExpressionNotTakenError as problem:
+            except NotTakenError as problem:
                 self.left.append(problem.at(self.file, "a scenario", part.line()))
 
     def _scenario(self, document: Document) -> Iterator[PromptfooCase]:
         scenario = document.value
         if not isinstance(scenario, dict) or not isinstance(scenario.get("config"), list):
-            raise ExpressionNotTakenError("it needs a list 'config'")
+            raise NotTakenError("it needs a list 'config'")
         for number, variables in enumerate(scenario["config"]):
             part = document.at("config", number)
             if not isinstance(variables, dict) or any(name.startswith("$") for name in variables):
@@ -254,7 +251,7 @@ class PromptfooTests:
         if variables is None:
             return {}
         if not isinstance(variables, dict):
-            raise ExpressionNotTakenError("its 'vars' are not a mapping")
+            raise NotTakenError("its 'vars' are not a mapping")
         return {str(name): self._variable(value) for name, value in variables.items()}
 
     def _variable(self, value: Any) -> Json:
@@ -293,7 +290,7 @@ def _shown(value: Json) -> str:
 def _mapping(path: Path) -> dict[str, Json]:
     value = files.read_value(path)
     if not isinstance(value, dict):
-        raise ExpressionNotTakenError(f"'{path.name}' holds no mapping of variables")
+        raise NotTakenError(f"'{path.name}' holds no mapping of variables")
     return value
 
 
@@ -327,4 +324,4 @@ def _cell_number(cell: str, subject: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise ExpressionNotTakenError(f"{subject} is not a number: '{cell}'") from None
+        raise NotTakenError(f"{subject} is not a number: '{cell}'") from None
