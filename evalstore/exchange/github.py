@@ -44,7 +44,11 @@ class Annotation(NamedTuple):
         """Return the command that a step prints, with its texts escaped."""
         place = {"file": self.file, "line": str(self.line)} if self.file else {}
         values = {**place, "title": self.title}
-        properties = ",".join(f"{name}={_escape_property(text)}" for name, text in values.items())
+        escaped = {name: _escape(text) for name, text in values.items()}
+        properties = ",".join(
+            f"{name}={text.replace(':', '%3A').replace(',', '%2C')}"
+            for name, text in escaped.items()
+        )
         return f"::{self.kind} {properties}::{_escape(self.message)}"
 
 
@@ -124,7 +128,3 @@ def _escape(text: str) -> str:
         text = f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
     shown = safe(text, lines=True)
     return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escape_property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")

@@ -92,7 +92,7 @@ def _require_place(workspace: WorkspaceFolder, file: Path, name: str) -> None:
     except ValueError as error:
         raise EvalstoreError(
             f"'{name}' is not in the folder of tests, '{prefix}'",
-            hint=f"write 'evalstore init {_example(workspace, folder, file)}'",
+            hint=f"write 'evalstore init {shlex.quote(workspace.name_of(folder / file.name))}'",
         ) from error
     if any(part.startswith(".") for part in inner.parts) or file.name == _IGNORED:
         raise EvalstoreError(
@@ -109,8 +109,3 @@ def _require_place(workspace: WorkspaceFolder, file: Path, name: str) -> None:
             f"'{name}' is in a linked folder, which is not searched for tests",
             hint=f"write it into another folder of '{prefix}'",
         )
-
-
-def _example(workspace: WorkspaceFolder, folder: Path, file: Path) -> str:
-    """Return the path of a file of the same name in the folder of tests."""
-    return shlex.quote(workspace.name_of(folder / file.name))

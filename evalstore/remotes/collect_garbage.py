@@ -653,19 +653,17 @@ def _copy_pack(
     pack: IndexedPack,
     records: Iterable[IndexedRecord],
 ) -> None:
-    """Take records from a pack, in the order in which pushes write them."""
+    """Take records from a pack, in the order in which pushes write them; unknown tables last."""
     connection.executemany(
         "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (_place_of(entry.table), entry.id, entry.table, key, pushed, data)
+            (
+                _PLACES.get(TABLE_NAMES.get(entry.table, ""), len(_PLACES) + entry.table),
+                *(entry.id, entry.table, key, pushed, data),
+            )
             for (_, entry, key, pushed), data in read_checked(files, pack, records)
         ),
     )
-
-
-def _place_of(table: int) -> int:
-    """Return the place of a table; those of a newer program come last."""
-    return _PLACES.get(TABLE_NAMES.get(table, ""), len(_PLACES) + table)
 
 
 # --- index files that can be deleted, as the remote has all of their records elsewhere

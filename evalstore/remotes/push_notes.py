@@ -8,7 +8,7 @@ are known as own. And it has the tags that the last push to each remote excluded
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +16,6 @@ from evalstore.files.atomic_write import locked_folder, write_whole
 from evalstore.workspace.index import read_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from evalstore.workspace.folder import WorkspaceFolder
 
 _FILE = "pushed-as.json"

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
 from evalstore.core.deserialize import restore_messages
-from evalstore.core.results import Vote
+from evalstore.core.results import Evaluation, Result, Session, Vote
+from evalstore.core.values import Case, Message, Reply
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.results.attempts import judge_votes
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import joined, text_of
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Evaluation, Result, Session
-    from evalstore.core.values import Case, Message, Reply
     from evalstore.exchange.exports.rows import Export
     from evalstore.store import Store
 

@@ -7,7 +7,7 @@ with a line for each judged answer. Their paths are those of its collection:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, BinaryIO
@@ -15,6 +15,8 @@ from uuid import UUID
 
 from evalstore.comparison.statistics import wilson
 from evalstore.core.clock import now
+from evalstore.core.results import Session
+from evalstore.core.values import Json, Reply
 from evalstore.exchange.exports.answers import read_answers
 from evalstore.exchange.exports.cells import cell_text
 from evalstore.exchange.exports.folder_names import FileNames
@@ -26,11 +28,8 @@ from evalstore.providers.credentials import SERVICE_HOSTS
 from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from evalstore.core.results import Session
-    from evalstore.core.values import Json, Reply
     from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult
     from evalstore.exchange.exports.rows import Export
 

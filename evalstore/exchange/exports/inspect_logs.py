@@ -221,6 +221,7 @@ def describe_sample(answered: AnsweredResult, answer: AnsweredAttempt, id: str) 
     session, result = answer.session, answered.result
     messages = [_describe_turn(turn) for turn in answer.turns]
     message = _describe_reply(session.answer)
+    reason = _STOP_REASONS.get(session.answer.finish_reason or "", "unknown")
     latency = sum(reply.latency for reply in session.turns)
     return {
         "id": id,
@@ -230,7 +231,7 @@ def describe_sample(answered: AnsweredResult, answer: AnsweredAttempt, id: str) 
         "messages": [*messages, message],
         "output": {
             "model": session.answer.resolved_model or result.model,
-            "choices": [{"message": message, "stop_reason": _stop_reason(session.answer)}],
+            "choices": [{"message": message, "stop_reason": reason}],
             "completion": session.answer.text or "",
             "usage": _usage([session.answer]),
             "time": session.answer.latency,
@@ -315,10 +316,6 @@ def _describe_call(call: ToolCall, number: int) -> dict[str, Json]:
     if is_object:
         return {**described, "arguments": call.arguments}
     return {**described, "arguments": {}, "parse_error": f"not an object: {call.arguments}"}
-
-
-def _stop_reason(reply: Reply) -> str:
-    return _STOP_REASONS.get(reply.finish_reason or "", "unknown")
 
 
 def _describe_scores(answer: AnsweredAttempt) -> dict[str, Json]:

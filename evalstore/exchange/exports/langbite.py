@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.values import SPECIAL_TAGS
+from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.exchange.exports.answers import read_answers
 from evalstore.exchange.exports.writers import make_record_writer
 from evalstore.files.atomic_write import temporary_file
 from evalstore.results.rendering import answer_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from evalstore.core.values import Json
     from evalstore.exchange.exports.answers import AnsweredResult
     from evalstore.exchange.exports.rows import Export
     from evalstore.exchange.exports.writers import RecordWriter

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
 
 ROLES = ("system", "user", "assistant")
 _FIELDS = ("role", "content", "name")

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from evalstore.core.values import Json
 from evalstore.exchange.importers.template_writer import literal, write_prompt
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
 
 INSTRUCTIONS = "{{_evaluationInstructions}}"
 ANSWER = "{{_actualResponse}}"
@@ -71,7 +69,8 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
         instructions = "".join(_instructions_text(piece) for piece in middle)
         text = "".join(map(_prompt_text, before)) + INSTRUCTIONS + "".join(map(_prompt_text, after))
         if has_runtime:
-            text += "".join(f"\n\n{name}" for name in _runtime_names(middle) if name not in text)
+            names = dict.fromkeys(piece.runtime for piece in middle if piece.runtime)
+            text += "".join(f"\n\n{name}" for name in names if name not in text)
         turns.append((role, text))
     if all(role == "system" for role, _ in turns):
         turns = [("user", text) for _, text in turns]
@@ -87,10 +86,6 @@ def _instructions_text(piece: PromptPiece) -> str:
     if piece.runtime:
         return _BELOW if piece.runtime == ANSWER else "(it stands below)"
     return piece.text if piece.is_template else literal_part(piece.text)
-
-
-def _runtime_names(pieces: Sequence[PromptPiece]) -> list[str]:
-    return list(dict.fromkeys(piece.runtime for piece in pieces if piece.runtime))
 
 
 def literal_part(text: str) -> str:

@@ -8,17 +8,14 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.core.display import shorten
+from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import as_list, as_mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from evalstore.core.values import Json
 
 _ROLES = {
     "system": "system",

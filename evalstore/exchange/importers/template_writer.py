@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from evalstore.core.values import Json
 from evalstore.exchange.importers.yaml_writer import block
 from evalstore.files.markdown import SPACE, fences, scan_lines
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
 
 MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 

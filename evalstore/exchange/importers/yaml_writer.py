@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
+from evalstore.core.values import Json
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*(?: [A-Za-z0-9_][\w./-]*)*", re.ASCII)
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.checks import implied_checks
@@ -38,8 +38,6 @@ from evalstore.workspace.testfiles.parser import parse_prompt
 from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from evalstore.planning.project import Project
     from evalstore.workspace.model_files import Model, Part
 

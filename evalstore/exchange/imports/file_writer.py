@@ -46,7 +46,11 @@ def write_files(
 ) -> PlacedFiles:
     """Write the imported files; those that `check` would refuse are removed again, and reported."""
     places = {name: import_path_of(workspace, folder, name) for name in imported.files}
-    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
+    models = {
+        places[name]: content
+        for name, content in imported.files.items()
+        if name.startswith("models/")
+    }
     taken = find_taken(workspace, models)
     imported.warnings += taken.values()
     new = {name: content for name, content in imported.files.items() if places[name] not in taken}
@@ -70,10 +74,6 @@ def import_path_of(workspace: WorkspaceFolder, folder: str, name: str) -> str:
     """Return the path of an imported file, relative to the workspace."""
     kind, _, rest = name.partition("/")
     return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
-
-
-def _is_model(name: str) -> bool:
-    return name.startswith("models/")
 
 
 def _write(

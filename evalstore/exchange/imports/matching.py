@@ -155,7 +155,8 @@ class _Placer:
             case = rows.cases[indexes[0]]
         else:
             case = self._older.case(rows, entries)
-            indexes = [-1 - self._number_of(file, case)]
+            number = self._numbers.setdefault((file, case.key, case.tests), len(self._numbers))
+            indexes = [-1 - number]
         candidate = self._candidates.find(first, case)
         if None not in case.prompts:
             raise NotTakenError("the test has a system prompt, which the recorded one had not")
@@ -177,10 +178,6 @@ class _Placer:
             self._attempts.setdefault(place, []).append(
                 _Attempt(sessions, first.verdict, evaluations)
             )
-
-    def _number_of(self, file: str, case: Case) -> int:
-        """Return the number of an older case of a file."""
-        return self._numbers.setdefault((file, case.key, case.tests), len(self._numbers))
 
     def _sessions(
         self,

@@ -226,7 +226,21 @@ def _make_run(
     judged_files = {file: _with_evaluations(files[file], by_file[file]) for file in sorted(by_file)}
     nodes = {file: build_case_tree(case_file, keep) for file, case_file in judged_files.items()}
     described = {
-        file: [_describe_cell(case_file, cell) for cell in sorted(by_file[file], key=_place)]
+        file: [
+            describe_cell(
+                cell.index,
+                case_file.cases[cell.index].prompts.index(cell.prompt),
+                cell.candidate.id,
+                cell.required_answers,
+                cell.verdict,
+                cell.score,
+                cell.sessions,
+                cell.evaluations,
+            )
+            for cell in sorted(
+                by_file[file], key=lambda cell: (cell.index, cell.prompt or "", cell.candidate.id)
+            )
+        ]
         for file, case_file in judged_files.items()
     }
 
@@ -265,10 +279,6 @@ def _make_run(
     )
 
 
-def _place(cell: ImportedCase) -> tuple[int, str, str]:
-    return cell.index, cell.prompt or "", cell.candidate.id
-
-
 def _with_evaluations(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
     """Return the cases of a file with the evaluation versions of the recorded verdicts."""
     evaluations = {cell.index: cell.evaluation for cell in cells}
@@ -285,17 +295,4 @@ def _with_evaluations(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
             else case
             for index, case in enumerate(file.cases)
         ),
-    )
-
-
-def _describe_cell(file: CaseFile, cell: ImportedCase) -> Json:
-    return describe_cell(
-        cell.index,
-        file.cases[cell.index].prompts.index(cell.prompt),
-        cell.candidate.id,
-        cell.required_answers,
-        cell.verdict,
-        cell.score,
-        cell.sessions,
-        cell.evaluations,
     )

@@ -81,7 +81,8 @@ def clone(
         name = database.options.get("dbname", "") if database else Path(address).name
         directory = Path((bundle.stem if bundle else Path(name).name) or "results")
     target = location.directory / directory
-    is_new = not target.is_symlink() and _is_missing_or_empty(target)
+    is_used = any(target.iterdir()) if target.is_dir() else target.exists()
+    is_new = not target.is_symlink() and not is_used
     if not is_new:
         _require_cloned(target, directory, address, bundle)
     warn_outside(location.directory, location.warn, is_database=database is not None)
@@ -129,10 +130,6 @@ def _make(folder: Path, address: str | None) -> None:
     init(folder, bare=True)
     if address:
         write_remote(open_workspace(Location(folder)), DEFAULT_REMOTE, address)
-
-
-def _is_missing_or_empty(target: Path) -> bool:
-    return not any(target.iterdir()) if target.is_dir() else not target.exists()
 
 
 def _require_cloned(target: Path, directory: Path, address: str, bundle: Path | None) -> None:

@@ -244,7 +244,9 @@ def _write(
     `verb` is what the message says that was not done. `announce` is called as that of
     `push_records`.
     """
-    scan = None if allow_keys else _scan(location)
+    scan = None
+    if not allow_keys:
+        scan = SecretScan(os.environ, variables_of(open_workspace(location).root))
     listener = listener or CopyListener()
     try:
         if isinstance(opened, OpenDatabase):
@@ -280,11 +282,6 @@ def _write_to_database(
             hint="'evalstore fsck' lists what is wrong",
         )
     return copied.size
-
-
-def _scan(location: Location) -> SecretScan:
-    """Return a scan for keys, also for the variables of the `.env` files of the workspace."""
-    return SecretScan(os.environ, variables_of(open_workspace(location).root))
 
 
 def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:

@@ -101,7 +101,10 @@ class AllowedSigners:
         Keys must have been valid at the time of the push, in microseconds since 1970. Raises
         `EvalstoreError`.
         """
-        time = [] if created is None else [f"-Overify-time={_moment(created)}"]
+        time = []
+        if created is not None:
+            moment = datetime.fromtimestamp(created // 1_000_000, tz=UTC)
+            time = [f"-Overify-time={moment:%Y%m%d%H%M%S}"]
         with self._files(signature) as (allowed, signed):
             files = ["-f", str(allowed), "-s", str(signed)]
             found = _run(["find-principals", *time, *files], b"")
@@ -136,10 +139,6 @@ class AllowedSigners:
 
 
 _FORM = "each line is 'NAME KEYTYPE KEY', as in 'ann@example.com ssh-ed25519 AAAA…'"
-
-
-def _moment(created: int) -> str:
-    return f"{datetime.fromtimestamp(created // 1_000_000, tz=UTC):%Y%m%d%H%M%S}"
 
 
 def _run(arguments: Sequence[str], data: bytes) -> subprocess.CompletedProcess[bytes]:

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 import weakref
+from calendar import isleap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -330,7 +331,7 @@ def latest_time(text: str, now: int) -> int | None:
         hour, minute = map(int, last.split(":"))
         current = datetime.fromtimestamp(now / 1_000_000, tz=UTC)
         for year in (current.year - 1, current.year, current.year + 1):
-            if date == (2, 29) and not _is_leap(year):
+            if date == (2, 29) and not isleap(year):
                 continue
             moment = datetime(year, *date, hour, minute, 59, tzinfo=UTC)
             if moment >= current - _OLDEST:
@@ -338,10 +339,6 @@ def latest_time(text: str, now: int) -> int | None:
     except ValueError:
         pass
     return None
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 def _microseconds(moment: datetime) -> int:

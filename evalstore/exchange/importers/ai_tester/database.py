@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.core.values import SPECIAL_TAGS, Json, Reply, Role, ToolCall, ToolVersion, Usage
+from evalstore.core.values import SPECIAL_TAGS, Reply, Role, ToolCall, ToolVersion, Usage
 from evalstore.exchange.importers.base import (
     Imported,
     ImportOptions,
@@ -156,7 +156,7 @@ class _Reader:
             place=f"session {row['id']}",
             special_tags=self._test_tags.get(test["id"], ()),
             tools=tools,
-            schema=_json(self._schemas[structured]["schema"]) if structured else None,
+            schema=parse_json(self._schemas[structured]["schema"]) if structured else None,
             rulings=tuple([self._ruling(ruling) for ruling in rulings]),
         )
 
@@ -236,10 +236,6 @@ def _tool(text: str) -> ToolVersion:
     return ToolVersion(
         definition["name"], definition.get("description") or "", definition["parameters"]
     )
-
-
-def _json(value: str) -> Json:
-    return parse_json(value)
 
 
 def _usage(row: Record) -> Usage:

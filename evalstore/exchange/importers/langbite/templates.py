@@ -8,13 +8,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import parse_json
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
 
 COLUMNS = (
     *("prompt_id", "concern", "input_type", "reflection_type", "task_prefix", "prompt"),

@@ -301,17 +301,15 @@ def _monotonic(test: CheckerTest) -> LveJudging:
     ]
     check: dict[str, Json] = {
         "monotonic": "increasing" if order == "asc" else "decreasing",
-        "pattern": _argument_or_default(test, known[0], arguments),
+        "pattern": test.text(known[0])
+        if known[0] in test.definition.arguments
+        else str(arguments[known[0]]),
         "by": by,
         "scope": "case",
     }
     if test.flag("strict", default=False):
         check["strict"] = True
     return LveJudging([check])
-
-
-def _argument_or_default(test: CheckerTest, name: str, arguments: Mapping[str, Json]) -> str:
-    return test.text(name) if name in test.definition.arguments else str(arguments[name])
 
 
 def _identifier(pattern: Json, name: str, argument: str) -> str:

@@ -95,14 +95,14 @@ def _field(
     if parameter not in known:
         hint = "it is not among the prompt_parameters; double the braces if they are text"
         raise NotTakenError(f"'{field_text}' names no parameter: {hint}", *place)
-    if match is None or conversion not in (None, "s") or (spec and not _is_plain(spec)):
+    if (
+        match is None
+        or conversion not in (None, "s")
+        or (spec and not _NUMBER_SPEC.fullmatch(spec))
+    ):
         raise NotTakenError(f"'{field_text}' cannot be written as a template", *place)
     steps = [int(step) if step.isdigit() else step for step in _INDEX.findall(match[2])]
     return FormatField(parameter, tuple(steps), spec)
-
-
-def _is_plain(spec: str) -> bool:
-    return _NUMBER_SPEC.fullmatch(spec) is not None
 
 
 def template(pieces: list[Piece], names: Mapping[str, str], as_text: Collection[str] = ()) -> str:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import plural
+from evalstore.core.values import Json, Role
 from evalstore.exchange.importers.base import NotTakenError, ShownMessage, short_json
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.lve.format_strings import mentioned
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json, Role
 
 _TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
 _TEMPERATURE = 0

@@ -9,15 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from json import JSONDecodeError
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from evalstore.core.values import Role
+from evalstore.core.values import Json, Role
 from evalstore.exchange.importers.base import NotTakenError, short_json
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.lve.format_strings import names_of
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
 
 _MEANT_AS_JSON = re.compile(r"\s*\[?\s*\{\s*\"(?:content|role|variable|image_url)\"\s*:")
 _NOT_FILLED_IN = re.compile(r"\s*<please fill in>\s*")

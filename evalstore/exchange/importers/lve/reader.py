@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
     Imported,
     ImportOptions,
@@ -43,9 +43,6 @@ from evalstore.exchange.importers.lve.test_writer import (
 )
 from evalstore.exchange.importers.source_files import is_file, read_source, reason_of
 from evalstore.exchange.importers.template_writer import safe_file_name
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
 
 _TEST = "test.json"
 _ROOT = "repository"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from evalstore.core.values import Json
 from evalstore.exchange.importers.judge_prompts import ANSWER, PromptPiece
 from evalstore.exchange.importers.template_parts import (
     expression_in,
@@ -14,9 +14,6 @@ from evalstore.exchange.importers.template_parts import (
     without_filter,
 )
 from evalstore.exchange.importers.template_writer import quoted
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
 
 _OUTPUT = re.compile(
     r"\{\{-?\s*(?:(?:sample\.)?output_text|sample\.tool_calls"

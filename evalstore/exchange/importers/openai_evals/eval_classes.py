@@ -48,45 +48,16 @@ def find_class(eval_spec: Eval) -> Writer:
     return known[eval_spec.kind]
 
 
-# --- the checks of the classes ------------------------------------------------------------
-
-
-def _match(_eval_spec: Eval) -> dict[str, Json]:
-    return {"startsWith": IDEAL}
-
-
-def _match_with_solvers(_eval_spec: Eval) -> dict[str, Json]:
-    return {"startsWith": [IDEAL, "{{ item.ideal | capitalize }}"]}
-
-
-def _includes(eval_spec: Eval) -> dict[str, Json]:
-    return {
-        "containsAny": IDEAL,
-        **({"ignoreCase": True} if eval_spec.args.get("ignore_case") else {}),
-    }
-
-
-def _fuzzy(_eval_spec: Eval) -> dict[str, Json]:
-    return {"fuzzy": IDEAL}
-
-
-def _json_match(_eval_spec: Eval) -> dict[str, Json]:
-    return {"jsonEquals": "{{ item.ideal_json }}", "anyOf": True}
-
-
-def _translate(_eval_spec: Eval) -> dict[str, Json]:
-    return {"bleu": IDEAL, "pass": "> 0.3"}
-
-
-CHECKS: Mapping[str, Callable[[Eval], Json]] = {
-    "Match": _match,
-    "MatchWithSolvers": _match_with_solvers,
-    "Includes": _includes,
-    "FuzzyMatch": _fuzzy,
-    "JsonMatch": _json_match,
-    "JsonValidator": lambda _eval_spec: "json",
-    "Translate": _translate,
+CHECKS: Mapping[str, Json] = {
+    "Match": {"startsWith": IDEAL},
+    "MatchWithSolvers": {"startsWith": [IDEAL, "{{ item.ideal | capitalize }}"]},
+    "Includes": {"containsAny": IDEAL},
+    "FuzzyMatch": {"fuzzy": IDEAL},
+    "JsonMatch": {"jsonEquals": "{{ item.ideal_json }}", "anyOf": True},
+    "JsonValidator": "json",
+    "Translate": {"bleu": IDEAL, "pass": "> 0.3"},
 }
+"""The checks of the classes."""
 _FEW_SHOT = ("Match", "Translate")
 _OWN: Mapping[str, tuple[str, ...]] = {
     "Includes": ("ignore_case",),
@@ -105,9 +76,11 @@ def _write_comparison(eval_spec: Eval, sources: EvalSources, options: ImportOpti
             rows.append(_read(row, eval_spec, examples))
         except (NotTakenError, ValueError) as problem:
             written.left.append(SkippedItem(place, str(problem), row.line))
-    check = CHECKS[eval_spec.kind](eval_spec)
+    check = CHECKS[eval_spec.kind]
+    if eval_spec.kind == "Includes" and eval_spec.args.get("ignore_case"):
+        check = {**check, "ignoreCase": True}
     if eval_spec.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
-        check["allowEmpty"] = True
+        check = {**check, "allowEmpty": True}
     prompts, written.files = _system_prompt(eval_spec, sources, options)
     front = {**prompts, **generation(eval_spec), **messages_field(rows)}
     written.rows = len(rows)

@@ -112,7 +112,7 @@ class _EvalsImporter:
         }
         for name in document.value:
             entry = document.at(name)
-            if _is_eval(entry):
+            if isinstance(entry.value, dict) and "class" in entry.value:
                 self._eval(name, entry, path, registry, described.get(name))
 
     def _eval(
@@ -195,10 +195,6 @@ class _EvalsImporter:
         self, path: Path, reason: str, line: int | None = None, column: int | None = None
     ) -> None:
         self.imported.skip(path, reason, line, column)
-
-
-def _is_eval(entry: Document) -> bool:
-    return isinstance(entry.value, dict) and "class" in entry.value
 
 
 def _path(name: str) -> str:

@@ -72,10 +72,6 @@ def _equals(value: Value, _bound: float | None, name: str) -> ConvertedAssertion
     return ConvertedAssertion({"equals": _texts(value, name)})
 
 
-def _json(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
-    return ConvertedAssertion({"jsonSchema": value} if value else "json")
-
-
 def _latency(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
     if bound is None:
         raise NotTakenError("'latency' needs a 'threshold'")
@@ -150,7 +146,9 @@ CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion
     "icontains-all": _text("containsAll", ignoreCase=True),
     "starts-with": _text("startsWith"),
     "regex": _text("regex"),
-    "is-json": _json,
+    "is-json": lambda value, _bound, _name: ConvertedAssertion(
+        {"jsonSchema": value} if value else "json"
+    ),
     "latency": _latency,
     "cost": _cost,
     "levenshtein": _levenshtein,

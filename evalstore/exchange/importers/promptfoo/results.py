@@ -154,10 +154,6 @@ def _conversation(result: dict[str, Any], messages: list[Json]) -> RecordedConve
     )
 
 
-def _picture(image: str | None) -> list[Json]:
-    return [] if image is None else [{"type": "image", "image": image}]
-
-
 def _messages(result: dict[str, Any]) -> list[Json]:
     """Return the messages of a filled prompt, which is JSON, YAML or the text of the user."""
     raw = as_mapping(result.get("prompt")).get("raw")
@@ -165,7 +161,13 @@ def _messages(result: dict[str, Any]) -> list[Json]:
         raise NotTakenError("the result has no text of the prompt")
     if _YAML.match(raw):
         return [
-            {"role": role, "content": [content, *_picture(image)]}
+            {
+                "role": role,
+                "content": [
+                    content,
+                    *([{"type": "image", "image": image}] if image is not None else []),
+                ],
+            }
             for role, content, image in read_turns(raw)
         ]
     try:
