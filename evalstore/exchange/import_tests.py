@@ -18,9 +18,13 @@ from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedIt
 from evalstore.exchange.importers.registry import find_importer, format_names, guess_format
 from evalstore.exchange.importers.source_files import reading_from
 from evalstore.exchange.imports.conversations import adopt_answers
-from evalstore.exchange.imports.file_writer import PlacedFiles, import_path_of, write_files
+from evalstore.exchange.imports.file_writer import (
+    PlacedFiles,
+    import_path_of,
+    write_files,
+    write_models,
+)
 from evalstore.exchange.imports.matching import place
-from evalstore.exchange.imports.recorded_models import write_models
 from evalstore.exchange.imports.records import ImportSummary, store_history
 from evalstore.files.fields import suggest_beside
 from evalstore.planning.open_project import open_project, open_workspace

@@ -6,23 +6,26 @@ copied, and a push writes the same rows again.
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from base64 import b64encode
+from binascii import Error, a2b_base64
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.canonical_json import canonical_json
-from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError
-from evalstore.remotes.packs.signatures import (
-    LARGEST_KEY,
-    LARGEST_SIGNERS,
-    AllowedSigners,
-    SigningKey,
-    find_public_half,
-)
+from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError, RemoteError
+from evalstore.files.atomic_write import write_whole
 from evalstore.remotes.places.layout import sha256
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.remotes.indexes.indexes import IndexHeader
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.settings.settings import PathSetting, RemoteSettings
@@ -170,3 +173,210 @@ def _read(
         return path, workspace.boundary.read(path, largest)
     except FileProblem as problem:
         raise EvalstoreError(f"{place}: '{path}': {problem.message}", hint=_HINTS[key]) from problem
+
+
+# --- signatures of index files, made and verified by ssh-keygen of OpenSSH
+
+
+NAMESPACE = "evalstore"
+LARGEST_SIGNATURE = 64 * 2**10
+LARGEST_SIGNERS = 2**20
+"""Bytes of a file of allowed signers."""
+LARGEST_KEY = 2**20
+PATIENCE = 60.0
+"""Seconds for one call; a key of hardware waits to be touched."""
+_MOST_PRINCIPALS = 16
+_LONGEST_PRINCIPAL = 200
+_DAMAGED = re.compile(r"/allowed:([0-9]+): ((?:invalid|bad|missing)\b[^\r\n]*)")
+
+
+class SigningKey:
+    """A key that signs index files: a private one, or a public one whose other half an agent has.
+
+    Instances are called with the bytes to sign.
+    """
+
+    def __init__(self, path: Path, place: str) -> None:
+        """`path` is absolute; `place` is the name of the setting in errors."""
+        self._path = path
+        self._place = place
+
+    def __call__(self, data: bytes) -> bytes:
+        """Return a signature; raises `EvalstoreError`."""
+        with tempfile.TemporaryDirectory(prefix="evalstore-") as folder:
+            # A file, because `ssh-keygen` would read a passphrase from its input.
+            signed = Path(folder) / "index"
+            write_whole(signed, data, durable=False)
+            arguments = ["sign", "-f", str(self._path), "-n", NAMESPACE, str(signed)]
+            ran = _run(arguments, b"")
+            try:
+                return signed.with_name("index.sig").read_bytes()
+            except FileNotFoundError:
+                raise self._problem(ran) from None
+
+    def _problem(self, ran: subprocess.CompletedProcess[bytes]) -> EvalstoreError:
+        text = ran.stderr.decode(errors="replace")
+        lines = [line for line in text.splitlines() if line.strip("@ \r")]
+        reason, hint = (
+            (lines[-1][:200] if lines else f"ssh-keygen ended with {ran.returncode}"),
+            None,
+        )
+        if "passphrase" in text:
+            reason = "it has a passphrase"
+            hint = "add the key to ssh-agent with ssh-add, and let 'sign' name its '.pub' file"
+        elif "too open" in text or "UNPROTECTED" in text:
+            reason, hint = "others can read it", f"chmod 600 '{self._path}'"
+        elif "public key" in text:
+            reason = "it is not an SSH key"
+        elif "agent" in text:
+            hint = "add the key to ssh-agent with ssh-add"
+        return EvalstoreError(
+            f"{self._place}: cannot sign with '{self._path}': {reason}", hint=hint
+        )
+
+
+class AllowedSigners:
+    """Whose signatures count: the content of a file as `ssh-keygen` describes it."""
+
+    def __init__(self, content: bytes, place: str) -> None:
+        """`place` is the path of the file in errors. Raises `EvalstoreError` if it names nobody."""
+        self._content = content
+        self._place = place
+        self.digest = sha256(content)
+        lines = (line.strip() for line in content.splitlines())
+        if b"\0" in content or not any(line and not line.startswith(b"#") for line in lines):
+            raise EvalstoreError(f"{place}: it names no signer", hint=_FORM)
+
+    def find_names(self, key: str) -> frozenset[str]:
+        """Return the names of a public key in base64, as far as the lines can be read."""
+        return find_names(self._content, key)
+
+    def find_signer(self, data: bytes, signature: bytes, created: int | None) -> str | None:
+        """Return the principal who has signed these bytes; None if no allowed one has.
+
+        Keys must have been valid at the time of the push, in microseconds since 1970. Raises
+        `EvalstoreError`.
+        """
+        time = []
+        if created is not None:
+            moment = datetime.fromtimestamp(created // 1_000_000, tz=UTC)
+            time = [f"-Overify-time={moment:%Y%m%d%H%M%S}"]
+        with self._files(signature) as (allowed, signed):
+            files = ["-f", str(allowed), "-s", str(signed)]
+            found = _run(["find-principals", *time, *files], b"")
+            names = found.stdout.decode(errors="replace").splitlines()
+            if found.returncode or not names:
+                self._require_sound(found.stderr)
+                return None
+            for name in names[:_MOST_PRINCIPALS]:
+                if not name or name.startswith("-") or len(name) > _LONGEST_PRINCIPAL:
+                    continue
+                ran = _run(["verify", *time, *files, "-n", NAMESPACE, "-I", name], data)
+                if ran.returncode == 0:
+                    return name
+        return None
+
+    @contextmanager
+    def _files(self, signature: bytes) -> Iterator[tuple[Path, Path]]:
+        """Write what `ssh-keygen` reads: exactly the bytes whose digest is known."""
+        with tempfile.TemporaryDirectory(prefix="evalstore-") as folder:
+            allowed, signed = Path(folder) / "allowed", Path(folder) / "signature"
+            write_whole(allowed, self._content, durable=False)
+            write_whole(signed, signature, durable=False)
+            yield allowed, signed
+
+    def _require_sound(self, output: bytes) -> None:
+        problem = _DAMAGED.search(output.decode(errors="replace"))
+        if problem:
+            line, reason = problem[1], problem[2][:200]
+            raise EvalstoreError(
+                f"{self._place}:{line}: not a line of a signer: {reason}", hint=_FORM
+            )
+
+
+_FORM = "each line is 'NAME KEYTYPE KEY', as in 'ann@example.com ssh-ed25519 AAAA…'"
+
+
+def _run(arguments: Sequence[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Run `ssh-keygen -Y`; times are those of UTC, so that all machines agree."""
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC", "SSH_ASKPASS_REQUIRE": "never"}
+    try:
+        process = subprocess.Popen(
+            ["ssh-keygen", "-Y", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # no terminal to ask for a passphrase
+        )
+    except FileNotFoundError:
+        raise RemoteError(
+            "signatures need OpenSSH's ssh-keygen, which is not installed",
+            hint="install the package of your system: openssh-client or openssh",
+        ) from None
+    except OSError as error:
+        raise RemoteError(f"ssh-keygen cannot be started: {error.strerror or error}") from None
+    with process:
+        try:
+            output, errors = process.communicate(data, PATIENCE)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the helpers of hardware keys
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise RemoteError(f"ssh-keygen did not end within {PATIENCE:g} seconds") from None
+            raise
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+
+# --- whose key a key is: what cannot be read here gives no name
+
+
+_PRIVATE = re.compile(
+    rb"-----BEGIN OPENSSH PRIVATE KEY-----(.+)-----END OPENSSH PRIVATE KEY-----", re.DOTALL
+)
+_MAGIC = b"openssh-key-v1\0"
+_FIELD = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*")+')
+"""A field of a line; there may be spaces between quotes."""
+
+
+def find_public_half(content: bytes) -> str | None:
+    """Return the public key in the file of a private or a public one, in base64.
+
+    None if it has none, as files of private keys that older programs have made.
+    """
+    found = _PRIVATE.search(content)
+    if found:
+        return _read_private(found[1])
+    fields = content.split()
+    is_public = len(fields) > 1 and not content.startswith(b"-----")
+    return fields[1].decode("ascii", "replace") if is_public else None
+
+
+def _read_private(text: bytes) -> str | None:
+    """Return the public key of a private one, which is not encrypted with it."""
+    try:
+        data = a2b_base64(text)
+    except Error:
+        return None
+    if not data.startswith(_MAGIC):
+        return None
+    position, field = len(_MAGIC), b""
+    for number in range(4):  # the cipher, the derivation and its options, then the public key
+        position += 4 * (number == 3)  # the number of keys
+        length = int.from_bytes(data[position : position + 4], "big")
+        position += 4 + length
+        field = data[position - length : position]
+    return b64encode(field).decode() if 0 < position <= len(data) else None
+
+
+def find_names(signers: bytes, key: str) -> frozenset[str]:
+    """Return the names that a file of allowed signers gives to a public key."""
+    names = set[str]()
+    for line in signers.decode(errors="replace").splitlines():
+        fields = _FIELD.findall(line)
+        if line.lstrip().startswith("#") or key not in fields[2:]:
+            continue
+        options = fields[1 : fields.index(key, 2) - 1]
+        if not any(option.lower().startswith("cert-authority") for option in options):
+            names.update(fields[0].replace('"', "").split(","))
+    return frozenset(names)

@@ -23,8 +23,14 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import RemoteError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.files.fields import suggest_beside
-from evalstore.remotes.places.layout import FORMAT_FILE, digest_of_index, pack_name
-from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, UnreadableFileError
+from evalstore.remotes.places.layout import (
+    FORMAT_FILE,
+    ListedFile,
+    MissingFileError,
+    UnreadableFileError,
+    digest_of_index,
+    pack_name,
+)
 
 FORMAT = 1
 """Increase this number when older programs cannot read a bundle."""

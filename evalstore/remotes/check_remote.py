@@ -18,19 +18,20 @@ from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError, PackEnt
 from evalstore.remotes.places.layout import (
     INDEXES,
     PACKS,
+    MissingFileError,
+    UnreadableFileError,
     digest_of_index,
     index_beside,
     pack_name,
     require_remote,
     sha256,
 )
-from evalstore.remotes.places.remote_files import MissingFileError, UnreadableFileError
 from evalstore.remotes.temporary_tables import open_tables
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from evalstore.remotes.places.remote_files import RemoteFiles
+    from evalstore.remotes.places.layout import RemoteFiles
     from evalstore.remotes.progress import CopyListener
 
 _SCHEMA = """

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
+from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.indexes.indexes import (
     LARGEST_INDEX,
     MOST_PACKS,
@@ -31,12 +32,14 @@ from evalstore.remotes.indexes.indexes import (
 )
 from evalstore.remotes.packs.pack_reader import read_checked
 from evalstore.remotes.packs.packs import TABLE_NAMES, PackEntry, is_small
-from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE
 from evalstore.remotes.places.layout import (
     INDEXES,
     PACKS,
     RETIRED,
     SIGNATURE,
+    ListedFile,
+    MissingFileError,
+    UnreadableFileError,
     digest_of_index,
     digest_of_pack,
     index_beside,
@@ -44,7 +47,6 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
-from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, UnreadableFileError
 from evalstore.remotes.push import IndexWriter, Sign, Written
 from evalstore.remotes.retirement import (
     CLOCK,
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
 
     from evalstore.remotes.acceptance import Acceptance
     from evalstore.remotes.indexes.index_cache import IndexCache
-    from evalstore.remotes.places.remote_files import RemoteFiles
+    from evalstore.remotes.places.layout import RemoteFiles
     from evalstore.remotes.progress import CopyListener
 
 _ATTEMPTS = 3

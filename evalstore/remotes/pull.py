@@ -22,7 +22,7 @@ from evalstore.store.schema.table_definitions import RUNS
 if TYPE_CHECKING:
     from evalstore.remotes.indexes.index_cache import IndexCache
     from evalstore.remotes.indexes.indexes import IndexedPack
-    from evalstore.remotes.places.remote_files import RemoteFiles
+    from evalstore.remotes.places.layout import RemoteFiles
     from evalstore.remotes.progress import CopyListener
     from evalstore.store import Store
 

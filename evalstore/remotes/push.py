@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import RemoteError, StoreError
+from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.arrivals import find_absent
 from evalstore.remotes.differences import MissingIds, count_ids, split_ids
 from evalstore.remotes.indexes.indexes import (
@@ -26,15 +27,19 @@ from evalstore.remotes.indexes.indexes import (
     write_index,
 )
 from evalstore.remotes.packs.packs import PackWriter
-from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE
-from evalstore.remotes.places.layout import SIGNATURE, index_name, pack_name, sha256
-from evalstore.remotes.places.remote_files import MissingFileError
+from evalstore.remotes.places.layout import (
+    SIGNATURE,
+    MissingFileError,
+    index_name,
+    pack_name,
+    sha256,
+)
 from evalstore.remotes.retirement import find_retired_packs
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
 
 if TYPE_CHECKING:
     from evalstore.remotes.indexes.index_cache import IndexCache
-    from evalstore.remotes.places.remote_files import RemoteFiles
+    from evalstore.remotes.places.layout import RemoteFiles
     from evalstore.remotes.progress import CopyListener
     from evalstore.remotes.secret_scan import FoundSecret, SecretScan
     from evalstore.store import Store

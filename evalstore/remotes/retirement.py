@@ -16,12 +16,14 @@ from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.places.layout import (
     RETIRED,
+    ListedFile,
+    MissingFileError,
+    RemoteFiles,
     digest_of_index,
     digest_of_pack,
     pack_name,
     sha256,
 )
-from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, RemoteFiles
 
 LONGEST_FAST = 3_600_000_000
 """Microseconds that a mark may be in the future: clocks differ, and listings are rounded."""

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.lve.format_strings import fill, names_of, parse, template
-from evalstore.exchange.importers.lve.instances import (
-    model_arguments,
-    read_instance,
-    split_arguments,
-)
-from evalstore.exchange.importers.lve.prompts import (
+from evalstore.exchange.importers.lve.definition import (
     LveTurn,
     read_prompt_file,
     read_prompt_list,
     turn_names,
 )
+from evalstore.exchange.importers.lve.format_strings import fill, names_of, parse, template
+from evalstore.exchange.importers.lve.reader import (
+    read_instance,
+    split_arguments,
+)
+from evalstore.exchange.importers.lve.test_writer import model_arguments
 from tests.exchange.importers import judged
 from tests.exchange.importers.judged import content, expansion, only, verdict
 from tests.exchange.importers.lve.repository import (

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.remotes.acceptance import Acceptance
-from evalstore.remotes.packs.signatures import AllowedSigners, SigningKey
+from evalstore.remotes.acceptance import Acceptance, AllowedSigners, SigningKey
 
 
 def make_key(folder: Path, name: str, passphrase: str = "") -> Path:

@@ -16,7 +16,7 @@ import pytest
 
 from evalstore.remotes.places.buckets import BucketFiles, open_bucket
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.remote_files import RemoteFiles
+from evalstore.remotes.places.layout import RemoteFiles
 from evalstore.remotes.places.sftp import SftpFiles
 from evalstore.workspace.settings.remote_urls import read_url
 

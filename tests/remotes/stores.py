@@ -16,8 +16,7 @@ from evalstore.remotes.differences import count_by_table, find_missing
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.indexes.indexes import IndexHeader
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import make_remote, require_remote
-from evalstore.remotes.places.remote_files import RemoteFiles
+from evalstore.remotes.places.layout import RemoteFiles, make_remote, require_remote
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull import Pulled, pull_records
 from evalstore.remotes.push import Sign, Written, push_records

@@ -14,8 +14,7 @@ from evalstore.core.errors import RemoteError
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes.check_remote import RemoteCheck, check_remote
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import sha256
-from evalstore.remotes.places.remote_files import ListedFile
+from evalstore.remotes.places.layout import ListedFile, sha256
 from evalstore.remotes.places.sftp import SftpSession
 from evalstore.remotes.progress import CopyListener
 from evalstore.store import Store

@@ -32,13 +32,13 @@ from evalstore.remotes.packs import packs
 from evalstore.remotes.packs.packs import MAGIC, PackWriter
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import (
+    RemoteFiles,
     digest_of_index,
     index_name,
     make_remote,
     pack_name,
     sha256,
 )
-from evalstore.remotes.places.remote_files import RemoteFiles
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.retirement import write_mark
 from evalstore.store import Store

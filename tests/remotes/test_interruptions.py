@@ -17,7 +17,7 @@ from evalstore.remotes import arrivals
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.packs import packs
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.remote_files import ListedFile
+from evalstore.remotes.places.layout import ListedFile
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull import ReferencedPull
 from evalstore.store import Store

@@ -10,13 +10,16 @@ from typing import NamedTuple
 import pytest
 
 from evalstore.core.errors import EvalstoreError, RemoteError
-from evalstore.remotes.acceptance import Acceptance
+from evalstore.remotes.acceptance import (
+    LARGEST_SIGNATURE,
+    Acceptance,
+    AllowedSigners,
+    find_public_half,
+)
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.indexes.indexes import IndexHeader, read_index, write_index
-from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE, AllowedSigners, find_public_half
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.places.layout import index_name, sha256
-from evalstore.remotes.places.remote_files import RemoteFiles
+from evalstore.remotes.places.layout import RemoteFiles, index_name, sha256
 from evalstore.store import Store
 from tests.remotes import keys, places, stores
 
@@ -410,6 +413,6 @@ def test_a_program_that_does_not_end_is_ended_with_what_it_has_started(
     endless.write_text("#!/bin/sh\ntail -f /dev/null &\nwait\n")
     endless.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr("evalstore.remotes.packs.signatures.PATIENCE", 0.05)
+    monkeypatch.setattr("evalstore.remotes.acceptance.PATIENCE", 0.05)
     with pytest.raises(RemoteError, match=r"^ssh-keygen did not end within 0\.05 seconds$"):
         keys.signed_by(tmp_path / "key")(b"data")

@@ -14,8 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from evalstore.core.clock import iso
 from evalstore.core.display import safe
 from evalstore.exchange.exports.answers import read_answers
-from evalstore.exchange.exports.folder_names import FileNames
-from evalstore.exchange.exports.writers import make_encoder
+from evalstore.exchange.exports.writers import FileNames, make_encoder
 from evalstore.files.atomic_write import temporary_file
 from evalstore.planning.pricing import sum_usage
 

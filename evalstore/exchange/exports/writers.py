@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -107,3 +108,24 @@ def _shorten(value: Json) -> Json:
     if isinstance(value, str) and len(value) > _LONGEST:
         return f"{value[:_LONGEST]}… ({len(value) - _LONGEST:,} more characters)"
     return value
+
+
+_UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_NAME = 100
+
+
+class FileNames:
+    """The names of files in one folder; no two differ only in case."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def make(self, text: str, suffix: str = "") -> str:
+        """Return a name for a text that no file has yet; it is neither hidden nor a path."""
+        stem = _UNUSUAL.sub("-", text)[:_LONGEST_NAME].strip(".-") or "unnamed"
+        name, number = stem, 1
+        while name.casefold() in self._taken:
+            number += 1
+            name = f"{stem}-{number}"
+        self._taken.add(name.casefold())
+        return name + suffix

@@ -25,12 +25,12 @@ GROUP = "evalstore.formats"
 _OWN = {
     "lve": "lve.reader",
     "langbite": "langbite.reader",
-    "openai-evals": "openai_evals",
+    "openai-evals": "openai_evals.reader",
     "evalsone": "evalsone",
-    "nemo": "nemo",
-    "promptfoo": "promptfoo",
+    "nemo": "nemo.reader",
+    "promptfoo": "promptfoo.reader",
     "ai-tester-db": "ai_tester.database",
-    "otel": "otel",
+    "otel": "otel.reader",
     "inspect": "inspect_ai",
 }
 """Maps the name of a format to the module whose function `read` imports it."""

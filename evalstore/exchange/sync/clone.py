@@ -31,7 +31,7 @@ from evalstore.workspace.settings.remote_urls import read_database
 from evalstore.workspace.settings.remotes import write_remote
 
 if TYPE_CHECKING:
-    from evalstore.remotes.places.remote_files import RemoteFiles
+    from evalstore.remotes.places.layout import RemoteFiles
     from evalstore.remotes.progress import CopyListener
 
 

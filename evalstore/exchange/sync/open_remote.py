@@ -36,9 +36,9 @@ from evalstore.workspace.settings.remotes import (
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.remotes.acceptance import SigningKey
     from evalstore.remotes.differences import IdSource
-    from evalstore.remotes.packs.signatures import SigningKey
-    from evalstore.remotes.places.remote_files import RemoteFiles
+    from evalstore.remotes.places.layout import RemoteFiles
     from evalstore.workspace.folder import WorkspaceFolder
     from evalstore.workspace.settings.settings import RemoteSettings
 

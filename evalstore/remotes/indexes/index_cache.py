@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.acceptance import ACCEPT_ALL, HINTS, REASONS, Acceptance, Decision
+from evalstore.remotes.acceptance import (
+    ACCEPT_ALL,
+    HINTS,
+    LARGEST_SIGNATURE,
+    REASONS,
+    Acceptance,
+    Decision,
+)
 from evalstore.remotes.indexes.indexes import (
     LARGEST_INDEX,
     NO_KEY,
@@ -26,15 +33,16 @@ from evalstore.remotes.indexes.indexes import (
     read_index,
 )
 from evalstore.remotes.packs.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
-from evalstore.remotes.packs.signatures import LARGEST_SIGNATURE
 from evalstore.remotes.places.layout import (
     INDEXES,
     SIGNATURE,
+    ListedFile,
+    MissingFileError,
+    RemoteFiles,
     digest_of_index,
     reading_order,
     sha256,
 )
-from evalstore.remotes.places.remote_files import ListedFile, MissingFileError, RemoteFiles
 from evalstore.remotes.temporary_tables import file_errors, temporary_errors
 from evalstore.store.sqlite.connection import harden
 

@@ -13,12 +13,13 @@ from evalstore.remotes.indexes.indexes import NO_KEY
 from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
 from evalstore.remotes.places.layout import (
     SIGNATURE,
+    MissingFileError,
+    RemoteFiles,
     pack_name,
     repair_hint,
     require_remote,
     sha256,
 )
-from evalstore.remotes.places.remote_files import MissingFileError, RemoteFiles
 from evalstore.store.contents import not_readable
 from evalstore.store.records import CheckedRecord, check_record
 from evalstore.store.schema.newer_contents import find_unknown

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.files.atomic_write import remove_abandoned, write_whole
-from evalstore.remotes.places.layout import INDEXES, PACKS, RETIRED
-from evalstore.remotes.places.remote_files import (
+from evalstore.remotes.places.layout import (
     GRACE,
+    INDEXES,
+    PACKS,
+    RETIRED,
     ListedFile,
     MissingFileError,
     UnreadableFileError,

@@ -26,7 +26,7 @@ from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
 from evalstore.remotes.packs.packs import LONGEST_RECORD
-from evalstore.remotes.places.remote_files import (
+from evalstore.remotes.places.layout import (
     GRACE,
     ListedFile,
     MissingFileError,

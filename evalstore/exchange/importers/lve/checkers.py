@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.exchange.importers.base import NotTakenError, short_json
+from evalstore.exchange.importers.lve.definition import name_of_turn
 from evalstore.exchange.importers.lve.format_strings import Piece, parse, template
 from evalstore.exchange.importers.lve.lambda_to_expression import (
     Function,
@@ -19,7 +20,6 @@ from evalstore.exchange.importers.lve.lambda_to_expression import (
     marks,
     read_function,
 )
-from evalstore.exchange.importers.lve.prompts import name_of_turn
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json

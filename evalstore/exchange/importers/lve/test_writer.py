@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.exchange.importers.base import NotTakenError, ShownMessage
-from evalstore.exchange.importers.lve.format_strings import Piece, fill, parse, template
-from evalstore.exchange.importers.lve.instances import model_arguments
-from evalstore.exchange.importers.lve.prompts import (
+from evalstore.exchange.importers.lve.definition import (
     LAST,
     LveTurn,
     name_of_turn,
     take_turns,
     turn_names,
 )
+from evalstore.exchange.importers.lve.format_strings import Piece, fill, parse, template
 from evalstore.exchange.importers.template_writer import as_section, escape
 from evalstore.exchange.importers.yaml_writer import block
 from evalstore.files.markdown import SPACE
@@ -33,6 +32,9 @@ _SHORT = 60
 _MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 _OPTIONS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "top_p": "topP"}
 _MORE_OPTIONS = {"max_new_tokens": "maxOutputTokens", "seed": "seed", "stop": "stop"}
+
+_DEFAULT_TEMPERATURE = 0
+"""LVE's default temperature."""
 
 Row = dict[str, "Json"]
 
@@ -335,3 +337,9 @@ def _describe_differences(
         )
         if names
     ]
+
+
+def model_arguments(default: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
+    """Merge a call's own arguments with the test's and the default temperature."""
+    combined = {"temperature": _DEFAULT_TEMPERATURE, **default, **own}
+    return {name: value for name, value in combined.items() if value is not None}

@@ -3,7 +3,3 @@
 It follows NeMo's documentation and the metrics of its SDK. Differences are listed in
 `docs/coming-from/nemo.md`.
 """
-
-from evalstore.exchange.importers.nemo.reader import read
-
-__all__ = ["read"]

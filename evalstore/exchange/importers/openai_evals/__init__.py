@@ -3,7 +3,3 @@
 Answers get the same verdicts as from the classes in `evals.elsuite`. Differences are listed in
 `docs/coming-from/openai-evals.md`.
 """
-
-from evalstore.exchange.importers.openai_evals.reader import read
-
-__all__ = ["read"]

@@ -1,18 +1,27 @@
-"""Import of evals whose class compares texts, with an equivalent check for each class."""
+"""Import of evals: an equivalent check for each class, or a judge that classifies the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import string
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from evalstore.checks.types.judge import plain
 from evalstore.exchange.importers.base import NotTakenError, SkippedItem
 from evalstore.exchange.importers.chat_messages import read_message, read_messages
-from evalstore.exchange.importers.coerce import as_list, parse_json, positive_int
+from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json, positive_int
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
     messages_field,
     turns_of,
-    write_rows,
+)
+from evalstore.exchange.importers.judge_prompts import (
+    ANSWER,
+    CONVERSATION,
+    Message,
+    PromptPiece,
+    middle_of,
+    split_prompt,
 )
 from evalstore.exchange.importers.openai_evals.registry_files import (
     Eval,
@@ -21,7 +30,7 @@ from evalstore.exchange.importers.openai_evals.registry_files import (
     generation,
     unknown_arguments,
 )
-from evalstore.exchange.importers.template_writer import literal, write_prompt, write_test
+from evalstore.exchange.importers.template_writer import literal, write_prompt
 from evalstore.files.fields import suggest
 
 if TYPE_CHECKING:
@@ -36,8 +45,6 @@ Writer = Callable[[Eval, EvalSources, "ImportOptions"], WrittenEval]
 
 def find_class(eval_spec: Eval) -> Writer:
     """Return the function that imports evals of this class; raises `NotTakenError`."""
-    from evalstore.exchange.importers.openai_evals.model_graded import write_graded
-
     known: dict[str, Writer] = {
         **dict.fromkeys(CHECKS, _write_comparison),
         "ModelBasedClassify": write_graded,
@@ -68,31 +75,34 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 def _write_comparison(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
     written = WrittenEval()
     examples = _few_shot(eval_spec, sources, written)
-    rows = []
-    samples = sources.rows(eval_spec.args.get("samples_jsonl"), written.left)
-    place = sources.path_of(str(eval_spec.args.get("samples_jsonl")))
-    for row in samples:
-        try:
-            rows.append(_read(row, eval_spec, examples))
-        except (NotTakenError, ValueError) as problem:
-            written.left.append(SkippedItem(place, str(problem), row.line))
+    rows = _read_rows(eval_spec, sources, written, lambda row: _read(row, eval_spec, examples))
     check = CHECKS[eval_spec.kind]
     if eval_spec.kind == "Includes" and eval_spec.args.get("ignore_case"):
         check = {**check, "ignoreCase": True}
     if eval_spec.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
         check = {**check, "allowEmpty": True}
     prompts, written.files = _system_prompt(eval_spec, sources, options)
-    front = {**prompts, **generation(eval_spec), **messages_field(rows)}
-    written.rows = len(rows)
-    written.data = write_rows(rows)
-    if all(row.raw is not None for row in rows):
-        written.data_name = str(eval_spec.args["samples_jsonl"])
-    turns = turns_of(rows)
-    written.render = lambda first_fields: write_test(
-        {**first_fields, **front}, turns, checks=[check]
-    )
+    written.front = {**prompts, **generation(eval_spec), **messages_field(rows)}
+    written.turns, written.check = turns_of(rows), check
     written.warnings += unknown_arguments(eval_spec, (*_KNOWN, *_OWN.get(eval_spec.kind, ())))
     return written
+
+
+def _read_rows(
+    eval_spec: Eval,
+    sources: EvalSources,
+    written: WrittenEval,
+    convert: Callable[[JsonLinesRow], JsonLinesRow],
+) -> list[JsonLinesRow]:
+    """Return the samples of an eval as rows of the test; those that are not valid are noted."""
+    file = eval_spec.args.get("samples_jsonl")
+    place = sources.path_of(str(file))
+    for row in sources.rows(file, written.left):
+        try:
+            written.rows.append(convert(row))
+        except (NotTakenError, ValueError) as problem:
+            written.left.append(SkippedItem(place, str(problem), row.line))
+    return written.rows
 
 
 def _is_empty(values: dict[str, Any]) -> bool:
@@ -178,3 +188,185 @@ def _system_prompt(
     id = "/".join(part for part in (options.name, eval_spec.path) if part)
     content = write_prompt({"id": id}, [("system", literal(text))])
     return {"systemPrompts": [id]}, {f"prompts/{eval_spec.path}.md": content}
+
+
+# --- ModelBasedClassify: a model classifies the answer by choosing an option
+
+
+_KNOWN_OF_GRADED = (
+    *("samples_jsonl", "modelgraded_spec", "modelgraded_spec_file", "eval_type", "match_fn"),
+    *("modelgraded_spec_args", "samples_renamings", "sample_kwargs", "max_tokens"),
+    *("multicomp_n", "multicomp_temperature", "metaeval"),
+)
+_ANSWERS = ("cot_classify", "classify_cot", "classify")
+
+
+def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
+    """Import a model-graded eval as a test."""
+    if eval_spec.args.get("multicomp_n", 1) not in (1, None):
+        raise NotTakenError("it compares several answers in one prompt ('multicomp_n')")
+    if eval_spec.args.get("metaeval"):
+        raise NotTakenError("it measures the judge, not the candidate ('metaeval')")
+    spec = _find_spec(eval_spec, sources)
+    outputs = spec.get("input_outputs") or {"input": "completion"}
+    if not isinstance(outputs, dict) or len(outputs) != 1:
+        raise NotTakenError("its judge compares the answers to several inputs")
+    ((input_name, answer_name),) = outputs.items()
+    written = WrittenEval()
+    constants = {
+        **as_mapping(spec.get("args")),
+        **as_mapping(eval_spec.args.get("modelgraded_spec_args")),
+    }
+    names = _Names(str(input_name), str(answer_name), constants)
+    messages = list(names.messages(spec.get("prompt")))
+    if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
+        raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answer_name}}}')")
+    renamed = as_mapping(eval_spec.args.get("samples_renamings"))
+    rows = _read_rows(eval_spec, sources, written, lambda row: _row(row, renamed, names))
+    id = f"{options.name}/{eval_spec.path}".lstrip("/")
+    grading = split_prompt(id, messages)
+    if grading.differs:
+        reason = "the judge reads the parts of its prompt in another order"
+        written.warnings.append(eval_spec.warning(reason))
+    written.check = {"judge": {"prompt": id, **_check(eval_spec, spec, written)}}
+    written.front = {**generation(eval_spec), **messages_field(rows, names.input_name)}
+    if any(names.answer_name in row.values for row in rows):
+        written.front["answer"] = f"{{{{ item.{names.answer_name} | default(none) }}}}"
+    written.turns, written.instructions = turns_of(rows, names.input_name), grading.instructions
+    written.files = {f"prompts/{eval_spec.path}.md": grading.prompt}
+    written.warnings += unknown_arguments(eval_spec, _KNOWN_OF_GRADED)
+    return written
+
+
+def _find_spec(eval_spec: Eval, sources: EvalSources) -> Mapping[str, Any]:
+    """Return the judge's spec: a file of its name, or an entry in a file with several."""
+    name = eval_spec.args.get("modelgraded_spec") or eval_spec.args.get("modelgraded_spec_file")
+    if not isinstance(name, str):
+        raise NotTakenError("it names no 'modelgraded_spec'")
+    return sources.judges.find(name)
+
+
+class _Names:
+    """Resolves the names in a judge's prompt."""
+
+    def __init__(self, input_name: str, answer_name: str, constants: Mapping[str, Any]) -> None:
+        self.input_name = input_name
+        self.answer_name = answer_name
+        self.constants = constants
+        self.columns: list[str] = []
+        """Columns of the samples that are shown to the judge."""
+
+    def messages(self, prompt: Any) -> Iterator[Message]:
+        """Yield the messages of the prompt in pieces; raises `NotTakenError`."""
+        value = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        try:
+            messages = read_messages(value)
+        except NotTakenError as problem:
+            raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
+        for message in messages:
+            yield str(message["role"]), list(self._pieces(str(message["content"])))
+
+    def _pieces(self, text: str) -> Iterator[PromptPiece]:
+        """Split a text with names in single braces, as in Python's `str.format`."""
+        try:
+            parts = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise NotTakenError(f"the prompt of its judge cannot be read: {error}") from error
+        text = ""
+        for before, name, _, _ in parts:
+            text += before
+            if name is None:  # a doubled brace
+                continue
+            if text:
+                yield PromptPiece(text)
+                text = ""
+            if name == self.input_name:
+                yield PromptPiece("", runtime=CONVERSATION)
+            elif name == self.answer_name:
+                yield PromptPiece("", runtime=ANSWER)
+            elif name in self.constants:
+                yield PromptPiece(_constant(name, self.constants[name]))
+            elif name.isidentifier():
+                self.columns.append(name)
+                yield PromptPiece(f"{{{{ item.{name} }}}}", is_template=True)
+            else:
+                raise NotTakenError(f"the prompt of its judge asks for '{name}'")
+        if text:
+            yield PromptPiece(text)
+
+
+def _constant(name: str, value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise NotTakenError(f"its judge is asked several times, each with another '{name}'")
+    return str(value)
+
+
+def _row(row: JsonLinesRow, renamed: Mapping[str, str], names: _Names) -> JsonLinesRow:
+    if renamed:
+        values = {str(renamed.get(name, name)): value for name, value in row.values.items()}
+        row = JsonLinesRow(row.line, values)
+    for name in (names.input_name, *names.columns):
+        if name not in row.values:
+            raise ValueError(f"the row has no '{name}'")
+    if not isinstance(row.values.get(names.answer_name), str | None):
+        raise ValueError(f"'{names.answer_name}' must be a text")
+    input_value = row.values[names.input_name]
+    messages = read_messages(input_value)
+    return row if isinstance(input_value, str) else row.with_values(**{names.input_name: messages})
+
+
+def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[str, Json]:
+    """Return how the judge's choice is parsed, and which choices pass."""
+    choices = spec.get("choice_strings")
+    if isinstance(choices, str) and choices.startswith("from_n"):
+        raise NotTakenError("its choices are as many as there are answers ('from_n')")
+    choices = [str(choice) for choice in choices] if isinstance(choices, str | list) else []
+    if len(choices) < 2:
+        raise NotTakenError("its judge has no 'choice_strings'")
+    eval_type = eval_spec.args.get("eval_type") or spec.get("eval_type")
+    answer = next((name for name in _ANSWERS if str(eval_type).startswith(name)), None)
+    if answer is None:
+        raise NotTakenError("neither the eval nor its judge has an 'eval_type'")
+    # There, too, a choice that cannot be read has the lowest score.
+    reading: dict[str, Json] = {"answer": answer, "invalid": "lowest"}
+    if not spec.get("choice_scores"):
+        reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
+        written.warnings.append(eval_spec.warning(reason))
+        return {"choices": choices, **reading, "pass": choices}
+    scores = _scores(spec["choice_scores"], choices)
+    missing = [choice for choice in choices if choice not in scores]
+    lowest, highest = min(scores.values()), max(scores.values())
+    if lowest == highest:
+        raise NotTakenError("all choices have the same score, so nothing says which pass")
+    if missing:
+        reason = f"no score for {', '.join(missing)}: taken to be the lowest"
+        written.warnings.append(eval_spec.warning(reason))
+    check: dict[str, Json] = {
+        "choices": choices,
+        "scores": {choice: plain(scores.get(choice, lowest)) for choice in choices},
+        **reading,
+    }
+    if not set(scores.values()) <= {0, 1}:
+        check["pass"] = middle_of(lowest, highest)
+        reason = (
+            f"scores have no bound there: an answer passes here if its score is {check['pass']}"
+        )
+        written.warnings.append(eval_spec.warning(reason))
+    return check
+
+
+def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
+    if choice_scores == "from_strings":
+        try:
+            return {choice: float(choice) for choice in choices}
+        except ValueError:
+            raise NotTakenError("its scores are its choices, but these are not numbers") from None
+    if not isinstance(choice_scores, dict):
+        raise NotTakenError("its 'choice_scores' are not numbers")
+    scores = {str(name): value for name, value in choice_scores.items()}
+    if not all(isinstance(score, int | float) for score in scores.values()):
+        raise NotTakenError("its 'choice_scores' are not numbers")
+    known = {name: value for name, value in scores.items() if name in choices}
+    if not known:
+        raise NotTakenError(f"its 'choice_scores' are of none of its choices {', '.join(choices)}")
+    return known

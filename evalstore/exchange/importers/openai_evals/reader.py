@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
 from evalstore.exchange.importers.coerce import as_mapping
+from evalstore.exchange.importers.json_lines import JsonLinesRow, write_rows
 from evalstore.exchange.importers.openai_evals.eval_classes import find_class
 from evalstore.exchange.importers.openai_evals.registry_files import (
     Eval,
     EvalSources,
     JudgeSpecs,
-    WrittenEval,
     read_yaml_document,
     yaml_files,
 )
 from evalstore.exchange.importers.source_files import include, reason_of
-from evalstore.exchange.importers.template_writer import safe_file_name, unique
+from evalstore.exchange.importers.template_writer import safe_file_name, unique, write_test
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
@@ -169,26 +169,33 @@ class _EvalsImporter:
                 eval_spec.line,
             )
             return
-        self.imported.rows += written.rows
+        self.imported.rows += len(written.rows)
         name = eval_spec.path
-        data = self._data_file(name, written)
+        data = self._data_file(eval_spec, written.rows)
         front: dict[str, Json] = (
             {"description": eval_spec.description} if eval_spec.description else {}
         )
         front["dataset"] = posixpath.relpath(data, posixpath.dirname(f"tests/{name}"))
-        self.imported.files[f"tests/{name}.md"] = written.render(front)
+        self.imported.files[f"tests/{name}.md"] = write_test(
+            {**front, **written.front},
+            written.turns,
+            instructions=written.instructions,
+            checks=[written.check],
+        )
         self.imported.files |= written.files
 
-    def _data_file(self, name: str, written: WrittenEval) -> str:
+    def _data_file(self, eval_spec: Eval, rows: list[JsonLinesRow]) -> str:
         """Add the data file of an eval and return its path; evals share identical files."""
-        stem = _path(_without_suffix(written.data_name))
-        folder = "data/" if "/" in stem else ""
-        shared = [f"tests/{folder}{stem}.jsonl"] if written.data_name else []
-        for path in (*shared, f"tests/{name}.jsonl"):
-            if self.imported.files.setdefault(path, written.data) == written.data:
+        name, data = eval_spec.path, write_rows(rows)
+        paths = [f"tests/{name}.jsonl"]
+        if all(row.raw is not None for row in rows):
+            stem = _path(_without_suffix(str(eval_spec.args["samples_jsonl"])))
+            paths.insert(0, f"tests/{'data/' if '/' in stem else ''}{stem}.jsonl")
+        for path in paths:
+            if self.imported.files.setdefault(path, data) == data:
                 return path
         path = unique(f"tests/{name}", (file[:-6] for file in self.imported.files)) + ".jsonl"
-        self.imported.files[path] = written.data
+        self.imported.files[path] = data
         return path
 
     def _skip(

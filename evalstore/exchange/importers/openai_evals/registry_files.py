@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -173,12 +173,12 @@ def _refuse_outside(name: str, path: Path) -> None:
 class WrittenEval:
     """The result of importing an eval."""
 
-    render: Callable[[dict[str, Json]], bytes] = lambda front: b""
-    """Returns the test file, given the first fields of its frontmatter."""
-    data: bytes = b""
-    data_name: str = ""
-    """The name of the samples file, if its rows are unchanged."""
-    rows: int = 0
+    front: dict[str, Json] = field(default_factory=dict)
+    """Fields of the test behind the first ones."""
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    check: Json = None
+    instructions: str = ""
+    rows: list[JsonLinesRow] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     """Further files, such as prompts."""
     left: list[SkippedItem] = field(default_factory=list)

@@ -3,7 +3,3 @@
 It follows promptfoo's documentation. Differences and skipped features are listed in
 `docs/coming-from/promptfoo.md`.
 """
-
-from evalstore.exchange.importers.promptfoo.reader import read
-
-__all__ = ["read"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.inspect_ai import reader
+from evalstore.exchange.importers import inspect_ai as reader
 from tests.exchange.importers.importing import Made, imported
 
 FILE = "tests/mockllm-model.md"

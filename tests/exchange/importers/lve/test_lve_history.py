@@ -13,7 +13,7 @@ from evalstore.core.values import Json
 from evalstore.exchange import import_tests
 from evalstore.exchange.importers.base import Imported, ImportOptions
 from evalstore.exchange.importers.lve.reader import read
-from evalstore.exchange.imports import recorded_models
+from evalstore.exchange.imports import file_writer
 from evalstore.planning.options import Location
 from evalstore.results.edits.test_parts import SHOWN
 from evalstore.results.log.test_history import Version, versions_of
@@ -385,7 +385,7 @@ def test_a_model_that_the_store_has_as_one_to_be_called_stays_one(
 ) -> None:
     repository.add({**ASKED, "model": "openai/no-such-model"}, river("Peru"))
     with monkeypatch.context() as patched:  # as with a list that has the model
-        patched.setattr(recorded_models, "is_listed_model", lambda _model: True)
+        patched.setattr(file_writer, "is_listed_model", lambda _model: True)
         done = repository.bring()
     again = repository.bring()
     assert (again["written"], again["history"]["new"]) == ([], 0)

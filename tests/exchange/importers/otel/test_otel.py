@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import ImportOptions
-from evalstore.exchange.importers.otel import read
+from evalstore.exchange.importers.otel.reader import read
 from evalstore.exchange.importers.source_files import reading_from
 from tests.builders import tree
 from tests.exchange.importers.importing import Made, imported, lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.exchange.exports import answers
-from evalstore.exchange.exports.folder_names import FileNames
+from evalstore.exchange.exports.writers import FileNames
 from evalstore.store import Store
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Import of the samples of logs, as answers that are judged without a call."""
+"""Import of logs of Inspect, `.eval` archives or JSON: answers that are judged without a call."""
 
 from __future__ import annotations
 
