@@ -30,7 +30,6 @@ class Rejected:
     line: int
     reason: str
     column: int | None = None
-    field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def _template(
         if raw is not None:  # the start of the field, if the row is on one line
             before = raw.split(delimiter)[: order[number]]
             column = len(delimiter.join(before)) + bool(before) + 1
-        return Rejected(line, f"{COLUMNS[number]}: {reason}", column, COLUMNS[number])
+        return Rejected(line, f"{COLUMNS[number]}: {reason}", column)
 
     cells = [row[at] if at < len(row) else "" for at in order]
     cells = [cell.strip() if number != 5 else cell for number, cell in enumerate(cells)]

@@ -24,7 +24,7 @@ from evalstore.exchange.importers.base import (
     short_json,
 )
 from evalstore.exchange.importers.coerce import parse_json
-from evalstore.exchange.importers.lve.checkers import CheckerTest, LveJudging, translate_checker
+from evalstore.exchange.importers.lve.checkers import CheckerTest, translate_checker
 from evalstore.exchange.importers.lve.definition import LAST, LveTest, name_of_turn, read_definition
 from evalstore.exchange.importers.lve.format_strings import fill, mentioned, names_of
 from evalstore.exchange.importers.lve.test_writer import (
@@ -34,11 +34,13 @@ from evalstore.exchange.importers.lve.test_writer import (
     distinct_rows,
     model_arguments,
     read_conversations,
+    repeated,
     shown_parameters,
     write,
 )
 from evalstore.exchange.importers.source_files import is_file, read_source, reason_of
 from evalstore.exchange.importers.template_writer import safe_file_name
+from evalstore.files.access import normalise
 
 _TEST = "test.json"
 _ROOT = "repository"
@@ -123,9 +125,9 @@ class _Reader:
 
     def _text(self, path: Path) -> str:
         try:
-            return self._bytes(path).decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise NotTakenError("is not UTF-8") from None
+            return normalise(self._bytes(path))
+        except FileProblem as problem:
+            raise NotTakenError(problem.message) from problem
 
     def _bytes(self, path: Path) -> bytes:
         try:
@@ -140,7 +142,7 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' lies outside of the test's folder")
         if not is_file(place):
             raise NotTakenError(f"the prompt file '{path}' is not there")
-        return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
+        return self._text(place)
 
     def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
         """Add the files of a test; returns the tag for the temperatures of its answers."""
@@ -161,14 +163,23 @@ class _Reader:
         rows = distinct_rows([line.row for line in instances])
         if definition.columns and not rows:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
-        judging = self._translate_checker(definition, conversations, names, rows)
+        turns = tuple(conversation.names for conversation in repeated(conversations))
+        parameters = shown_parameters(conversations)
+        judging = translate_checker(
+            CheckerTest(definition, names, turns, rows, parameters, self._custom_files())
+        )
+        for check in judging.checks:
+            if "python" in check:  # Python files are in a folder next to the test
+                check["python"]["file"] = f"{self.name.name}/{check['python']['file']}"
         current_lines = [line for line in instances if matches_current_prompt(conversations, line)]
         options, warnings = common_options(
             definition,
             _model_arguments(definition, instances),
             _model_arguments(definition, current_lines),
         )
-        tags = _temperature_tags(definition, options, current_lines)
+        recorded = (temperature_of(definition, line) for line in current_lines)
+        temperatures = {number for number in recorded if number is not None}
+        tags = tag_temperatures(definition.model, options, temperatures)
         test, data = write(
             definition,
             conversations,
@@ -181,56 +192,21 @@ class _Reader:
             data=f"{self.name.name}.jsonl",
             comments=self._comments(definition),
         )
-        self._add_files(test, data, judging)
-        self.imported.rows += len(rows) or 1
-        for reason in [*warnings, *judging.warnings]:
-            self._warn(
-                reason, line_of(text, ("checker_args",)) if reason in judging.warnings else None
-            )
-        if definition.ignored:
-            self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
-        if self.options.sessions:
-            record(self.imported, definition, conversations, names, lines, f"{self._place}.md")
-        return tags
-
-    def _translate_checker(
-        self,
-        definition: LveTest,
-        conversations: tuple[LveConversation, ...],
-        names: Mapping[str, str],
-        rows: list[Row],
-    ) -> LveJudging:
-        """Translate the checker; Python files are put into a folder next to the test."""
-        turns = tuple(
-            conversation.names
-            for conversation in conversations
-            for _ in range(conversation.run.repetitions)
-        )
-        parameters = shown_parameters(conversations)
-        judging = translate_checker(
-            CheckerTest(definition, names, turns, rows, parameters, self._custom_files())
-        )
-        for check in judging.checks:
-            if "python" in check:
-                check["python"]["file"] = f"{self.name.name}/{check['python']['file']}"
-        return judging
-
-    @property
-    def _place(self) -> str:
-        """Return the path of the test without suffix."""
-        return f"tests/{self.name}"
-
-    def _add_files(self, test: bytes, data: bytes | None, judging: LveJudging) -> None:
-        """Add the test file, its data and its Python files."""
-        files = self.imported.files
-        files[f"{self._place}.md"] = test
+        place, files = f"tests/{self.name}", self.imported.files
+        files[f"{place}.md"] = test
         if data is not None:
-            files[f"{self._place}.jsonl"] = data
-        for path, source in judging.files.items():
-            files[f"{self._place}/{path}"] = source
-
-    def _warn(self, reason: str, line: int | None) -> None:
-        self.imported.warn(self.folder / _TEST, reason, line)
+            files[f"{place}.jsonl"] = data
+        files |= {f"{place}/{path}": source for path, source in judging.files.items()}
+        self.imported.rows += len(rows) or 1
+        if definition.ignored:
+            warnings.append(f"has no effect here: {', '.join(definition.ignored)}")
+        for reason in judging.warnings:
+            self.imported.warn(self.folder / _TEST, reason, line_of(text, ("checker_args",)))
+        for reason in warnings:
+            self.imported.warn(self.folder / _TEST, reason)
+        if self.options.sessions:
+            record(self.imported, definition, conversations, names, lines, f"{place}.md")
+        return tags
 
     def _comments(self, definition: LveTest) -> list[str]:
         comments = [
@@ -304,15 +280,6 @@ class _Reader:
 def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:
     """Return the model arguments of these lines."""
     return [split_arguments(line.instance.arguments, definition.parameters)[1] for line in lines]
-
-
-def _temperature_tags(
-    definition: LveTest, options: Mapping[str, Json], lines: Iterable[RecordedLine]
-) -> TemperatureTags:
-    """Return the tag for the temperatures of these lines."""
-    recorded = (temperature_of(definition, line) for line in lines)
-    temperatures = {number for number in recorded if number is not None}
-    return tag_temperatures(definition.model, options, temperatures)
 
 
 # --- candidates for recorded answers: each model with the temperatures of its answers
@@ -422,11 +389,7 @@ def matches_current_prompt(conversations: tuple[LveConversation, ...], line: Rec
     recorded = line.instance.shown
     if recorded is None or not line.fits:
         return line.fits
-    current = tuple(
-        conversation.shown(line.row)
-        for conversation in conversations
-        for _ in range(conversation.run.repetitions)
-    )
+    current = tuple(conversation.shown(line.row) for conversation in repeated(conversations))
     if not line.instance.pictures_kept:
         current = tuple(
             tuple(message._replace(image=None) for message in messages) for messages in current
@@ -469,11 +432,7 @@ def _turn_names(
     older_messages: tuple[tuple[ShownMessage, ...], ...] | None,
 ) -> tuple[tuple[str, ...], ...]:
     """Return LVE's names of the answers of each conversation."""
-    current = [
-        conversation.names
-        for conversation in conversations
-        for _ in range(conversation.run.repetitions)
-    ]
+    current = [conversation.names for conversation in repeated(conversations)]
     if older_messages is None:
         return tuple(current)
     names = []

@@ -16,7 +16,7 @@ from evalstore.exchange.importers.lve.definition import (
     turn_names,
 )
 from evalstore.exchange.importers.lve.format_strings import Piece, fill, parse, template
-from evalstore.exchange.importers.template_writer import as_section, escape
+from evalstore.exchange.importers.template_writer import MARKERS, as_section, escape
 from evalstore.exchange.importers.yaml_writer import block
 from evalstore.files.markdown import SPACE
 
@@ -29,9 +29,8 @@ _FEW = 6
 """The maximum number of rows in the test file itself."""
 _SHORT = 60
 """The maximum length of a value in the test file."""
-_MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 _OPTIONS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "top_p": "topP"}
-_MORE_OPTIONS = {"max_new_tokens": "maxOutputTokens", "seed": "seed", "stop": "stop"}
+_OPTIONS |= {"max_new_tokens": "maxOutputTokens", "seed": "seed", "stop": "stop"}
 
 _DEFAULT_TEMPERATURE = 0
 """LVE's default temperature."""
@@ -88,6 +87,11 @@ def read_conversations(definition: LveTest) -> tuple[LveConversation, ...]:
     return tuple(conversations)
 
 
+def repeated(conversations: tuple[LveConversation, ...]) -> list[LveConversation]:
+    """Return the conversations with their repetitions."""
+    return [each for each in conversations for _ in range(each.run.repetitions)]
+
+
 def _pieces(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
     """Return the pieces of a message; LVE does not format assistant messages."""
     if turn.content is None:
@@ -117,9 +121,9 @@ def write(
     comments: Sequence[str],
 ) -> tuple[bytes, bytes | None]:
     """Return the test file, and the rows if they are in a separate file, called `data`."""
-    front: dict[str, Json] = {"description": definition.description}
-    if not definition.description:
-        del front["description"]
+    front: dict[str, Json] = (
+        {"description": definition.description} if definition.description else {}
+    )
     tags = [*folders, *(f"{name}-{value}" for name, value in definition.tags if name != "paper")]
     front["tags"] = list(dict.fromkeys([*tags, definition.model, *more_tags]))
     if options:
@@ -213,7 +217,7 @@ def _count_shared_turns(conversations: tuple[LveConversation, ...]) -> int:
 def _section(
     turn: LveTurn, pieces: list[Piece], names: Mapping[str, str], conversation: LveConversation
 ) -> str:
-    marker = _MARKERS[turn.role]
+    marker = MARKERS[turn.role]
     if turn.is_filled:
         name = turn.variable or LAST
         return (
@@ -293,8 +297,7 @@ def common_options(
     Arguments that only the checker uses are not options. `current_arguments` are those of calls
     with the current prompt.
     """
-    known_options = {**_OPTIONS, **_MORE_OPTIONS}
-    checker_only = set(definition.model_columns) - known_options.keys()
+    checker_only = set(definition.model_columns) - _OPTIONS.keys()
     calls, current_calls = (
         [
             model_arguments(
@@ -312,24 +315,17 @@ def common_options(
         values = [call.get(name) for call in calls]
         if any(value != values[0] for value in values):
             differing.append(name)
-        elif (known := known_options.get(name)) is not None:
+        elif (known := _OPTIONS.get(name)) is not None:
             options[known] = values[0]
         else:
             options.setdefault("providerOptions", {})[name] = values[0]
-    return options, _describe_differences(differing, current_calls)
-
-
-def _describe_differences(
-    differing: Sequence[str], current_arguments: Sequence[Mapping[str, Json]]
-) -> list[str]:
-    """Return warnings about differing options; some differ only in calls with older prompts."""
     today = [
         name
         for name in differing
-        if any(call.get(name) != current_arguments[0].get(name) for call in current_arguments)
+        if any(call.get(name) != current_calls[0].get(name) for call in current_calls)
     ]
     older = [name for name in differing if name not in today]
-    return [
+    return options, [
         f"{calls} differ in {', '.join(names)}; none of them is set"
         for calls, names in (
             ("the recorded calls", today),

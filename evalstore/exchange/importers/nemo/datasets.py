@@ -71,9 +71,8 @@ class TaskData:
     def keep_rows(self, rows: list[JsonLinesRow]) -> None:
         """Replace the rows, which are within the limit, and write them as JSON Lines."""
         self.spec = {name: value for name, value in self.spec.items() if name != "limit"}
-        self.rows = rows
+        self.rows, self.content = rows, write_rows(rows)
         self.name = Path(self.name).stem + ".jsonl"
-        self.content = write_rows(rows)
 
     @property
     def limited_rows(self) -> list[JsonLinesRow]:
@@ -91,9 +90,8 @@ class TaskData:
 
     def add_column(self, name: str, values: list[Json]) -> None:
         """Add a column; the copy is written as JSON Lines."""
-        self.rows = [
-            row.with_values(**{name: value}) for row, value in zip(self.rows, values, strict=True)
-        ]
+        pairs = zip(self.rows, values, strict=True)
+        self.rows = [row.with_values(**{name: value}) for row, value in pairs]
         self.name = Path(self.name).stem + ".jsonl"
         self.content = write_rows(self.rows)
 

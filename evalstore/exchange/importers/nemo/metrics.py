@@ -11,11 +11,9 @@ from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.judge_prompts import (
-    Grading,
     Message,
     PromptPiece,
     middle_of,
-    split_prompt,
 )
 from evalstore.exchange.importers.nemo import templates
 
@@ -164,10 +162,6 @@ class NemoJudge:
     check: dict[str, Json]
     line: int | None
     warnings: list[str] = field(default_factory=list)
-
-    def write(self, id: str) -> tuple[Grading, dict[str, Json]]:
-        """Return the split prompt and the check for a test; `id` is that of the prompt."""
-        return split_prompt(id, self.messages), {"judge": {"prompt": id, **self.check}}
 
 
 def read_judges(

@@ -16,6 +16,7 @@ from evalstore.exchange.importers.nemo.tasks import Task, write_task
 from evalstore.exchange.importers.source_files import read_unpacked, reason_of
 from evalstore.exchange.importers.template_writer import safe_file_name
 from evalstore.exchange.importers.yaml_writer import block
+from evalstore.files.access import normalise
 from evalstore.files.yaml12 import Document, read_yaml
 
 if TYPE_CHECKING:
@@ -70,8 +71,9 @@ class _Job:
     def write(self, sources: list[Path], options: ImportOptions, imported: Imported) -> None:
         several = len(self.config["tasks"]) > 1
         for name, task in self.config["tasks"].items():
+            line = self.line("tasks", name)
             if not isinstance(task, dict):
-                self._skip(imported, name, "a task must be a mapping")
+                imported.skip(self.path, f"the task '{name}': a task must be a mapping", line)
                 continue
             stem = name if several or self.path.stem in ("job", "config") else self.path.stem
             job_task = Task(
@@ -87,7 +89,7 @@ class _Job:
             try:
                 write_task(job_task, imported)
             except EvalstoreError as problem:
-                self._skip(imported, name, str(problem))
+                imported.skip(self.path, f"the task '{name}': {problem}", line)
         if as_mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
@@ -102,19 +104,12 @@ class _Job:
             candidates.append({"rows": target["rows"]})
         return next((candidate for candidate in candidates if candidate), None)
 
-    def _skip(self, imported: Imported, name: str, reason: str) -> None:
-        line = self.line("tasks", name)
-        imported.skip(self.path, f"the task '{name}': {reason}", line)
-
 
 def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
     try:
-        text = read_unpacked(path).decode("utf-8-sig")
+        text = normalise(read_unpacked(path))
     except FileProblem as problem:
-        imported.skip(path, reason_of(problem))
-        return None
-    except UnicodeDecodeError:
-        imported.skip(path, "is not UTF-8")
+        imported.skip(path, reason_of(problem), problem.line)
         return None
     try:
         places, document = _read_text(path, text)

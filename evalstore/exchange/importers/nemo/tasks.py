@@ -14,6 +14,7 @@ from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, NotTakenError, SkippedItem
 from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
+from evalstore.exchange.importers.judge_prompts import split_prompt
 from evalstore.exchange.importers.nemo import templates
 from evalstore.exchange.importers.nemo.datasets import TaskData, find_data
 from evalstore.exchange.importers.nemo.metrics import (
@@ -33,7 +34,6 @@ from evalstore.files.yaml12 import read_yaml
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.exchange.importers.json_lines import JsonLinesRow
 
 _QUESTIONS = ("messages", "input", "prompt", "question")
 _ANSWERS = ("output", "response", "completion", "prediction")
@@ -111,10 +111,10 @@ def _write_tests(
         instructions = ""
         if judge is not None:
             id = f"{task.prefix}/{base}.{safe_file_name(judge.name)}".lstrip("/")
-            grading, check = judge.write(id)
+            grading = split_prompt(id, judge.messages)
             imported.files[f"prompts/{base}.{safe_file_name(judge.name)}.md"] = grading.prompt
             instructions = grading.instructions
-            checks.append(check)
+            checks.append({"judge": {"prompt": id, **judge.check}})
             if grading.differs:
                 reason = f"the prompt of the judge '{judge.name}' is put together in another order"
                 imported.warn(task.file, reason, judge.line)
@@ -256,9 +256,8 @@ def _read_metric(
     if kind == "llm-judge":
         for judge in read_judges(name, params, line, parts.answer):
             parts.judges.append(judge)
-            imported.warnings += [
-                SkippedItem(str(task.file), warning, line) for warning in judge.warnings
-            ]
+            for warning in judge.warnings:
+                imported.warn(task.file, warning, line)
         return
     if kind == "tool-calling":
         parts.checks.append(_tool_calling(params, parts.data))
@@ -319,8 +318,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
         return {"number": {**settings, "expected": number}}
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
-    references = _References(expected, data)
-    values = [references.of(row) for row in data.limited_rows]
+    values = _references(expected, data)
     if all(as_number(value) is not None for value in values):
         return check
     numbers = [None if value is None else _last_number(as_text(value)) for value in values]
@@ -344,28 +342,24 @@ def _last_number(text: str) -> int | float | str | None:
     return None if number is None else as_number(plain_number(number))
 
 
-class _References:
-    """Evaluates the template of the references for each row."""
+def _references(template: str, data: TaskData) -> list[Json]:
+    """Return the value of a template in each row within the limit; None where it has none."""
+    from evalstore.files.jinja_sandbox import evaluate_expression, run
 
-    def __init__(self, template: str, data: TaskData) -> None:
-        self._template = template
-        self._expression = templates.lone_expression(template)
-        self._columns = DatasetColumns(
-            dict.fromkeys(name for row in data.rows for name in row.values)
-        )
-
-    def of(self, row: JsonLinesRow) -> Json:
-        """Return the value for a row; None if the evaluation fails."""
-        from evalstore.files.jinja_sandbox import evaluate_expression, run
-
-        item = self._columns.item(row.values)
+    expression = templates.lone_expression(template)
+    columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
+    values: list[Json] = []
+    for row in data.limited_rows:
+        item = columns.item(row.values)
         scope = {**item, "item": item}
         try:
-            if self._expression is not None:
-                return evaluate_expression(self._expression, 1, scope)
-            return run(self._template, 1, scope)
+            if expression is None:
+                values.append(run(template, 1, scope))
+            else:
+                values.append(evaluate_expression(expression, 1, scope))
         except FileProblem:
-            return None
+            values.append(None)
+    return values
 
 
 # --- the tools of a task, the same for all rows or per row

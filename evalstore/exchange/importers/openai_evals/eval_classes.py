@@ -207,7 +207,10 @@ def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) 
         raise NotTakenError("it compares several answers in one prompt ('multicomp_n')")
     if eval_spec.args.get("metaeval"):
         raise NotTakenError("it measures the judge, not the candidate ('metaeval')")
-    spec = _find_spec(eval_spec, sources)
+    name = eval_spec.args.get("modelgraded_spec") or eval_spec.args.get("modelgraded_spec_file")
+    if not isinstance(name, str):
+        raise NotTakenError("it names no 'modelgraded_spec'")
+    spec = sources.judge(name)
     outputs = spec.get("input_outputs") or {"input": "completion"}
     if not isinstance(outputs, dict) or len(outputs) != 1:
         raise NotTakenError("its judge compares the answers to several inputs")
@@ -236,14 +239,6 @@ def write_graded(eval_spec: Eval, sources: EvalSources, options: ImportOptions) 
     written.files = {f"prompts/{eval_spec.path}.md": grading.prompt}
     written.warnings += unknown_arguments(eval_spec, _KNOWN_OF_GRADED)
     return written
-
-
-def _find_spec(eval_spec: Eval, sources: EvalSources) -> Mapping[str, Any]:
-    """Return the judge's spec: a file of its name, or an entry in a file with several."""
-    name = eval_spec.args.get("modelgraded_spec") or eval_spec.args.get("modelgraded_spec_file")
-    if not isinstance(name, str):
-        raise NotTakenError("it names no 'modelgraded_spec'")
-    return sources.judges.find(name)
 
 
 class _Names:

@@ -15,7 +15,6 @@ from evalstore.exchange.importers.openai_evals.eval_classes import find_class
 from evalstore.exchange.importers.openai_evals.registry_files import (
     Eval,
     EvalSources,
-    JudgeSpecs,
     read_yaml_document,
     yaml_files,
 )
@@ -61,7 +60,7 @@ class _EvalsImporter:
 
     options: ImportOptions
     imported: Imported = field(default_factory=Imported)
-    judges: dict[Path, JudgeSpecs] = field(default_factory=dict)
+    judges: dict[Path, dict[str, Any]] = field(default_factory=dict)
     """By registry."""
 
     def registry(self, folder: Path) -> None:
@@ -139,8 +138,7 @@ class _EvalsImporter:
         return unique(_path(name), taken)
 
     def _sources(self, folder: Path, registry: Path) -> EvalSources:
-        judges = self.judges.setdefault(registry, JudgeSpecs(registry / "modelgraded"))
-        return EvalSources(folder, registry, judges, self.options.working_folder)
+        return EvalSources(folder, registry, self.judges, self.options.working_folder)
 
     def samples(self, path: Path, under: Path | None = None) -> None:
         """Import samples without an eval; they are judged by `Match`, the most common class."""

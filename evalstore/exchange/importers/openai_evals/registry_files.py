@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.errors import FileProblem
@@ -18,6 +17,7 @@ from evalstore.exchange.importers.source_files import (
     reason_of,
     require_readable,
 )
+from evalstore.files.access import normalise
 from evalstore.files.yaml12 import Document, read_yaml
 
 if TYPE_CHECKING:
@@ -58,10 +58,7 @@ def read_yaml_document(path: Path) -> tuple[Document, SkippedItem | None]:
 
     Raises `FileProblem`.
     """
-    try:
-        text = read_unpacked(path).decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise FileProblem("is not UTF-8") from problem
+    text = normalise(read_unpacked(path))
     try:
         return read_yaml(text), None
     except FileProblem as problem:
@@ -70,37 +67,24 @@ def read_yaml_document(path: Path) -> tuple[Document, SkippedItem | None]:
         return document, SkippedItem(str(path), reason, problem.line, problem.column)
 
 
-class JudgeSpecs:
-    """The judge specs of a registry: one per file, or several in one file."""
+def read_judges(folder: Path) -> dict[str, Mapping[str, Any] | str]:
+    """Return the specs of judges: one per file, or several in one; a text says why there is none.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._unread: dict[str, str] = {}
-
-    def find(self, name: str) -> Mapping[str, Any]:
-        """Return the spec of a judge; raises `NotTakenError`."""
-        if (spec := self._specs.get(name)) is not None:
-            return spec
-        if name in self._unread:
-            raise NotTakenError(self._unread[name])
-        raise NotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
-
-    @cached_property
-    def _specs(self) -> dict[str, Mapping[str, Any]]:
-        all_specs: dict[str, Mapping[str, Any]] = {}
-        for path in yaml_files(self._folder):
-            try:
-                value = read_yaml_document(path)[0].value
-            except FileProblem as problem:
-                self._unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
-                continue
-            specs = as_mapping(value)
-            if "prompt" in specs:
-                specs = {path.stem: value}
-            for name, spec in specs.items():
-                if isinstance(spec, dict):
-                    all_specs.setdefault(name, spec)
-        return all_specs
+    A spec of a file that cannot be read has the name of the file.
+    """
+    judges: dict[str, Mapping[str, Any] | str] = {}
+    unread: dict[str, str] = {}
+    for path in yaml_files(folder):
+        try:
+            value = read_yaml_document(path)[0].value
+        except FileProblem as problem:
+            unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
+            continue
+        specs = as_mapping(value)
+        for name, spec in ({path.stem: value} if "prompt" in specs else specs).items():
+            if isinstance(spec, dict):
+                judges.setdefault(name, spec)
+    return unread | judges
 
 
 def yaml_files(folder: Path) -> list[Path]:
@@ -115,7 +99,8 @@ class EvalSources:
     folder: Path
     """The folder of the eval file."""
     registry: Path
-    judges: JudgeSpecs
+    judges: dict[Path, dict[str, Mapping[str, Any] | str]]
+    """Those of registries that were read."""
     working_folder: Path | None = None
     """The folder in which files of samples are looked for first, as `oaieval` does."""
 
@@ -136,17 +121,25 @@ class EvalSources:
             raise refused
         return None
 
+    def judge(self, name: str) -> Mapping[str, Any]:
+        """Return the spec of a judge; raises `NotTakenError`."""
+        if self.registry not in self.judges:
+            self.judges[self.registry] = read_judges(self.registry / "modelgraded")
+        missing = f"there is no judge '{name}' in the registry's 'modelgraded'"
+        spec = self.judges[self.registry].get(name, missing)
+        if isinstance(spec, str):
+            raise NotTakenError(spec)
+        return spec
+
     def text(self, name: str) -> str | None:
         """Return the text of a file; None if it does not exist. Raises `NotTakenError`."""
         path = self.find(name)
         if path is None:
             return None
         try:
-            return read_source(path).decode("utf-8")
+            return normalise(read_source(path))
         except FileProblem as problem:
             raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
-        except UnicodeDecodeError as error:
-            raise NotTakenError(f"'{name}' is not UTF-8") from error
 
     def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
         """Return the rows of a data file; raises `NotTakenError` if it does not exist."""

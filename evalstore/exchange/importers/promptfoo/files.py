@@ -25,6 +25,7 @@ from evalstore.exchange.importers.source_files import (
     require_pattern,
     require_readable,
 )
+from evalstore.files.access import normalise
 from evalstore.files.yaml12 import Document, read_yaml
 
 PREFIX = "file://"
@@ -113,11 +114,9 @@ def _patterns(pattern: str) -> Iterator[str]:
 def read_source_text(path: Path) -> str:
     """Return the text of a file; raises `NotTakenError`."""
     try:
-        return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
+        return normalise(read_source(path))
     except FileProblem as problem:
         raise NotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
-    except UnicodeDecodeError:
-        raise NotTakenError(f"'{path.name}' is not text") from None
 
 
 def read_document(path: Path) -> Document:

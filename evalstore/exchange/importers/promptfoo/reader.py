@@ -81,7 +81,7 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
     if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
         raise NotTakenError("it has neither prompts nor tests", line=1)
     prompts = _prompts(document, config.parent, file, imported)
-    tests = PromptfooTests(config.parent, file, imported.left, imported.warnings, document.value)
+    tests = PromptfooTests(config.parent, file, imported, document.value)
     if "defaultTest" in document.value:
         tests.set_default(document.at("defaultTest"))
     cases: list[PromptfooCase] = []

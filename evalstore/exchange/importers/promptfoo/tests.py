@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError, SkippedItem
+from evalstore.exchange.importers.base import Imported, NotTakenError
 from evalstore.exchange.importers.coerce import as_mapping
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.assertion_types import (
@@ -61,8 +61,7 @@ class PromptfooTests:
     folder: Path
     """The folder of the configuration, which names of files are relative to."""
     file: str
-    left: list[SkippedItem]
-    warnings: list[SkippedItem]
+    imported: Imported
     root: Any = None
     """The whole configuration, which contains the targets of `$ref`."""
     default: PromptfooCase = field(default_factory=lambda: PromptfooCase({}, ()))
@@ -88,7 +87,7 @@ class PromptfooTests:
             else:
                 raise NotTakenError("it is not a mapping")
         except NotTakenError as problem:
-            self.left.append(problem.at(file, "a test", document.line()))
+            self.imported.left.append(problem.at(file, "a test", document.line()))
 
     def _file(self, name: str, folder: Path) -> Iterator[PromptfooCase]:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
@@ -118,7 +117,7 @@ class PromptfooTests:
             row = _test_from_row(row) if path.suffix == ".csv" else row
             yield from self.case(row, path.parent, str(path), None, line)
         except NotTakenError as problem:
-            self.left.append(problem.at(str(path), "a test", line))
+            self.imported.left.append(problem.at(str(path), "a test", line))
 
     def case(
         self,
@@ -141,12 +140,11 @@ class PromptfooTests:
             if name == "storeOutputAs":
                 raise NotTakenError(f"'options.{name}' has no counterpart here")
             if name not in _OPTIONS and name not in _JUDGING:
-                reason = f"a test's 'options.{name}' is not imported"
-                self.warnings.append(SkippedItem(file, reason, line))
+                self.imported.warn(file, f"a test's 'options.{name}' is not imported", line)
         judging = next((name for name in _JUDGING if options.get(name)), self.default.changed_by)
         for name in entry:
             if name not in _KNOWN:
-                self.warnings.append(SkippedItem(file, f"a test's '{name}' is not imported", line))
+                self.imported.warn(file, f"a test's '{name}' is not imported", line)
         if (read_number(entry, "threshold", None) or 0) > 1:
             raise NotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(entry.get("vars"), folder)}
@@ -222,7 +220,7 @@ class PromptfooTests:
                 else:
                     yield from self._scenario(part)
             except NotTakenError as problem:
-                self.left.append(problem.at(self.file, "a scenario", part.line()))
+                self.imported.left.append(problem.at(self.file, "a scenario", part.line()))
 
     def _scenario(self, document: Document) -> Iterator[PromptfooCase]:
         scenario = document.value
@@ -232,7 +230,7 @@ class PromptfooTests:
             part = document.at("config", number)
             if not isinstance(variables, dict) or any(name.startswith("$") for name in variables):
                 subject = "a set of variables that is not a mapping, or is elsewhere ('$values')"
-                self.left.append(SkippedItem(self.file, f"a scenario: {subject}", part.line()))
+                self.imported.skip(self.file, f"a scenario: {subject}", part.line())
                 continue
             tests = replace(self)
             tests.set_default(part)
