@@ -88,8 +88,8 @@ _LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
 _MADE_ONCE = ("wheel", "launcher", "program", "both", "page")
 """Fixtures of many tests that take as long as many tests."""
 _LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
-_EXTENDED = frozenset({"hostile", "screens"})
-"""Folders whose tests are all marked `extended`."""
+_EXTENDED = frozenset(Path(__file__).with_name("extended.txt").read_text("utf-8").split())
+"""Folders, files and tests that are marked `extended` for what they cost."""
 _ONE_BY_ONE = frozenset({"tui", "hostile", "laws", "loopback", "project"})
 """Folders whose tests take long, so that each goes to the worker that is free."""
 
@@ -179,11 +179,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     places = {item: _place(item) for item in items}
     for item, (_, group) in places.items():
-        if not _EXTENDED.isdisjoint(item.path.parts):
+        if _is_extended(item):
             item.add_marker(pytest.mark.extended)
         if group and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: places[item][0])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even load what is listed as extended where that is left out."""
+    if "not extended" not in config.option.markexpr:
+        return None
+    return True if _relative(collection_path, config) in _EXTENDED else None
+
+
+def _is_extended(item: pytest.Item) -> bool:
+    """Whether it is listed, or is the twin in PostgreSQL of a test with a file."""
+    path = Path(item.nodeid.split("::")[0])
+    places = {item.nodeid.split("[")[0], *map(str, [path, *path.parents])}
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return not _EXTENDED.isdisjoint(places) or "postgresql" in values
+
+
+def _relative(path: Path, config: pytest.Config) -> str:
+    return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else ""
 
 
 def _place(item: pytest.Item) -> tuple[int, str]:

@@ -28,6 +28,10 @@ _SETTINGS = (
     "shared_buffers=32MB",
     "dynamic_shared_memory_type=mmap",
     "timezone=UTC",
+    # The catalog has the tables of thousands of stores, and nothing lives long enough to be tended.
+    "autovacuum=off",
+    "full_page_writes=off",
+    "checkpoint_timeout=1h",
 )
 _PREFIX = "evalstore-pg-"
 """How the names of folders begin."""

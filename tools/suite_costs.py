@@ -1,24 +1,30 @@
 """What the tests cost: CPU seconds of each, with those of all programs that it has started.
 
-`python -m pytest -p tools.suite_costs --costs FILE` adds a line for each test to the file, and
-`python -m tools.suite_costs FILE` sums them up. Seconds of a shared program, such as a database
-server, belong to the test that ran while they passed.
+`python -m pytest -p tools.suite_costs --costs=FILE` adds a line for each test to the file, and
+`python -m tools.suite_costs FILE` sums them up; with `--extended SECONDS` it prints what
+`tests/extended.txt` should list: the tests that take longer than that, and were not listed
+because they were not run. Seconds of a shared program, such as a database server, belong to the
+test that ran while they passed.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import ctypes
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pytest
 
+ROOT = Path(__file__).parents[1]
+EXTENDED = ROOT / "tests/extended.txt"
+"""Tests and files with tests that `make test` leaves out."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ADOPT = 36
 """`PR_SET_CHILD_SUBREAPER`: servers that leave their parents stay children of this process."""
@@ -96,6 +102,43 @@ def _ticks(pid: int) -> int:
     return sum(int(field) for field in fields[11:15])
 
 
+def find_extended(costs: Iterable[tuple[str, float]], seconds: float) -> list[str]:
+    """The tests whose cases take more seconds in the mean, or the file when all of its tests do.
+
+    What is listed and has no cost stays.
+    """
+    taken: dict[str, list[float]] = defaultdict(list)
+    for name, cost in costs:
+        if "::" in name:
+            taken[name.split("[")[0].split("@")[0]].append(cost)
+    listed = set(EXTENDED.read_text(encoding="utf-8").split()) if EXTENDED.exists() else set()
+    dear = {name for name in taken if sum(taken[name]) / len(taken[name]) > seconds}
+    dear |= {line for line in listed if line not in taken and "::" in line}
+    files = {line for line in listed if not any(name.startswith(f"{line}::") for name in taken)}
+    for path in {name.split("::")[0] for name in dear}:
+        if everyday_tests(ROOT / path) <= {name.split("::")[1] for name in dear if path in name}:
+            files.add(path)
+    files = {path for path in files if "::" not in path}
+    inside = tuple(f"{path}{end}" for path in files for end in ("/", "::"))
+    return sorted(line for line in files | dear if not line.startswith(inside))
+
+
+def everyday_tests(path: Path) -> set[str]:
+    """The names of the tests of a file that no mark leaves out."""
+    found: set[str] = set()
+    if not path.exists():
+        return found
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+            if "mark.extended" in ast.unparse(node.value):
+                return set()
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            marks = " ".join(map(ast.unparse, node.decorator_list))
+            if "mark.extended" not in marks and "mark.slow" not in marks:
+                found.add(node.name)
+    return found
+
+
 def say(text: str) -> None:
     """Print a line."""
     sys.stdout.write(f"{text}\n")
@@ -104,17 +147,22 @@ def say(text: str) -> None:
 def main() -> None:
     """Print the dearest files and tests."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("costs", type=Path)
+    parser.add_argument("costs", type=Path, nargs="+")
     parser.add_argument("--first", type=int, default=40, help="so many of each")
+    parser.add_argument("--extended", type=float, metavar="SECONDS", help="list dearer tests")
     given = parser.parse_args()
     tests: dict[str, float] = defaultdict(float)
     files: dict[str, float] = defaultdict(float)
     counts: Counter[str] = Counter()
-    for line in given.costs.read_text(encoding="utf-8").splitlines():
+    lines = [line for path in given.costs for line in path.read_text("utf-8").splitlines()]
+    for line in lines:
         seconds, _, name = line.partition("\t")
         tests[name] += float(seconds)
         files[name.split("::")[0]] += float(seconds)
         counts[name.split("::")[0]] += 1
+    if given.extended:
+        say("\n".join(find_extended(tests.items(), given.extended)))
+        return
     say(f"{sum(tests.values()):.0f} s of {len(tests)} tests")
     for title, sums in (("files", files), ("tests", tests)):
         say(f"\n{title}")

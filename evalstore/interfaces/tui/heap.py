@@ -1,9 +1,8 @@
 """The heap of the process: threads share it, and collections of garbage are short.
 
 A collection of garbage stops the screen while it looks through what was made lately, or through
-everything. So it looks at less at once; what there is when the browser begins, of which hardly
-anything ever becomes garbage, is left out of it; and as long as a page with many cases is
-open, of which none is garbage, only what was made lately is looked through.
+everything. So it looks at less at once; what there is when the browser begins, which hardly ever
+becomes garbage, is left out; and while a page with many cases is open, so is all that is old.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import ctypes
 import gc
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ MANY = 20_000
 """Cases with which not everything is looked through."""
 _NEVER = 2**30
 _COLLECT_SECONDS = 1.0
+_leave_out = cache(gc.freeze)  # a second browser of a process would leave out the first one
 
 
 def collect_little_at_once() -> None:
     """Let each collection of garbage be short, and leave out what there is by now."""
     gc.set_threshold(*_THRESHOLDS)
-    if not gc.get_freeze_count():  # a second browser of a process would leave out the first one
-        gc.freeze()
+    _leave_out()
 
 
 class LargePages:
