@@ -275,38 +275,38 @@ def _regressions(
     compared: Diff, regressions: Sequence[Regression], feedback: Mapping[Result, str]
 ) -> Iterator[str]:
     """Yield the regressions that broke in an earlier run, each with its feedback."""
-    if not regressions:
-        return
-    yield "#### What passed before and does not pass"
-    yield ""
-    for result, passed_in in regressions[:_MOST_PAIRS]:
-        prompt = compared.prompts.get(result.file, {}).get(result.prompt)
-        name = _name(case_name(result.file, result.row, prompt))
-        passed = f"passed in run `{short(passed_in)}`"
-        yield f"- **{name}** {_name(result.model)}: {result.verdict} ({passed})"
-        yield from _feedback(feedback[result])
-    if len(regressions) > _MOST_PAIRS:
-        yield f"… and {len(regressions) - _MOST_PAIRS:,} more"
-    yield ""
+    about = {each.result: f" (passed in run `{short(each.passed_in)}`)" for each in regressions}
+    title = "What passed before and does not pass"
+    yield from _failing(title, list(about), compared.prompts, about, feedback)
 
 
 def _new_failures(
     failing: _NewFailures, attempts: Mapping[CellKey, str], feedback: Mapping[Result, str]
 ) -> Iterator[str]:
     """Yield the failing cases that no earlier run has, each with its feedback."""
-    if not failing.results:
+    counts = {result: attempts.get(cell_of(result), "") for result in failing.results}
+    about = {result: f", {count}" if count else "" for result, count in counts.items()}
+    yield from _failing(failing.title, failing.results, failing.prompts, about, feedback)
+
+
+def _failing(
+    title: str,
+    results: Sequence[Result],
+    prompts: Mapping[str, Mapping[str | None, str]],
+    about: Mapping[Result, str],
+    feedback: Mapping[Result, str],
+) -> Iterator[str]:
+    """Yield a list of results with what is said about each; nothing without any."""
+    if not results:
         return
-    yield f"#### {failing.title}"
+    yield f"#### {title}"
     yield ""
-    for result in failing.results[:_MOST_PAIRS]:
-        prompt = failing.prompts.get(result.file, {}).get(result.prompt)
-        name = _name(case_name(result.file, result.row, prompt))
-        count = attempts.get(cell_of(result), "")
-        several = f", {count}" if count else ""
-        yield f"- **{name}** {_name(result.model)}: {result.verdict}{several}"
+    for result in results[:_MOST_PAIRS]:
+        name = case_name(result.file, result.row, prompts.get(result.file, {}).get(result.prompt))
+        yield f"- **{_name(name)}** {_name(result.model)}: {result.verdict}{about[result]}"
         yield from _feedback(feedback[result])
-    if len(failing.results) > _MOST_PAIRS:
-        yield f"… and {len(failing.results) - _MOST_PAIRS:,} more"
+    if len(results) > _MOST_PAIRS:
+        yield f"… and {len(results) - _MOST_PAIRS:,} more"
     yield ""
 
 

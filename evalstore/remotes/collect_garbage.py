@@ -9,9 +9,10 @@ the same writer have all of its records, and a pack only if no index lists it, w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import now
@@ -175,7 +176,7 @@ class GarbageCollection:
 
     def _put_together(self) -> None:
         compactions, self.result.others = plan_compactions(
-            self._survey, SignTime(self._cache, self._sign, now())
+            self._survey, find_sign_times(self._cache, self._sign, now())
         )
         self._listener.start(sum(compaction.records for compaction in compactions))
         replaced, written = self.result.replaced, self.result.written
@@ -200,12 +201,7 @@ class GarbageCollection:
         survey = self._survey
         known = {name for mark in survey.marks for name in mark.indexes}
         indexes = survey.find_replaced() - known
-        needed = {
-            pack.digest
-            for index in survey.indexes.values()
-            if index.name not in indexes | known
-            for pack in index.header.packs
-        }
+        needed = survey.find_listed_packs(without=indexes | known)
         packs = {pack.digest for name in indexes for pack in survey.indexes[name].header.packs}
         if indexes:
             write_mark(self._files, indexes, packs - needed)
@@ -274,13 +270,8 @@ class GarbageCollection:
         marks = survey.marks
         if not self._dry_run:
             marks = read_marks(self._files, self._files.iterate(RETIRED))
-        listed = {
-            pack.digest
-            for index in survey.indexes.values()
-            if index.name not in indexes
-            for pack in index.header.packs
-        }
-        packs = {digest for mark in marks for digest in mark.packs} - listed
+        packs = {digest for mark in marks for digest in mark.packs}
+        packs -= survey.find_listed_packs(without=indexes)
         if self._dry_run:  # they would be marked
             packs |= self._find_abandoned()
         packs &= survey.packs.keys()
@@ -434,9 +425,10 @@ class RemoteSurvey:
         replaced = self.find_replaced()
         return [index for name, index in sorted(self.indexes.items()) if name not in replaced]
 
-    def find_listed_packs(self) -> set[str]:
-        """Return the SHA-256 of the packs that any index lists."""
-        return {pack.digest for index in self.indexes.values() for pack in index.header.packs}
+    def find_listed_packs(self, without: Collection[str] = ()) -> set[str]:
+        """Return the SHA-256 of the packs that any index lists, `without` these."""
+        indexes = [index for name, index in self.indexes.items() if name not in without]
+        return {pack.digest for index in indexes for pack in index.header.packs}
 
 
 # --- the small packs of many pushes in one, and one index in place of theirs
@@ -544,33 +536,31 @@ def plan_compactions(
     return compactions, left
 
 
-class SignTime:
-    """Finds the time at which a signature made here is one of a group; see `plan_compactions`."""
+def find_sign_times(
+    cache: IndexCache, sign: Sign | None, now: int
+) -> Callable[[PushGroup, int], int | None]:
+    """Return what finds the time of a signature of a group that is made here.
 
-    def __init__(self, cache: IndexCache, sign: Sign | None, now: int) -> None:
-        self._cache = cache
-        self._sign = sign
-        self._now = now
-        self._writer: str | None = None
-        self._is_known = False
+    See `plan_compactions`; `now` is in microseconds since 1970.
+    """
 
-    def __call__(self, group: PushGroup, created: int) -> int | None:
-        """Return a time, in microseconds since 1970, or None."""
-        if not self._is_known:
-            self._writer, self._is_known = self._writer_at(self._now), True
-        if self._writer != group.writer:
-            return None
-        # A key may be valid only since a later time.
-        return created if self._writer_at(created) == group.writer else self._now
-
-    def _writer_at(self, created: int) -> str | None:
+    @lru_cache
+    def writer_at(created: int) -> str | None:
         """Return who signs here, by the signature of an empty index, which is not kept."""
-        if self._sign is None:
+        if sign is None:
             return None
         header = IndexHeader("", created, ())
         data = write_index(header, ())
-        decision = self._cache.rules.decide(data, header, self._sign(data))
+        decision = cache.rules.decide(data, header, sign(data))
         return None if decision.refusal else decision.writer
+
+    def find(group: PushGroup, created: int) -> int | None:
+        if writer_at(now) != group.writer:
+            return None
+        # A key may be valid only since a later time.
+        return created if writer_at(created) == group.writer else now
+
+    return find
 
 
 def write_compaction(

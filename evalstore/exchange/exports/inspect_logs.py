@@ -6,6 +6,7 @@ The archive has the members of version 2: `_journal/start.json`, a file for each
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
@@ -71,7 +72,8 @@ class _Log:
     def __init__(self, export: Export, model: str, archive: ZipFile, summaries: IO[bytes]) -> None:
         self._run, self._archive, self._summaries = export.run, archive, summaries
         self._encode = make_encoder()
-        self._usage = UsageTotal(model)
+        self._model = model
+        self._usage: Counter[str] = Counter()
         self._ids: set[tuple[str, int]] = set()
         self._correct = self._scored = self._epochs = 0
         self._start: dict[str, Json] = {
@@ -91,7 +93,8 @@ class _Log:
         self._write(f"samples/{id}_epoch_{epoch}.json", sample)
         self._summaries.write(b",\n" if self._summaries.tell() else b"[\n")
         self._summaries.write(self._encode(summarize_sample(sample)))
-        self._usage.add(answer.session)
+        usage = _usage(answer.session.turns, answer.session)  # what is not known counts as nothing
+        self._usage.update({name: amount for name, amount in usage.items() if amount is not None})
         self._epochs = max(self._epochs, epoch)
         if SCORER in sample["scores"]:
             self._scored += 1
@@ -115,7 +118,7 @@ class _Log:
             "stats": {
                 "started_at": _time(self._run.started),
                 "completed_at": _time(self._run.ended),
-                "model_usage": self._usage.describe(),
+                "model_usage": {self._model: dict(self._usage)} if self._usage else {},
             },
         }
         self._write("header.json", header)
@@ -269,24 +272,6 @@ def summarize_sample(sample: dict[str, Json]) -> dict[str, Json]:
         "completed": True,
         "message_count": len(sample["messages"]),
     }
-
-
-class UsageTotal:
-    """The tokens and the cost of all answers of a candidate."""
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._total: dict[str, int | float] = {}
-
-    def add(self, session: Session) -> None:
-        """Add a session; what is not known counts as nothing."""
-        for name, amount in _usage(session.turns, session).items():
-            if amount is not None:
-                self._total[name] = self._total.get(name, 0) + amount
-
-    def describe(self) -> dict[str, Json]:
-        """Return the usage by model; empty without an answer."""
-        return {self._model: dict(self._total)} if self._total else {}
 
 
 def _describe_turn(turn: ExportedTurn) -> dict[str, Json]:

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,7 +66,7 @@ class _Dimensions(NamedTuple):
 def write_langbite(export: Export, folder: Path) -> None:
     """Write the three tables; only the totals are in memory together."""
     totals: dict[_Dimensions, Counter[str]] = {}
-    find_oracle = _OracleReader(export.project.store)
+    find_oracle = lru_cache(1)(partial(_read_oracle, export.project.store))  # neighbours are alike
     with ExitStack() as stack:
 
         def open_table(name: str, columns: tuple[str, ...]) -> RecordWriter:
@@ -133,21 +134,12 @@ def _tolerance(
     return tolerance, "Passed" if sums[0] / total >= tolerance else "Failed"
 
 
-class _OracleReader:
-    """Reads what evaluation versions judge by; neighbours mostly have the same."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._last: tuple[str | None, tuple[Json, Json]] = (None, (None, None))
-
-    def __call__(self, evaluation: str | None) -> tuple[Json, Json]:
-        """Return the types of the checks, and the checks, which a cell shows as JSON."""
-        if evaluation is None:
-            return None, None
-        if self._last[0] != evaluation:
-            content = self._store.load_contents("evaluation", [evaluation]).get(evaluation, {})
-            checks = content.get("checks") or []
-            types = dict.fromkeys(str(check["type"]) for check in checks)
-            judged = ["instructions"] if content.get("instructions") else []
-            self._last = evaluation, (", ".join([*types, *judged]) or None, checks or None)
-        return self._last[1]
+def _read_oracle(store: Store, evaluation: str | None) -> tuple[Json, Json]:
+    """Return the types of the checks of a version, and the checks, which a cell shows as JSON."""
+    if evaluation is None:
+        return None, None
+    content = store.load_contents("evaluation", [evaluation]).get(evaluation, {})
+    checks = content.get("checks") or []
+    types = dict.fromkeys(str(check["type"]) for check in checks)
+    judged = ["instructions"] if content.get("instructions") else []
+    return ", ".join([*types, *judged]) or None, checks or None

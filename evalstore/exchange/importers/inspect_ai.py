@@ -128,7 +128,11 @@ def _read_sample(log: LogSample) -> RecordedConversation:
         ideal=tuple(_targets(sample)),
         details={
             "task": task if isinstance(task, str) else None,
-            "scores": _scores(sample),
+            "scores": {
+                name: value
+                for name, score in as_mapping(sample.get("scores")).items()
+                if (value := as_mapping(score).get("value")) is not None
+            },
             "usage": token_counts(as_mapping(output.get("usage")), _TOKENS),
             "latency": finite(output.get("time")),
             "finish_reason": reason
@@ -170,15 +174,6 @@ def _targets(sample: dict[str, Any]) -> Iterator[str]:
     for text in target if isinstance(target, list) else [target]:
         if isinstance(text, str) and text.strip():
             yield text
-
-
-def _scores(sample: dict[str, Any]) -> dict[str, Json]:
-    """Return the values of the scores by the name of the scorer."""
-    return {
-        name: value
-        for name, score in as_mapping(sample.get("scores")).items()
-        if (value := as_mapping(score).get("value")) is not None
-    }
 
 
 # --- reading of `.eval` archives: zip files with a header and one file per sample

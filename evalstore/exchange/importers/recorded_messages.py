@@ -270,18 +270,8 @@ def place_pictures(
 def _picture_file(url: str) -> PictureFile | None:
     """Return the content of a URL of the scheme `data` as a file; None for an address."""
     match = _DATA.match(url)
-    return _decode(match, url) if match else None
-
-
-def _checked_picture(url: Json) -> str:
-    if isinstance(url, str) and _ADDRESS.fullmatch(url):
-        return url
-    if isinstance(url, str) and _picture_file(url):
-        return url
-    raise NotTakenError("a picture is a file that the source does not contain")
-
-
-def _decode(match: re.Match[str], url: str) -> PictureFile:
+    if match is None:
+        return None
     suffix = _SUFFIXES.get(match[1].lower())
     if suffix is None:
         raise NotTakenError("a picture has no media type, or one that is not supported")
@@ -292,3 +282,9 @@ def _decode(match: re.Match[str], url: str) -> PictureFile:
     if not data:
         raise NotTakenError("the content of a picture was cut off, or not recorded")
     return PictureFile(f"{sha256(data).hexdigest()[:16]}.{suffix}", data)
+
+
+def _checked_picture(url: Json) -> str:
+    if isinstance(url, str) and (_ADDRESS.fullmatch(url) or _picture_file(url)):
+        return url
+    raise NotTakenError("a picture is a file that the source does not contain")

@@ -103,13 +103,13 @@ def safe_file_name(name: str) -> str:
     return safe[:100] or "test"
 
 
-def unique(name: str, taken: Iterable[str]) -> str:
-    """Return the name, with a number appended if it is taken."""
+def unique(name: str, taken: Iterable[str], sign: str = "-") -> str:
+    """Return the name, with a number behind a sign if it is taken."""
     known = set(taken)
     number = 2
     candidate = name
     while candidate in known:
-        candidate, number = f"{name}-{number}", number + 1
+        candidate, number = f"{name}{sign}{number}", number + 1
     return candidate
 
 

@@ -31,7 +31,6 @@ from evalstore.workspace.settings.remote_urls import read_database
 from evalstore.workspace.settings.remotes import write_remote
 
 if TYPE_CHECKING:
-    from evalstore.remotes.places.layout import RemoteFiles
     from evalstore.remotes.progress import CopyListener
 
 
@@ -94,9 +93,15 @@ def clone(
         inside = Location(folder, warn=location.warn)
         if bundle:
             return pull(inside, str(bundle), listener=listener)
-        if files:
-            return _fill(inside, address, files, listener)
-        return _fill_from_database(inside, location, address, listener)
+        with open_store(inside) as store:
+            if files:
+                cache = cache_path(open_workspace(inside), DEFAULT_REMOTE, files.address)
+                with IndexCache.open(cache, files.address) as indexes:
+                    opened = OpenRemote(DEFAULT_REMOTE, address, files, indexes, store)
+                    return pull_missing(opened, dry_run=False, listener=listener)
+            place = read_database(address)
+            with open_typed_database(DEFAULT_REMOTE, place, store, location) as typed:
+                return pull_from_database(typed, dry_run=False, listener=listener)
 
     try:
         if is_new:
@@ -161,25 +166,6 @@ def _require_cloned(target: Path, directory: Path, address: str, bundle: Path | 
 def _read_made(folder: Path) -> dict[str, bytes | None]:
     """Return what is in a folder, with the contents of its files."""
     return {path.name: path.read_bytes() if path.is_file() else None for path in folder.iterdir()}
-
-
-def _fill(
-    inside: Location, address: str, files: RemoteFiles, listener: CopyListener | None
-) -> PullReport:
-    cache = cache_path(open_workspace(inside), DEFAULT_REMOTE, files.address)
-    with open_store(inside) as store, IndexCache.open(cache, files.address) as indexes:
-        opened = OpenRemote(DEFAULT_REMOTE, address, files, indexes, store)
-        return pull_missing(opened, dry_run=False, listener=listener)
-
-
-def _fill_from_database(
-    inside: Location, location: Location, address: str, listener: CopyListener | None
-) -> PullReport:
-    with (
-        open_store(inside) as store,
-        open_typed_database(DEFAULT_REMOTE, read_database(address), store, location) as opened,
-    ):
-        return pull_from_database(opened, dry_run=False, listener=listener)
 
 
 @contextmanager

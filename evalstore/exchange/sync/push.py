@@ -123,7 +123,10 @@ def push(
             with_failures=with_failures,
         )
         if isinstance(opened, OpenRemote):
-            _read(opened, dry_run=dry_run)
+            if not dry_run:
+                make_remote(opened.files)
+            if not dry_run or is_remote(opened.files):
+                opened.cache.refresh(opened.files)
         missing = find_missing_rows(opened, chosen, with_failures=with_failures)
         report = PushReport(
             opened.name,
@@ -219,14 +222,6 @@ def create_bundle(
     return BundleReport(
         BUNDLE, str(file), counts, size, excluded_runs=excluded_runs, presumes=presumes
     )
-
-
-def _read(opened: OpenRemote, *, dry_run: bool) -> None:
-    """Read what a remote has, and make it one before unless nothing may be written."""
-    if not dry_run:
-        make_remote(opened.files)
-    if not dry_run or is_remote(opened.files):
-        opened.cache.refresh(opened.files)
 
 
 def _write(

@@ -178,6 +178,7 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             counts = {table: theirs.count(table, NO_LIMIT) for table in COPIED_TABLES}
         chosen, uncounted = _choose_readable(location, opened)
         to_push = find_missing_rows(opened, chosen)
+        noted = read_excluded_tags(open_workspace(location), opened.name)
         return RemoteReport(
             opened.name,
             opened.address,
@@ -188,7 +189,7 @@ def show_remote(location: Location, name: str | None) -> RemoteReport:
             _list_pushes(opened.cache) if isinstance(opened, OpenRemote) else (),
             uncounted,
             count_excluded_runs(opened, chosen),
-            _last_excluded(location, opened),
+            [tag for tag in noted if tag not in opened.exclude_tags],
         )
 
 
@@ -204,12 +205,6 @@ def _choose_readable(
         if error.exit_code != USAGE:
             raise
         return ChosenRows(), str(error)
-
-
-def _last_excluded(location: Location, opened: OpenRemote | OpenDatabase) -> list[str]:
-    """Return the tags of the last push that the settings do not exclude."""
-    noted = read_excluded_tags(open_workspace(location), opened.name)
-    return [tag for tag in noted if tag not in opened.exclude_tags]
 
 
 def _measure(opened: OpenRemote | OpenDatabase) -> int:

@@ -21,14 +21,12 @@ from evalstore.remotes.acceptance import (
     LARGEST_SIGNATURE,
     REASONS,
     Acceptance,
-    Decision,
 )
 from evalstore.remotes.indexes.indexes import (
     LARGEST_INDEX,
     NO_KEY,
     DamagedIndexError,
     IndexedPack,
-    IndexHeader,
     NewerIndexError,
     read_index,
 )
@@ -243,7 +241,11 @@ class IndexCache:
 
     def _refresh(self, files: RemoteFiles) -> tuple[int, bool]:
         """Return how many bytes were read, and whether every index was there that was listed."""
-        known, refused = self._load_names()  # first: another program may push meanwhile
+        # First: another program may push meanwhile.
+        known = {name for (name,) in self._connection.execute("SELECT name FROM indexes")}
+        refused: dict[str, str | None] = dict(
+            self._connection.execute("SELECT name, signature FROM refused")
+        )
         found = {file.name: file for file in files.iterate(INDEXES)}
         listed = {name for name in found if digest_of_index(name) is not None}
         if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
@@ -260,11 +262,6 @@ class IndexCache:
                 except MissingFileError:
                     is_whole = False  # a clean-up of the remote has replaced it
         return read, is_whole
-
-    def _load_names(self) -> tuple[set[str], dict[str, str | None]]:
-        """Return the indexes that count, and those that do not with their signatures' versions."""
-        known = {name for (name,) in self._connection.execute("SELECT name FROM indexes")}
-        return known, dict(self._connection.execute("SELECT name, signature FROM refused"))
 
     def _read(
         self, files: RemoteFiles, name: str, signature: ListedFile | None, version: str | None
@@ -284,7 +281,10 @@ class IndexCache:
             header = None
         decision = self.rules.decide(data, header, _read_signature(files, signature))
         if decision.refusal is not None:
-            self._refuse(name, header, decision, version)
+            created, records = (header.created, header.records) if header else (0, 0)
+            row = (name, decision.writer, created, records, decision.refusal, version)
+            statement = "INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)"
+            self._connection.execute(statement, row)
             return len(data)
         try:
             self.add(name, data, decision.writer)
@@ -296,17 +296,6 @@ class IndexCache:
                 else f"remove '{name}', and push again from a store that has its rows",
             ) from error
         return len(data)
-
-    def _refuse(
-        self,
-        name: str,
-        header: IndexHeader | None,
-        decision: Decision,
-        version: str | None,
-    ) -> None:
-        created, records = (header.created, header.records) if header else (0, 0)
-        row = (name, decision.writer, created, records, decision.refusal, version)
-        self._connection.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _clear(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")

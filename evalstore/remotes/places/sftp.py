@@ -16,11 +16,11 @@ import tempfile
 import time
 import weakref
 from calendar import isleap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
@@ -86,6 +86,20 @@ _CONNECTING = (
 """What `ssh` prints, what it means, and a hint."""
 
 
+class Transfer(NamedTuple):
+    """What commands transfer."""
+
+    sending: int = 0
+    """Bytes that they upload."""
+    growing: Path | None = None
+    """The file that they download to."""
+    most: int = 0
+    """The most bytes of that file."""
+
+
+_NOTHING = Transfer()
+
+
 class SftpFiles:
     """The files of a remote on another machine; implements `RemoteFiles`.
 
@@ -140,7 +154,7 @@ class SftpFiles:
         local.unlink(missing_ok=True)
         command = f"get {quote(self._path(name))} {quote(str(local))}"
         try:
-            errors = self._run([command], growing=local, most=most)[0]
+            errors = self._run([command], Transfer(growing=local, most=most))[0]
             if errors or not local.exists():
                 if any(map(_MISSING.search, errors)):
                     raise MissingFileError(f"the remote '{self.address}' has no file '{name}'")
@@ -170,10 +184,10 @@ class SftpFiles:
         started = now() // 1_000_000
         temporary = f"{self._root}/{_TEMPORARY}{started:x}-{secrets.token_hex(8)}"
         put = f"put -f {quote(str(local))} {quote(temporary)}"
-        errors = self._run([put], sending=len(data))[0]
+        errors = self._run([put], Transfer(len(data)))[0]
         if any(map(_MISSING.search, errors)):
             self._make_folders(name)
-            errors = self._run([put], sending=len(data))[0]
+            errors = self._run([put], Transfer(len(data)))[0]
         if any(map(_MISSING.search, errors)):
             raise RemoteError(
                 f"the folder of the remote '{self.address}' cannot be made: the folder above it "
@@ -240,25 +254,18 @@ class SftpFiles:
             weakref.finalize(self, shutil.rmtree, self._local, ignore_errors=True)
         return self._local
 
-    def _run(
-        self,
-        commands: Sequence[str],
-        *,
-        sending: int = 0,
-        growing: Path | None = None,
-        most: int = 0,
-    ) -> list[list[bytes]]:
+    def _run(self, commands: Sequence[str], transfer: Transfer = _NOTHING) -> list[list[bytes]]:
         try:
             if self._session is None:
                 self._session = SftpSession(self._command, self._patience)
                 weakref.finalize(self, self._session.end)
-            return self._session.run(commands, sending=sending, growing=growing, most=most)
+            return self._session.run(commands, transfer)
         except SftpError as error:
             self._session = None
             raise self._unreachable(str(error)) from None
         except LimitError:
             self._session = None
-            if growing:
+            if transfer.growing:
                 raise
             raise RemoteError(f"the remote '{self.address}' lists too many files") from None
         except FileNotFoundError:
@@ -372,18 +379,10 @@ class SftpSession:
             start_new_session=True,  # no terminal to ask for a password
         )
 
-    def run(
-        self,
-        commands: Sequence[str],
-        *,
-        sending: int = 0,
-        growing: Path | None = None,
-        most: int = 0,
-    ) -> list[list[bytes]]:
+    def run(self, commands: Sequence[str], transfer: Transfer = _NOTHING) -> list[list[bytes]]:
         """Run commands, and return the lines that each has printed.
 
-        `sending` is how many bytes they upload. `growing` is the file they download to, of at
-        most `most` bytes. Raises `SftpError`, `LimitError` and `ValueError` for a command that is
+        Raises `SftpError`, `LimitError` and `ValueError` for a command that is
         too long; after the first two the session has ended.
         """
         encoded = [f"-{command}\n".encode() for command in commands]
@@ -392,43 +391,37 @@ class SftpSession:
         outputs: list[list[bytes]] = []
         try:
             for start in range(0, len(encoded), _AT_ONCE):
-                outputs += self._run(encoded[start : start + _AT_ONCE], sending, growing, most)
+                outputs += self._run(encoded[start : start + _AT_ONCE], transfer)
         except BaseException:
             self.end(kill=True)
             raise
         return outputs
 
-    def _run(
-        self, lines: Sequence[bytes], sending: int, growing: Path | None, most: int
-    ) -> list[list[bytes]]:
+    def _run(self, lines: Sequence[bytes], transfer: Transfer) -> list[list[bytes]]:
         marks = [b"#" + secrets.token_hex(16).encode() + b"\n" for _ in lines]
-        self._write(b"".join(part for pair in zip(lines, marks, strict=True) for part in pair))
-        last = b"sftp> " + marks[-1]
-        output = self._read(lambda data: data.endswith(last), sending, growing, most)
+        data = b"".join(part for pair in zip(lines, marks, strict=True) for part in pair)
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, and what it has printed says why
+            while data:
+                data = data[self._process.stdin.write(data) :]
+        output = self._read(b"sftp> " + marks[-1], transfer)
         found: list[list[bytes]] = []
         for mark in marks:
             part, _, output = output.partition(b"sftp> " + mark)
             found.append([line for line in part.splitlines() if not _NOISE.match(line)])
         return found
 
-    def _write(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended, and what it has printed says why
-            while data:
-                data = data[self._process.stdin.write(data) :]
-
-    def _read(
-        self, is_whole: Callable[[bytearray], bool], sending: int, growing: Path | None, most: int
-    ) -> bytes:
-        """Return what is printed until it is whole; raises `SftpError` if it ends before."""
+    def _read(self, last: bytes, transfer: Transfer) -> bytes:
+        """Return what is printed until it ends so; raises `SftpError` if the session ends."""
+        sending, growing, most = transfer
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         output = bytearray()
         patience = self._patience + sending / _SLOWEST
-        size, last = 0, time.monotonic()
-        while not is_whole(output):
+        size, latest = 0, time.monotonic()
+        while not output.endswith(last):
             wait = min(_LOOK, patience) if growing else patience
             if poll.poll(wait * 1000):
                 data = os.read(descriptor, 2**16)
@@ -437,14 +430,14 @@ class SftpSession:
                 output += data
                 if len(output) > _LONGEST_OUTPUT:
                     raise LimitError
-                last = time.monotonic()
+                latest = time.monotonic()
                 continue
             before, size = size, _size(growing)
             if growing and size > most:
                 raise LimitError
             if size != before:
-                last = time.monotonic()
-            elif time.monotonic() - last >= patience:
+                latest = time.monotonic()
+            elif time.monotonic() - latest >= patience:
                 raise SftpError("timed out: the server did not answer in time")
         if _size(growing) > most:
             raise LimitError

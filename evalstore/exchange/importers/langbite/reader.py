@@ -198,7 +198,11 @@ def _import_scenario(
             counts: Counter[tuple[str, str]] = Counter()
             over_limit = duplicates = 0
             for template in library.templates:
-                if not _is_selected(template, requirement):
+                if (
+                    template.concern != requirement.concern
+                    or template.input_type not in requirement.inputs
+                    or template.reflection_type not in requirement.reflections
+                ):
                     continue
                 bucket = template.input_type, template.reflection_type
                 counts[bucket] += 1
@@ -220,14 +224,6 @@ def _import_scenario(
                     "just as another one does: written once, with the higher tolerance"
                 )
                 imported.warn(path, reason)
-
-
-def _is_selected(template: LangbiteTemplate, requirement: Requirement) -> bool:
-    return (
-        template.concern == requirement.concern
-        and template.input_type in requirement.inputs
-        and template.reflection_type in requirement.reflections
-    )
 
 
 def _add_test(

@@ -147,17 +147,12 @@ def _regex(test: CheckerTest) -> LveJudging:
             message = f"there is no flag {short_json(flag)}; there are {known}"
             raise NotTakenError(message, ARGUMENTS, "flags")
         check["flags"] = _FLAGS[flag]
-    if "{{" not in check["regex"]:
-        _compile(check["regex"])
-    return LveJudging([_negate_unless(check, safe=test.flag("match_safe"))])
-
-
-def _compile(pattern: str) -> None:
     try:
-        re.compile(pattern)
+        re.compile("" if "{{" in check["regex"] else check["regex"])
     except (re.error, RecursionError, OverflowError) as error:
-        message = f"the pattern {short_json(pattern)} is not a regular expression: {error}"
+        message = f"the pattern {short_json(check['regex'])} is not a regular expression: {error}"
         raise NotTakenError(message, ARGUMENTS, "pattern") from None
+    return LveJudging([_negate_unless(check, safe=test.flag("match_safe"))])
 
 
 def _contains(test: CheckerTest) -> LveJudging:
@@ -207,7 +202,8 @@ def _function(test: CheckerTest) -> LveJudging:
         expression = as_expression(function, "answer", test.names, values, *place)
         if expression is not None:
             return LveJudging([{"expr": expression}])
-    code = as_python(function, values, extract, *place)
+    answer = "self.extract_response_from_prompt(prompt_out)"
+    code = _class("BaseChecker", function, answer, values, place, extract)
     return LveJudging([{"python": check_of(function, test.names)}], files={FILE: code.encode()})
 
 
@@ -224,7 +220,9 @@ def _joint_function(test: CheckerTest) -> LveJudging:
         return LveJudging([{"expr": expression, "scope": "case"}])
     if is_plain and function.checks_equality:
         return LveJudging([{"type": "allEqual", "scope": "case"}])
-    code = as_joint_python(function, Values(test.rows), *place, by_name=not is_plain)
+    method = "response" if is_plain else "variables"
+    answer = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"
+    code = _class("MultiRunBaseChecker", function, answer, Values(test.rows), place)
     check = {"python": check_of(function, test.names), "scope": "case"}
     return LveJudging([check], files={FILE: code.encode()})
 
@@ -382,19 +380,6 @@ def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
     return check
 
 
-def as_python(function: Function, values: Values, extract: str | None, *place: str) -> str:
-    """Return a class that calls the function with the last answer, or a number in it."""
-    answer = "self.extract_response_from_prompt(prompt_out)"
-    return _class("BaseChecker", function, answer, values, place, extract)
-
-
-def as_joint_python(function: Function, values: Values, *place: str, by_name: bool) -> str:
-    """Return a class that calls the function with the answers of all runs, or with mappings."""
-    method = "variables" if by_name else "response"
-    answers = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"
-    return _class("MultiRunBaseChecker", function, answers, values, place)
-
-
 def _class(
     base: str,
     function: Function,
@@ -403,6 +388,7 @@ def _class(
     place: tuple[str, ...],
     extract: str | None = None,
 ) -> str:
+    """Return a class that calls a function with the answer, or answers, that code reads."""
     edits = list(marks(function, lambda name: f"self.{name}", values, place))
     source = apply_edits(function.source, *Offsets(function.source).of(function.tree), edits)
     if "\n" in source:

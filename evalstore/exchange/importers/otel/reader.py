@@ -86,9 +86,14 @@ def _read_file(
     skipped = SkippedConversations(str(path))
     with_tools = SkippedConversations(str(path))
     for span in spans:
-        place = _place(span)
+        id = span.get("spanId")
+        is_named = isinstance(id, str) and id.isalnum()
+        place = f"span {str(id)[:16]}" if is_named else "a span without an id"
         own_events = read_events(span) + events.get(span_key(span), [])
-        attributes = _read_attributes(span, own_events)
+        attributes = read_attributes(span)
+        for name, event_attributes in own_events:
+            if name == DETAILS:
+                attributes |= event_attributes
         try:
             messages = _messages_of(attributes, own_events)
             if messages is None:
@@ -101,11 +106,6 @@ def _read_file(
                 with_tools.add(TOOLS_AS_TEXT, place)
     imported.left += skipped.items()
     imported.warnings += with_tools.items()
-
-
-def _place(span: dict[str, Any]) -> str:
-    id = span.get("spanId")
-    return f"span {id[:16]}" if isinstance(id, str) and id.isalnum() else "a span without an id"
 
 
 def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMessages | None:
@@ -123,15 +123,6 @@ def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMe
     if not messages.outputs:
         raise NotTakenError("the span has no answer")
     return messages
-
-
-def _read_attributes(span: dict[str, Any], events: list[SpanEvent]) -> dict[str, Json]:
-    """Return the attributes of a span, with those of its event about the messages."""
-    attributes = read_attributes(span)
-    for name, event_attributes in events:
-        if name == DETAILS:
-            attributes |= event_attributes
-    return attributes
 
 
 def _read_choices(

@@ -25,6 +25,7 @@ from evalstore.exchange.importers.template_writer import (
     as_section,
     literal,
     safe_file_name,
+    unique,
     write_test,
 )
 from evalstore.files.jinja_sandbox import run
@@ -197,7 +198,8 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
         if is_same:
             value = _convert_templates(value, columns, case_group.absent)
         else:
-            name = _free_name(_column(assertion.kind), taken)
+            name = unique(_column(assertion.kind), taken, "_")
+            taken.add(name)
             for row, case, case_value in zip(
                 case_group.rows, case_group.cases, values, strict=True
             ):
@@ -277,15 +279,6 @@ def _column(kind: str) -> str:
     return "forbidden" if kind != bare else "expected"
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    number = 2
-    candidate = name
-    while candidate in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    taken.add(candidate)
-    return candidate
-
-
 def _with_label(check: Json, assertion: Assertion) -> Json:
     more: dict[str, Json] = {}
     if assertion.metric:
@@ -311,7 +304,8 @@ def _name_groups(groups: Sequence[PromptfooGroup]) -> None:
         ]
         unnamed = "not-judged" if case_group.cases[0].lost else "answers"
         name = "-".join((distinctive or kinds)[:_LONGEST_NAME]) or unnamed
-        case_group.name = _free_name(safe_file_name(name) if len(groups) > 1 else "tests", names)
+        case_group.name = unique(safe_file_name(name) if len(groups) > 1 else "tests", names, "_")
+        names.add(case_group.name)
 
 
 # --- the test of a prompt and a group -----------------------------------------------------
