@@ -29,7 +29,8 @@ HEAD = """\
 
 Every check with an example; `evalstore ls checks NAME` prints all its examples. A check is an
 entry of the [block of checks](formats/checks.md#checks) below the `---` of a test, mostly as
-`type: value`. In texts there may be placeholders, as in `contains: "{{city}}"`.
+`type: value`; the setting in bold is the value, and brackets have the type and the default. Texts
+may have placeholders, as in `contains: "{{city}}"`.
 
 ## Settings of every check
 
@@ -60,12 +61,15 @@ def checks_page() -> str:
 def _settings(settings: Iterable[CheckSetting], main: str | None) -> str:
     lines = []
     for setting in settings:
-        about = ["the value"] * (setting.name == main) + [setting.type.words]
+        about = [setting.type.words]
         if setting.required:
             about.append("required")
         elif default := default_text(setting):
-            about.append(f"`{default}` by default")
-        lines.append(f"- `{setting.name}` ({', '.join(about)}): {setting.description}\n")
+            about = (
+                [*about, f"`{default}`"] if default not in ("true", "false") else [f"`{default}`"]
+            )
+        name = f"**`{setting.name}`**" if setting.name == main else f"`{setting.name}`"
+        lines.append(f"- {name} ({', '.join(about)}): {setting.description}\n")
     return "".join(lines)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from evalstore.interfaces.cli import main as cli
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import GROUPS
-from evalstore.interfaces.cli.commands import stats, workspace
 
 HEAD = """\
 # Commands
@@ -42,7 +41,7 @@ missing.
 |---|---|
 | `@`, `@~2` | the latest run, the second before it |
 | `7f3c`, `7f3c~1` | what has an id that begins so (at least 4 digits); the run before it |
-| `@{{monday}}`, `@{{2026-11-23 14:00}}`, `@{{2.days}}` | the newest run before that |
+| `@{monday}`, `@{2026-11-23 14:00}`, `@{2.days}` | the newest run before that |
 | `v1`, `v1~2` | the run that `evalstore tag v1` named; the second before it |
 | `@work` | the workspace: all cases as the files are now, with their stored verdicts |
 | `origin/@`, `origin/7f3c` | runs of the remote `origin`, as the last `pull` or `push` saw them |
@@ -62,24 +61,13 @@ missing.
   Columns are the members of the JSON objects; `cost.all.total` is a member of a member. `diff` has
   the column `list` (`broke`, `fixed`, `changed`, `new`, `gone`), and so has `doctor` (`findings`,
   `models`).
-
-| table | columns left out first to last |
-|---|---|
-{columns}
 """
-
-
-def _optional_columns() -> str:
-    """The columns that a narrow terminal leaves out, a line of Markdown for each table."""
-    tables = {f"ls {kind}": names for kind, names in workspace.OPTIONAL.items()}
-    tables["stats"] = tuple(name or "the bar" for name in stats.OPTIONAL)
-    return "\n".join(f"| `{table}` | {', '.join(names)} |" for table, names in tables.items())
 
 
 def pages() -> str:
     """The help of every command as Markdown."""
     group: Any = cli.commands()
-    parts = [HEAD.format(columns=_optional_columns()), _page("evalstore", group)]
+    parts = [HEAD, _page("evalstore", group)]
     for title, names in GROUPS.items():
         parts.append(f"## {title}\n")
         parts += [_page(f"evalstore {name}", group.commands[name], level=3) for name in names]
@@ -132,6 +120,9 @@ def _page(title: str, command: Any, level: int = 2) -> str:
     width = {"max_content_width": 80, "terminal_width": 80}
     with command.make_context(title, [], resilient_parsing=True, **width) as context:
         text = _OF_ALL.sub("", command.get_help(context))
+    text = _EMPTY.sub("", text)
+    if title == "evalstore status":
+        text = re.sub(r"Models:\n.*?(?=\nStored)", _OF_RUN, text, flags=re.DOTALL)
     return f"{'#' * level} {title}\n\n```text\n{text}\n```\n"
 
 
@@ -141,6 +132,8 @@ _OF_ALL = re.compile(
     r"|\n +-o, --output FORMAT +As table, json, jsonl, csv or md\.  \[default: table\]"
 )
 """What the head of the page says of all commands."""
+_EMPTY = re.compile(r"(?m)^(Output|Options):\n\n?(?=\n|\w)")
+_OF_RUN = "Models, Selection: as of 'run'\n"
 
 
 if __name__ == "__main__":

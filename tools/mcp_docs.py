@@ -19,19 +19,25 @@ _PAGING = tuple(PageArguments.model_fields)
 
 def page(text: str) -> str:
     """Return the page with the sections of the tools."""
-    sections = "".join(map(_section, (*READ_TOOLS, RUN)))
+    told: dict[str, str] = {}
+    sections = "".join(_section(tool, told) for tool in (*READ_TOOLS, RUN))
     shared = {name: schema for name, schema in _schemas(READ_TOOLS[0]).items() if name in _PAGING}
     made = f"{sections}\n### Pages\n\n{_list(shared, ())}\n"
     return _BLOCK.sub(lambda _: made, text)
 
 
-def _section(tool: Tool) -> str:
+def _section(tool: Tool, told: dict[str, str]) -> str:
+    """Return the section of a tool; what is `told` of an argument is not repeated."""
     schemas, shared = _schemas(tool), {}
     if tool is RUN:
         shared = {name: each for name, each in _schemas(READ_TOOLS[0]).items() if name in schemas}
     own = {name: each for name, each in schemas.items() if name not in {*_PAGING, *shared}}
     paged = ", ".join(f"`{name}`" for name in argument_names(tool) if name in _PAGING)
-    listed = f"\n{_list(own, input_schema(tool).get('required', ()))}" if own else ""
+    again = {name for name, each in own.items() if told.get(name) == str(each)}
+    told |= {name: str(each) for name, each in own.items()}
+    new = {name: each for name, each in own.items() if name not in again}
+    listed = f"\n{_list(new, input_schema(tool).get('required', ()))}" if new else ""
+    paged = ", ".join((*(f"`{name}`" for name in own if name in again), paged))
     before = f"\nThe arguments of `{READ_TOOLS[0].name}`, and:\n" if shared else ""
     return f"\n### {tool.name}\n\n{tool.description}\n{before}{listed}\nAnd {paged}.\n"
 

@@ -23,6 +23,11 @@ PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """The pages beside `docs`."""
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)")
 _SITE_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)\)")
+_OUTPUT = re.compile(r'(?<=<span class="go">).*?(?=</span>)')
+_COLOURED = re.compile(
+    r"\b(?:(pass|passed|fixed)|(fail|failed|broke|error)|(pending|undecided))\b(?! by)"
+)
+"""The words that a terminal shows in green, red and yellow."""
 _FENCED = re.compile(r"(^(?:```|~~~)(?s:.*?)^(?:```|~~~)`*~*$)", re.MULTILINE)
 
 Navigation = dict[str, dict[str, str]]
@@ -52,6 +57,16 @@ def slug(title: str, _separator: str) -> str:
     return anchor
 
 
+def on_page_content(html: str, **_: object) -> str:
+    """Return a page with the colours of verdicts in the output of commands; mkdocs calls it."""
+
+    def paint(match: re.Match[str]) -> str:
+        name = ("pass", "fail", "pending")[(match.lastindex or 1) - 1]
+        return f'<span class="{name}">{match[0]}</span>'
+
+    return _OUTPUT.sub(lambda line: _COLOURED.sub(paint, line[0]), html)
+
+
 def write(folder: Path) -> None:
     """Write the pages below `folder/source`, and the settings of mkdocs to `folder/mkdocs.yml`."""
     source = folder / "source"
@@ -67,6 +82,7 @@ def write(folder: Path) -> None:
     settings = {
         "INHERIT": os.path.relpath(PROJECT / "mkdocs.yml", folder),
         "docs_dir": "source",
+        "hooks": [os.path.relpath(__file__, folder)],
         "site_dir": "site",
         "nav": [
             {section: [{title: path} for title, path in pages.items()]}

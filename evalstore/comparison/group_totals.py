@@ -14,7 +14,7 @@ from evalstore.core.values import Json
 if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
 
-PARTLY_TEXT = "~ marks a pass rate over fewer judged results than another group has"
+PARTLY_TEXT = "~ marks a group with fewer verdicts than others"
 """What explains the sign before the rate of a group that is partly judged."""
 
 

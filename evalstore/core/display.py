@@ -58,6 +58,12 @@ def short(id: str) -> str:
     return id[:8]
 
 
+def kind_word(kind: str) -> str:
+    """Return the word for a kind of stored object."""
+    words = {"session": "answer", "judgement": "verdict", "evaluator": "judge"}
+    return words.get(kind, "instructions" if kind == "evaluation" else kind)
+
+
 def plural(count: int, word: str) -> str:
     """Return a count with its noun, such as `1 case` or `2 cases`."""
     if word.endswith("y"):

@@ -140,13 +140,13 @@ def _count_back(
     for skipped, id in enumerate(ids[ids.index(run.id) :]):
         run = resolve_run(store, f"{remote}/{id}")
         if counts(run):
-            since = f"; {plural(skipped, 'run')} of the present commit" if skipped else ""
+            since = f"; {plural(skipped, 'run')} of this commit" if skipped else ""
             verb = " does not count" if skipped == 1 else " do not count"
             note(f"the baseline is {_describe(location, run)}{since}{verb if since else ''}")
             return Baseline(run, counts)
     raise RevisionError(
         f"'{revision}' cannot be a baseline: it and all runs of '{remote}' before it are of the "
-        "present commit, so what they found would be accepted",
+        "current commit, so what they found would be accepted",
         hint="leave out '--baseline' until there is a run of another commit; to accept the "
         "failures of a run, name it by its id",
     )

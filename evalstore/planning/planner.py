@@ -311,8 +311,8 @@ def _require_judges(
     message = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
     hint = "name a model with -J, or list some under 'evaluators:' in evalstore.yaml"
     if judges:
-        message += f", but none of the judges is meant for {'them' if more else 'it'}"
-        hint = "look at its 'evaluators:' and at the tags the settings give to judges"
+        message += f", but none of the judges applies to {'them' if more else 'it'}"
+        hint = "check its 'evaluators:' and the tags of the judges in evalstore.yaml"
     else:
         message += ", but no judge is set up"
     if not cells.has_others and not has_others:

@@ -70,7 +70,7 @@ _MORE = ("innererror", "metadata")
 _MOST_LEVELS = 4
 
 NOTHING_LISTENS = "nothing listens at"
-STREAMED = "the server answered with a stream, which was not asked for"
+STREAMED = "the server answered with a stream, which was not requested"
 
 FORMAT_STATUS = frozenset({200, 400, 422, 500, 501})
 FORMAT_WORDS = re.compile(

@@ -122,7 +122,7 @@ class Arrivals:
             problem = str(error).removeprefix("the store is damaged: ")
             raise StoreError(
                 f"what arrives is refused: {problem}",
-                hint="whoever has made it has a damaged store, or means harm",
+                hint="its writer has a damaged store, or is malicious",
             ) from error
 
     def _write(self, batch: Sequence[CheckedRecord]) -> None:

@@ -106,7 +106,7 @@ def require_past(files: RemoteFiles, marks: Iterable[Mark], time: int) -> None:
     for mark in marks:
         if mark.modified > time + LONGEST_FAST:
             raise RemoteError(
-                f"the remote '{files.address}' has a mark of the future: '{mark.name}'",
+                f"the remote '{files.address}' has a mark dated in the future: '{mark.name}'",
                 hint="correct the clock that is wrong; if the mark is wrong, remove it, and "
                 "'evalstore remote gc' writes it again",
             )

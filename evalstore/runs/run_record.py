@@ -69,8 +69,8 @@ def carry_out(
         add_shares(outcome, shares)
         if not all(share.is_readable for share in shares):
             listener.note(
-                "what another program has noted of this run cannot be read: its answers are "
-                "stored, but the counts and the cost of the run are without it"
+                "the notes of another program about this run cannot be read: its answers are "
+                "stored, but missing from the counts and the cost of the run"
             )
         # Answers that were just paid for are found in the store, as if they were older.
         found = outcome.cost - asked_cost
@@ -102,8 +102,8 @@ def record(
         if other.nonce == run.nonce:
             if other.status == "interrupted" != run.status:
                 note(
-                    "another program has recorded this run as interrupted, because nothing was "
-                    "heard of it for long: what was answered is stored, and a new run does the rest"
+                    "another program recorded this run as interrupted, because it had not reported "
+                    "for too long: its answers are stored, and a new run does the rest"
                 )
             return other
     raise StoreError(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.clock import MOMENTS, iso, local_minute, read_moment
-from evalstore.core.display import plural, short
+from evalstore.core.display import kind_word, plural, short
 from evalstore.core.errors import NotARevisionError, RevisionError
 from evalstore.core.runs import Run
 from evalstore.core.values import FileVersion, Json
@@ -186,7 +186,7 @@ def resolve_run(store: Store, text: str) -> Run:
     kind, id = resolve(store, text)
     if kind != "run":
         raise RevisionError(
-            f"'{text}' names a {kind}, not a run", hint="'evalstore log' lists the runs"
+            f"'{text}' is not a run ({kind_word(kind)})", hint="'evalstore log' lists the runs"
         )
     return store.load_run(id)
 
@@ -235,7 +235,7 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
     if not matches:
         raise _explain_missing(store, prefix, text)
     if len(matches) > 1:
-        listed = ", ".join(f"{id[:12]} ({kind})" for kind, id in matches[:8])
+        listed = ", ".join(f"{id[:12]} ({kind_word(kind)})" for kind, id in matches[:8])
         raise RevisionError(f"'{text}' is ambiguous", hint=f"it could be {listed}")
     return matches[0]
 

@@ -122,7 +122,7 @@ def wait_until_dead(pid: int) -> None:
         ),
         (
             "return 'x' * 100_000_000",
-            "bot.py: ValueError: it returned 100,000,002 characters, the most are 16,777,216",
+            "bot.py: ValueError: it returned 100,000,002 characters; the limit is 16,777,216",
             False,
         ),
         ("return object()", "bot.py: TypeError: it returned a value of the type 'object', "

@@ -61,7 +61,7 @@ EDITS = (
 )
 """What is edited before each run; every second edit of a part undoes the one before it."""
 AGAIN = re.compile(
-    r"(.*) is again that of run (\w{8}), whose answers are judged by the present (.*)"
+    r"(.*) is again that of run (\w{8}), whose answers are judged by the current (.*)"
 )
 USED_AGAIN = "; if the checks pass, the verdict by scripted/judge is used again"
 """How the reason of checks ends when the judge is not asked."""

@@ -26,9 +26,8 @@ PROJECT = Path(__file__).parent.parent.parent
 PACKAGE = PROJECT / "evalstore"
 WORDS = (
     "workspace", "store", "test file", "row", "case", "test version", "judging version",
-    "prompt version", "model version", "tag", "special tag", "candidate", "judge", "evaluator",
-    "question", "answer", "session", "check", "evaluation", "verdict", "plan", "run", "snapshot",
-    "revision", "id",
+    "prompt version", "model version", "tag", "special tag", "candidate", "judge",
+    "question", "answer", "check", "verdict", "plan", "run", "snapshot", "revision", "id",
 )  # fmt: skip
 
 
@@ -167,7 +166,7 @@ def test_the_errors_of_the_page_of_troubles_are_those_of_the_program() -> None:
 
 def test_the_figures_of_the_page_about_other_tools_are_those_of_a_page_that_is_run() -> None:
     page = (DOCS / "why-not.md").read_text(encoding="utf-8")
-    figures = re.search(r"leads to (\d+) judgements and no question,\s+and (\d+)\s+answers", page)
+    figures = re.search(r"leads to (\d+) verdicts and no question,\s+and (\d+)\s+answers", page)
     assert figures
     run = (DOCS / "scripting.md").read_text(encoding="utf-8")
     assert f'{{"ask":0,"judge":{figures[1]},"reuse":{figures[2]}}}' in run

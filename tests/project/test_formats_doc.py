@@ -112,7 +112,7 @@ def test_every_setting_of_a_check_is_described(check: Json) -> None:
     assert kind
     arguments = CheckArguments(settings)
     kind.read(arguments)
-    section = CHECKS.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    section = CHECKS.partition(f"\n## {name}\n")[2].partition("\n## ")[0].replace("**", "")
     assert [name for name in arguments._known if f"- `{name}` (" not in section] == []
 
 

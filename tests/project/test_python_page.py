@@ -1,7 +1,6 @@
 """The examples of docs/python.md run, and print what the page says.
 
-`python tests/project/test_python_page.py` writes their output, and the sources that the page
-shows, into it again.
+`python tests/project/test_python_page.py` writes their output into it again.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ PAGE = ROOT / "docs/python.md"
 EXAMPLE = re.compile(
     r"(<!-- run -->\n```python\n(.*?)^```\n\n```text\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE
 )
-SOURCE = re.compile(r"(<!-- source: (\S+) -->\n```\w+\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
 
 
 def replay(text: str, folder: Path) -> str:
@@ -34,11 +32,6 @@ def replay(text: str, folder: Path) -> str:
     return EXAMPLE.sub(renew, text)
 
 
-def with_sources(text: str) -> str:
-    """The page with the files that it shows as they are now."""
-    return SOURCE.sub(lambda match: match[1] + (ROOT / match[2]).read_text(encoding="utf-8"), text)
-
-
 def test_the_examples_print_what_the_page_says(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
 
@@ -47,10 +40,10 @@ def test_the_examples_print_what_the_page_says(tmp_path: Path) -> None:
     assert replay(page, tmp_path) == page
 
 
-def test_every_block_of_python_is_run_or_is_a_source() -> None:
+def test_every_block_of_python_is_run() -> None:
     page = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^(.*)\n```python$", page, re.MULTILINE)
-    assert [line for line in blocks if not line.startswith(("<!-- run", "<!-- source"))] == []
+    assert [line for line in blocks if not line.startswith("<!-- run")] == []
 
 
 def test_the_examples_read_what_they_need_from_the_values_themselves() -> None:
@@ -65,18 +58,11 @@ def test_the_examples_read_what_they_need_from_the_values_themselves() -> None:
     assert chains == []
 
 
-def test_the_sources_are_those_of_the_example_package() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-
-    assert len(SOURCE.findall(page)) == page.count("<!-- source") == 1
-    assert with_sources(page) == page
-
-
 def write_again() -> None:
     """Bring the page up to date."""
     with tempfile.TemporaryDirectory() as folder:
         text = replay(PAGE.read_text(encoding="utf-8"), Path(folder))
-    PAGE.write_text(with_sources(text), encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

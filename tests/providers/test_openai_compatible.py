@@ -250,7 +250,7 @@ def test_a_certificate_is_trusted_when_the_environment_names_it(
     ("base", "hint"),
     [
         ("", "add '/v1' to 'baseURL' of the provider"),
-        ("/v1/chat/completions", "take '/chat/completions' off 'baseURL' of the provider"),
+        ("/v1/chat/completions", "remove '/chat/completions' from 'baseURL' of the provider"),
         ("/v1", "check the name: 'providerModelCode'"),
     ],
 )
@@ -292,11 +292,11 @@ def test_a_word_that_names_no_parameter_is_none(message: str) -> None:
 )
 def test_a_parameter_is_named_in_many_ways(message: str) -> None:
     assert hint_for("status", 400, message) == (
-        "take 'mood' out of 'providerOptions' of the model file, or of the test"
+        "remove 'mood' from 'providerOptions' of the model file, or of the test"
     )
 
 
 def test_all_refused_parameters_are_named() -> None:
     hint = hint_for("status", 400, "Unsupported parameters: 'temperature', 'top_p'") or ""
     assert "send no temperature" in hint
-    assert "take 'topP' out" in hint
+    assert "remove 'topP' from" in hint

@@ -71,7 +71,7 @@ def test_a_store_that_has_the_run_has_everything_with_the_bundle_since_it(
     assert written.records["runs"] == 1
     assert len(written.presumes) == 1
     assert verify_bundle(tmp_path, file).check.problems == []
-    with pytest.raises(RemoteError, match=f"presumes 1 run .*{written.presumes[0][:8]}"):
+    with pytest.raises(RemoteError, match=f"needs 1 run .*{written.presumes[0][:8]}"):
         pull(other, str(file))
     _has_first(other, finished)
     before = _rows_of(other)
@@ -226,9 +226,9 @@ def test_the_command_says_what_it_did(
     created, presumed, written, presumes, checked, *copied = capsys.readouterr().out.splitlines()
     counted = created.removeprefix("pushed ").partition(" to bundle (")[0]
     assert counted.startswith("1 run, ")
-    assert presumed == "it presumes 1 earlier run, which the store that pulls it must have"
+    assert presumed == "it needs 1 earlier run in the store that pulls it"
     assert written.startswith("written  20")
-    assert presumes.startswith("presumes 1 run: ")
+    assert presumes.startswith("needs 1 run: ")
     assert checked.endswith("rows checked: all is well")
     assert copied[0] == f"would pull {counted} from bundle ({file})"
     assert copied[1].startswith(f"pulled {counted} from bundle ({file}): ")

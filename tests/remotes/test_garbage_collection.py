@@ -279,7 +279,7 @@ def test_only_a_remote_of_this_format_is_cleaned_up(
 
 def _future(root: Path) -> str:
     _age(root, -2)
-    return "has a mark of the future: 'retired/"
+    return "has a mark dated in the future: 'retired/"
 
 
 def _damaged_mark(root: Path) -> str:

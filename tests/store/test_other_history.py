@@ -15,7 +15,7 @@ from evalstore.store.location import read_address
 from tests.postgresql_server import PostgreSQLServer
 from tests.store.sessions import a_test, fill
 
-GONE = "has another history than before: what was stored last is gone"
+GONE = "has lost its newest rows: an earlier copy seems"
 
 
 def test_a_file_that_is_overwritten_with_an_earlier_copy_gets_no_more_rows(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_only_a_run_has_runs_before_it(store: Store) -> None:
     question = Question("a" * 32, None, "b" * 32, 0)
     id, session, content = a_session(question)
     store.record({id: (session, content)})
-    with pytest.raises(RevisionError, match="names a session, not a run"):
+    with pytest.raises(RevisionError, match=r"is not a run .answer."):
         resolve_run(store, f"{id[:12]}~1")
 
 
@@ -122,5 +122,5 @@ def test_what_names_nothing_is_refused(store: Store, text: str, message: str) ->
 def test_a_revision_that_is_not_a_run_is_refused_where_a_run_is_needed(store: Store) -> None:
     version = a_test()
     store.ensure_versions(version)
-    with pytest.raises(RevisionError, match="names a test, not a run"):
+    with pytest.raises(RevisionError, match=r"is not a run .test."):
         resolve_run(store, next(iter(version))[:8])

@@ -31,7 +31,7 @@ DESCRIPTIONS = {
             CheckSetting(
                 "max",
                 ValueType("number", {"type": "number", "minimum": 0}),
-                "how much numbers may differ; without it not at all",
+                "how much numbers may differ (default: 0)",
             ),
         ),
         (
@@ -53,13 +53,13 @@ DESCRIPTIONS = {
             CheckSetting(
                 "by",
                 ValueType("list of numbers", {"type": ["array", "string"]}),
-                "numbers in whose order the answers are taken; without it their own order",
+                "numbers that order the answers; default: their own order",
             ),
             CheckSetting(
                 "pattern", TEXT, "a regular expression that captures the number; else the last one"
             ),
             CheckSetting(
-                "commas", FLAG, "numbers with separators of thousands are read, as `1,000`", False
+                "commas", FLAG, "read numbers with thousands separators, such as `1,000`", False
             ),
         ),
         (
@@ -98,7 +98,7 @@ DESCRIPTIONS = {
             CheckSetting("function", TEXT, "the function; this or `class` is required"),
             CheckSetting("class", TEXT, "the class"),
             CheckSetting("args", MAPPING, "arguments by name", {}),
-            CheckSetting("network", FLAG, "whether it wants the network", False),
+            CheckSetting("network", FLAG, "whether it needs the network", False),
             CheckSetting(
                 "timeout",
                 ValueType("number", {"type": "number", "exclusiveMinimum": 0, "maximum": 600}),
@@ -116,10 +116,10 @@ DESCRIPTIONS = {
         "The file does not run before it is trusted: `evalstore trust FILE`.",
     ),
     "judge": CheckDescription(
-        "the models say so, by a prompt of the test, a choice or a score",
+        "a judge passes it, by a prompt of the test, a choice or a score",
         (
             CheckSetting("prompt", TEXT, "the id of a judge prompt; else that of each judge"),
-            CheckSetting("choices", TEXTS, "the replies of which one is chosen"),
+            CheckSetting("choices", TEXTS, "the choices of the judge"),
             CheckSetting(
                 "scores",
                 ValueType("mapping, list or `numbers`", {"type": ["object", "array", "string"]}),
@@ -128,7 +128,7 @@ DESCRIPTIONS = {
             CheckSetting(
                 "pass",
                 ValueType("bound or choices", {"type": ["string", "number", "array", "boolean"]}),
-                'the score that is enough, such as `">= 0.5"`, or the choices that pass',
+                'the bound of the score, such as `">= 0.5"`, or the choices that pass',
             ),
             CheckSetting(
                 "answer",
@@ -151,8 +151,8 @@ DESCRIPTIONS = {
                                 **TEXT.schema,
                                 "description": "the path of the score in the judge's object",
                             },
-                            "min": {**NUMBER.schema, "description": "the least score"},
-                            "max": {**NUMBER.schema, "description": "the greatest score"},
+                            "min": {**NUMBER.schema, "description": "the lowest score"},
+                            "max": {**NUMBER.schema, "description": "the highest score"},
                         },
                         "additionalProperties": False,
                     },
@@ -162,7 +162,7 @@ DESCRIPTIONS = {
             CheckSetting(
                 "invalid",
                 choice("undecided", "lowest"),
-                "what a reply counts that cannot be read",
+                "the verdict for a reply that cannot be read",
                 "undecided",
             ),
         ),

@@ -23,7 +23,7 @@ _EXPECTED_CALL: Json = {
                 "name": {"type": "string", "description": "the name of the tool"},
                 "arguments": {
                     "type": ["object", "string"],
-                    "description": "what it is called with",
+                    "description": "its arguments",
                 },
             },
             "required": ["name"],
@@ -92,29 +92,29 @@ DESCRIPTIONS = {
             CheckSetting(
                 "expected",
                 TEXTS,
-                "the reason, or several of which one is enough: `stop`, `length`, `tool_calls` …",
+                "the reason, or alternatives: `stop`, `length`, `tool_calls` …",
                 required=True,
             ),
         ),
         (CheckExample("finishReason: stop", {"finishReason": "stop"}, {"finishReason": "length"}),),
     ),
     "latency": CheckDescription(
-        "the call took at most so many seconds",
+        "the call took at most this many seconds",
         (CheckSetting("max", _POSITIVE, "seconds", required=True),),
         (CheckExample("latency: 10", {"latency": 2.5}, {"latency": 11}),),
         "A stored answer keeps the time of its original call.",
     ),
     "cost": CheckDescription(
-        "the call cost at most so many USD",
+        "the call cost at most this many USD",
         (CheckSetting("max", _POSITIVE, "USD", required=True),),
         (CheckExample("cost: 0.01", {"cost": 0.002}, {"cost": 0.02}),),
         "Without a known price the verdict is `error`.",
     ),
     "tokens": CheckDescription(
-        "the call used as many tokens as it should",
+        "the call used an allowed number of tokens",
         (
-            CheckSetting("max", COUNT, "the most tokens; this or `min` is required"),
-            CheckSetting("min", COUNT, "the fewest tokens"),
+            CheckSetting("max", COUNT, "the maximum; this or `min` is required"),
+            CheckSetting("min", COUNT, "the minimum"),
             CheckSetting(
                 "of", choice("total", "input", "output"), "which tokens are counted", "total"
             ),
@@ -123,6 +123,6 @@ DESCRIPTIONS = {
             CheckExample("tokens: 500", {"tokens": 120}, {"tokens": 900}),
             CheckExample("{tokens: 100, of: output}", {"tokens": 80}, {"tokens": 300}),
         ),
-        "Where the provider counts none, the verdict is `error`.",
+        "If the provider reports none, the verdict is `error`.",
     ),
 }

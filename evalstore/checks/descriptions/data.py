@@ -21,7 +21,7 @@ _FENCED = CheckSetting(
 )
 _COMPARISON = (
     CheckSetting("expected", ANY, "the value", required=True),
-    CheckSetting("ignoreOrder", FLAG, "the order of lists does not count", False),
+    CheckSetting("ignoreOrder", FLAG, "ignore the order of lists", False),
     CheckSetting("anyOf", FLAG, "the value is a list, and one entry is enough", False),
     _FENCED,
 )
@@ -42,11 +42,11 @@ DESCRIPTIONS = {
             CheckSetting(
                 "epsilon",
                 ValueType("number", {"type": "number", "minimum": 0}),
-                "how far it may be off",
+                "how much it may differ",
                 0,
             ),
             CheckSetting(
-                "commas", FLAG, "numbers with separators of thousands are read, as `1,000`", False
+                "commas", FLAG, "read numbers with thousands separators, such as `1,000`", False
             ),
         ),
         (

@@ -11,28 +11,28 @@ SETTINGS = (
     CheckSetting(
         "actual",
         ANY,
-        'what is looked at, such as `"{{ sample.output_json.city }}"`; else the text of the last '
+        'what is checked, such as `"{{ sample.output_json.city }}"`; else the text of the last '
         "answer",
     ),
-    CheckSetting("ignoreCase", FLAG, "case does not count", False),
+    CheckSetting("ignoreCase", FLAG, "ignore case", False),
     CheckSetting(
         "normalize",
         ValueType("step or list of steps", {"anyOf": [STEP, {"type": "array", "items": STEP}]}),
         f"steps for both sides, in this order, of {', '.join(f'`{step}`' for step in STEPS)} "
-        "(`squad`: case, punctuation, articles and spaces do not count, as in SQuAD)",
+        "(`squad`: ignores case, punctuation, articles and spaces, as SQuAD does)",
     ),
     CheckSetting(
         "pass",
         ValueType("bound", {"type": ["string", "number"]}),
-        'the score that is enough, such as `">= 0.8"`; required where a score lies between 0 and 1',
+        'the bound of the score, such as `">= 0.8"`; required where a score lies between 0 and 1',
     ),
     CheckSetting(
         "weight",
         ValueType("number above 0", {"type": "number", "exclusiveMinimum": 0}),
-        "how much it counts in a mean of scores",
+        "its weight in a mean of scores",
         1,
     ),
-    CheckSetting("name", TEXT, "what it is called in feedback"),
+    CheckSetting("name", TEXT, "its name in feedback"),
     CheckSetting(
         "scope",
         choice("answer", "case", "group"),

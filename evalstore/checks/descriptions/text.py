@@ -26,7 +26,7 @@ def _texts(words: str) -> CheckSetting:
 DESCRIPTIONS = {
     "equals": CheckDescription(
         "the answer is the text, or one of the texts",
-        (_texts("the text, or several of which one is enough"),),
+        (_texts("the text, or alternatives"),),
         (CheckExample("equals: Paris", "Paris", "It is Paris."),),
     ),
     "oneOf": CheckDescription(
@@ -55,12 +55,12 @@ DESCRIPTIONS = {
     ),
     "startsWith": CheckDescription(
         "the answer begins with the text, or with one of the texts",
-        (_texts("the text, or several of which one is enough"),),
+        (_texts("the text, or alternatives"),),
         (CheckExample("startsWith: Dear", "Dear customer", "Hello"),),
     ),
     "endsWith": CheckDescription(
         "the answer ends with the text, or with one of the texts",
-        (_texts("the text, or several of which one is enough"),),
+        (_texts("the text, or alternatives"),),
         (CheckExample("endsWith: ['.', '!']", "Hello!", "Hello?"),),
     ),
     "regex": CheckDescription(
@@ -93,10 +93,10 @@ DESCRIPTIONS = {
         "single quotes.",
     ),
     "length": CheckDescription(
-        "the answer is as long as it should be",
+        "the length of the answer is allowed",
         (
-            CheckSetting("min", COUNT, "the least length; this or `max` is required"),
-            CheckSetting("max", COUNT, "the greatest length"),
+            CheckSetting("min", COUNT, "the minimum length; this or `max` is required"),
+            CheckSetting("max", COUNT, "the maximum length"),
             CheckSetting(
                 "unit",
                 choice("characters", "words", "lines", "sentences"),
@@ -117,32 +117,32 @@ DESCRIPTIONS = {
     ),
     "exact": CheckDescription(
         "the answer is one of the texts, both normalised as SQuAD does",
-        (_texts("the text, or several of which one is enough"),),
+        (_texts("the text, or alternatives"),),
         (CheckExample("exact: Eiffel Tower", "the Eiffel tower.", "the tower"),),
-        "Case, punctuation, articles and spaces do not count.",
+        "Case, punctuation, articles and spaces are ignored.",
     ),
     "fuzzy": CheckDescription(
         "the answer contains one of the texts or is contained in it, both normalised",
-        (_texts("the text, or several of which one is enough"),),
+        (_texts("the text, or alternatives"),),
         (CheckExample("fuzzy: the Eiffel Tower", "Eiffel", "the Louvre"),),
     ),
     "f1": CheckDescription(
         "the answer has enough words in common with one of the texts",
-        (_texts("the text, or several of which the best counts"),),
+        (_texts("the text, or alternatives, of which the best counts"),),
         (CheckExample("{f1: cold and windy, pass: '>= 0.8'}", "windy and cold", "cold"),),
         "The score is the harmonic mean of precision and recall of words, as in SQuAD.",
     ),
     "similar": CheckDescription(
         "the answer is similar enough to one of the texts",
-        (_texts("the text, or several of which the best counts"),),
+        (_texts("the text, or alternatives, of which the best counts"),),
         (CheckExample("{similar: Reykjavik, pass: '>= 0.8'}", "Reykjavík", "Oslo"),),
         "The score is 1 less the share of characters that are inserted or deleted.",
     ),
     "levenshtein": CheckDescription(
-        "so many edits at most make the answer one of the texts",
+        "the answer is at most this many edits from one of the texts",
         (
-            _texts("the text, or several of which one is enough"),
-            CheckSetting("max", COUNT, "the most edits", required=True),
+            _texts("the text, or alternatives"),
+            CheckSetting("max", COUNT, "the maximum number of edits", required=True),
         ),
         (CheckExample("levenshtein: {expected: Reykjavik, max: 1}", "Reykjavík", "Reykjav"),),
         "An edit inserts, deletes or replaces one character.",
@@ -162,7 +162,7 @@ DESCRIPTIONS = {
     "rouge": CheckDescription(
         "the ROUGE score of the answer is high enough",
         (
-            _texts("the reference, or several of which the best counts"),
+            _texts("the reference, or alternatives, of which the best counts"),
             CheckSetting("variant", choice("rouge1", "rouge2", "rougeL"), "which one", "rougeL"),
             CheckSetting("stem", FLAG, "words are compared by their stems", False),
         ),

@@ -72,7 +72,7 @@ _OF_ANSWER = ("answer", "json", "tool_calls")
 def read_expression(source: str) -> ast.expr:
     """Return the tree of an expression; raises `ExpressionError` for what is not allowed."""
     if len(source) > _LONGEST:
-        raise ExpressionError(f"it has {len(source):,} characters, the most are {_LONGEST:,}")
+        raise ExpressionError(f"it has {len(source):,} characters; the limit is {_LONGEST:,}")
     try:
         with warnings.catch_warnings():  # Python's advice on style is not for users
             warnings.simplefilter("ignore")

@@ -46,7 +46,7 @@ _REASONS = {
     "undecided": "the judges tied, or a reply could not be read",
     "no reply": "a call failed; 'evalstore log --failures' shows why",
     "pending": "not judged yet",
-    None: "nothing says how to evaluate the answer",
+    None: "nothing says how to judge the answer",
 }
 """The message of a test case without feedback."""
 

@@ -106,7 +106,7 @@ def _require_runs(store: Store, file: str, ids: Sequence[str]) -> None:
         names = ", ".join(short(id) for id in missing[:_LISTED])
         more = f" and {len(missing) - _LISTED:,} more" if len(missing) > _LISTED else ""
         raise RemoteError(
-            f"the bundle '{file}' presumes {plural(len(missing), 'run')} that the store does not "
+            f"the bundle '{file}' needs {plural(len(missing), 'run')} that the store does not "
             f"have: {names}{more}",
             hint="get these first, or have the bundle made without --since",
         )

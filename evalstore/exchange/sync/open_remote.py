@@ -102,7 +102,7 @@ def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFil
         raise EvalstoreError(
             f"the remote '{name}' is a database: only 'push', 'pull' and 'remote show' "
             "work with one",
-            hint="all commands use it as their store with '--store ADDRESS', also 'run' and 'fsck'",
+            hint="'--store ADDRESS' makes it the store of any command, such as 'run'",
         )
     if is_folder(address):
         return FolderFiles(locate_folder(workspace, name, path_of(address)))

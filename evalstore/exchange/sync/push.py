@@ -189,7 +189,7 @@ def create_bundle(
     if since is not None and exclude_tags:
         raise EvalstoreError(
             "'--since' cannot be combined with '--exclude-tag' in a bundle",
-            hint="the earlier runs, which the bundle would presume, may have such cases",
+            hint="the earlier runs that the bundle needs may have such cases",
         )
     with open_store(location) as store:
         runs = None

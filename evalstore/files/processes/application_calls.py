@@ -220,7 +220,7 @@ class _FunctionProcess(_Process):
             )
         reply = read_reply(line, self._number)
         if reply is None:
-            raise ApplicationError(f"{self._path} wrote where only its answer belongs")
+            raise ApplicationError(f"{self._path} wrote to the output of its answer")
         return reply
 
     def _error(self, reply: Json, *, stops: bool = False) -> ApplicationError:

@@ -85,7 +85,7 @@ def call(
             words = f"it takes more than {cpu_seconds:g} seconds of processor time"
         elif "MemoryError" in message:
             words = f"it needs more than {MEMORY} MiB of memory"
-        elif "characters, the most are" in message:
+        elif "characters; the limit is" in message:
             words = f"its result is longer than {LONGEST_RESULT:,} characters"
         else:  # for example, the machine is too busy
             raise NotRunError(f"it could not be computed: {message}") from None

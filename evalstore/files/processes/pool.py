@@ -232,7 +232,7 @@ class _Worker:
                 raise CodeError(f"{self._code.path} wrote without end, and was stopped")
         reply = read_reply(received, self._number)
         if reply is None:
-            raise CodeError(f"{self._code.path} wrote where only its result belongs")
+            raise CodeError(f"{self._code.path} wrote to the output of its result")
         return reply
 
     def _ended(self) -> CodeError | NotRunError:
@@ -244,7 +244,11 @@ class _Worker:
         if code in (-signal.SIGPROF, -signal.SIGXCPU):
             return CodeError(f"{self._code.path} used more processor time than its check may")
         if code == -signal.SIGKILL:  # sent by the system, or by the check itself
-            words = _ENDED if self._closed else "the system ended its process, as when memory lacks"
+            words = (
+                _ENDED
+                if self._closed
+                else "the system ended its process, perhaps for lack of memory"
+            )
             return _not_run(self._code.path, words)
         if code is not None and code < 0:
             return CodeError(f"{self._code.path} was ended by {signal.Signals(-code).name}")

@@ -34,6 +34,7 @@ def run_id(location: Location, run: Run | str | None) -> str | None:
 
 def session_id(location: Location, text: str) -> str:
     """Return the full id of a session; raises `RevisionError` when the text names none."""
+    from evalstore.core.display import kind_word
     from evalstore.core.errors import RevisionError
     from evalstore.planning.open_project import open_store
     from evalstore.store.revisions import resolve
@@ -42,6 +43,6 @@ def session_id(location: Location, text: str) -> str:
         kind, id = resolve(store, text)
     if kind != "session":
         raise RevisionError(
-            f"'{text}' is a {kind}, not an answer", hint="a result lists its answers"
+            f"'{text}' is not an answer ({kind_word(kind)})", hint="a result lists its answers"
         )
     return id

@@ -30,7 +30,7 @@ _LONGEST_NAME = 80
 GROUPS = {
     "Start": ("init", "import", "check", "ls"),
     "Everyday": ("status", "run", "label", "view", "serve"),
-    "History": ("log", "show", "diff", "stats", "report", "grep", "sql", "export"),
+    "History": ("log", "tag", "show", "diff", "stats", "report", "grep", "sql", "export"),
     "Sharing": ("remote", "push", "pull", "clone"),
     "Upkeep": ("doctor", "trust", "fsck"),
 }

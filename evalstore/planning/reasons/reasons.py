@@ -310,7 +310,7 @@ def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = 
     Without `run`, the run is not known.
     """
     verb, that = ("is", "that") if len(parts) == 1 else ("are", "those")
-    ways = f"judged by the present {' and '.join(judged_by)}"
+    ways = f"judged by the current {' and '.join(judged_by)}"
     if run is None:
         return f"{' and '.join(parts)} changed back: stored answers are {ways}"
     return (

@@ -176,7 +176,7 @@ def read_answer(
         ids=tuple(
             (kind, key)
             for kind, key in (
-                ("session", id),
+                ("answer", id),
                 ("question", hashing.question_id(question)),
                 ("test", question.test),
                 ("prompt", question.prompt),

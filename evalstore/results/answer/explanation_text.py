@@ -254,13 +254,13 @@ def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
 def pass_counts_text(counts: VerdictCounts) -> str:
     """Return how often this version of the case passed, and how often the verdict changed."""
     if counts.judged < 2:
-        return "this version: judged once, reuse not counted"
+        return "this version: judged once"
     flips = {0: "never flipped", 1: "flipped once"}.get(
         counts.changes, f"flipped {counts.changes} times"
     )
     listed = ", ".join(counts.verdicts[:_LISTED]) + (", …" if counts.judged > _LISTED else "")
     return (
-        f"this version: passed {counts.passed} of the last {counts.judged}, reuse not counted; "
+        f"this version: passed {counts.passed} of the last {counts.judged}; "
         f"{flips} (newest first: {listed})"
     )
 

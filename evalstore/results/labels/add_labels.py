@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
+from evalstore.core.display import kind_word
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.results import Evaluation, Vote
 from evalstore.core.values import Evaluator, Word
@@ -456,7 +457,7 @@ def _session(project: Project, text: str) -> str | None:
         return None
     if kind != "session":
         raise EvalstoreError(
-            f"'{text}' is a {kind}, and an answer or a case can be labelled",
+            f"'{text}' is not an answer or a case ({kind_word(kind)})",
             hint="'evalstore show' names the answers of a run",
         )
     return id
@@ -478,6 +479,6 @@ def _of_session(project: Project, session: str) -> LabelSubject:
                 sessions = next(together, (session,))
                 return subject_of_result(seen, sessions)
     raise EvalstoreError(
-        f"session {session[:8]} is of no case that is judged",
+        f"answer {session[:8]} belongs to no case that is judged",
         hint=f"the workspace and the newest {RUNS_SEARCHED} runs were searched",
     )

@@ -271,7 +271,7 @@ def _known_files(location: Location, store: Store) -> set[str]:
 _HINTS = {
     401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
     "without that field none is sent to a 'baseURL'",
-    402: "the account has no money left",
+    402: "the account has no credit left",
     403: "the key may not use this model: look at the account's permissions",
     404: "check the name: 'providerModelCode' of the model file, and 'baseURL' of its provider",
     429: "too many calls at once: lower 'concurrency', or allow more --timeout or --retries",
@@ -283,8 +283,8 @@ _CLASS_HINTS = {
     "connection": "check that the server runs and that 'baseURL' of its provider is right",
     "certificate": "name the file with the certificate that signed it in the variable "
     "SSL_CERT_FILE; the server runs, and 'baseURL' is right",
-    "bug": "report it to who maintains the provider; run again to ask once more",
-    "malformed": "run again; if it stays, look at what the server, or the model, answers",
+    "bug": "report it to the maintainers of the provider, and run again",
+    "malformed": "run again; if it fails again, check what the server or the model answers",
     "not run": "run again when the machine has room for it: the answers are stored",
     "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
 }
@@ -293,17 +293,17 @@ _PLACES = {
     rf"\A{NOTHING_LISTENS} ": "start the server, or correct 'baseURL' of its provider",
     r"answered 404 at https?://[^/\s]+/chat/completions\b|POST /chat/completions\b": "add "
     "'/v1' to 'baseURL' of the provider: most servers answer below it",
-    r"answered 404 at \S+/chat/completions/chat/completions\b": "take '/chat/completions' off "
-    "'baseURL' of the provider: it is added to each call",
+    r"answered 404 at \S+/chat/completions/chat/completions\b": "remove "
+    "'/chat/completions' from 'baseURL' of the provider: it is added to each call",
 }
 """From what a message says of an address to what to write."""
 
 _NULL = (
-    "take '{0}' out of the 'options' of the test, or write 'providerOptions: {{{1}: null}}' into "
+    "remove '{0}' from the 'options' of the test, or write 'providerOptions: {{{1}: null}}' into "
     "the model file"
 )
 _PARAMETERS = {
-    r"temperature": "send no temperature: take it out of evalstore.yaml and the test, or write "
+    r"temperature": "send no temperature: remove it from evalstore.yaml and the test, or write "
     "'candidateOverrides: {temperature: null}' into the model file ('evaluatorOverrides' for a "
     "judge)",
     r"max_?(completion_?|output_?)?tokens": "lower or remove 'maxTestOutputTokens' or "
@@ -313,7 +313,7 @@ _PARAMETERS = {
     r"top_?p\b": _NULL.format("topP", "top_p"),
     r"\bseed\b": _NULL.format("seed", "seed"),
     r"['\"`]stop(_sequences)?\b": _NULL.format("stop", "stop"),
-    r"reasoning_?effort|\bthinking\b": "change 'thinking' in the model file, or take it out",
+    r"reasoning_?effort|\bthinking\b": "change or remove 'thinking' in the model file",
     r"tool_choice|['\"`]tools\b|support\w* (tools|function)": "write 'capabilities: {output: "
     "{tools: false}}' into the model file: tests with tools leave it out",
 }
@@ -364,7 +364,7 @@ def hint_for(
         found = " ".join(name for match in _NAMED.finditer(named) for name in match.groups(""))
         if not hints and (others := set(re.findall(r"\w+", found)) - {"and", "messages", "model"}):
             listed = ", ".join(f"'{name}'" for name in sorted(others))
-            return f"take {listed} out of 'providerOptions' of the model file, or of the test"
+            return f"remove {listed} from 'providerOptions' of the model file, or of the test"
         if hints:
             return "; ".join(hints)
     if kind in _CLASS_HINTS:

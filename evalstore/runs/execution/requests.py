@@ -36,7 +36,7 @@ def build_request(
 ) -> Request:
     """Return the request for the last answer to a question.
 
-    `code` is the model's, `limit` the most tokens of an answer. Model-generated turns are still
+    `code` is the model's, `limit` the maximum tokens of an answer. Model-generated turns are still
     empty: `next_request` fills them.
     """
     test = contents.test(question.test)

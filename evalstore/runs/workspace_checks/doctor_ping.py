@@ -216,7 +216,7 @@ def _hint(checkup: Checkup, error: ProviderError) -> str | None:
     if error.status == 401:
         return NO_VARIABLE
     if error.kind == "timeout":
-        return "look whether the server is busy, or allow more with --timeout"
+        return "check whether the server is busy, or raise --timeout"
     return hint_for(error.kind, error.status, error.message)
 
 

@@ -126,10 +126,9 @@ def refuse_migrated(version: str | None, opened: str | None, path: str) -> None:
 def refuse_replaced(path: str) -> None:
     """Raise `StoreError` for a store that has lost rows since it was opened."""
     raise StoreError(
-        f"the store '{path}' has another history than before: what was stored last is gone, as if "
-        "an earlier copy had taken its place",
+        f"the store '{path}' has lost its newest rows: an earlier copy seems to have replaced it",
         hint="run again: what is missing is asked again; 'evalstore fsck --repair' removes "
-        "judgements whose answers are gone",
+        "verdicts whose answers are gone",
     )
 
 

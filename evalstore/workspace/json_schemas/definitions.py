@@ -55,8 +55,8 @@ _MEDIA = {
 _TOKENS = {
     "inputTokens": "tokens in",
     "outputTokens": "tokens out",
-    "cachedTokens": "those of input tokens that came from a cache",
-    "reasoningTokens": "those of output tokens that were reasoning",
+    "cachedTokens": "input tokens that came from a cache",
+    "reasoningTokens": "output tokens that were reasoning",
 }
 _DAY = described(matching(r"^\d{4}-\d{2}-\d{2}"), "the first day it is in force, in UTC")
 _COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -98,7 +98,7 @@ _CALL = mapping(
     TOOL_CALL_FIELDS,
     {
         "name": described({"type": "string"}, "the name of the tool"),
-        "arguments": described(ANY, "what it is called with"),
+        "arguments": described(ANY, "its arguments"),
     },
     ["name"],
     or_null=False,
@@ -117,7 +117,8 @@ _RESPONSE: Schema = {
                 "the call fails: a status, a message, or both",
             ),
             "times": described(
-                {"type": "integer", "minimum": 1}, "only for so many calls, then the next entry"
+                {"type": "integer", "minimum": 1},
+                "how many calls it answers before the next entry does",
             ),
             "usage": described(
                 mapping(
@@ -198,9 +199,9 @@ def provider() -> Schema:
         "supportsStructuredOutputs": described(
             FLAG, "false: JSON is asked for in JSON mode, and checked here"
         ),
-        "concurrency": described(whole(1, 1024), "the most concurrent calls"),
-        "requestsPerMinute": described(number(0.001, _MOST), "the most calls in a minute"),
-        "tokensPerMinute": described(number(1, _MOST), "the most tokens in and out in a minute"),
+        "concurrency": described(whole(1, 1024), "maximum concurrent calls"),
+        "requestsPerMinute": described(number(0.001, _MOST), "maximum calls per minute"),
+        "tokensPerMinute": described(number(1, _MOST), "maximum tokens per minute, in and out"),
     }
     return mapping(PROVIDER_FIELDS, properties, ["code"], or_null=False)
 

@@ -55,7 +55,7 @@ _DATASET = mapping(
         "format": described(choice_schema(*FORMATS), "auto: as the name of the file ends"),
         "rows": described(TEXT, "JSON only: where the list of rows is, as in data.items"),
         "where": described(TEXT, "an expression; rows for which it is not true are left out"),
-        "limit": described(whole(1), "only the first rows, so many"),
+        "limit": described(whole(1), "only the first N rows"),
         "sample": described(
             mapping(
                 SAMPLE_FIELDS,
@@ -137,7 +137,7 @@ _TEST: dict[str, Schema] = {
             OPTIONS,
             {
                 "temperature": described(TEMPERATURE, "0: as far as possible the same answer"),
-                "maxOutputTokens": described(whole(1), "the most tokens of an answer"),
+                "maxOutputTokens": described(whole(1), "maximum tokens of an answer"),
                 "topP": described(number(0, 1), "the share of likely tokens that is drawn from"),
                 "seed": described(whole(-(2**63)), "sent to providers that draw tokens with it"),
                 "stop": described(

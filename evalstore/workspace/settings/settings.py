@@ -45,7 +45,7 @@ class Participant:
     prohibited_tags: tuple[str, ...] = ()
     """Never for tests with one of these tags."""
     prompt: str = DEFAULT_PROMPT
-    """Evaluators: the id of the evaluator prompt."""
+    """Judges: the id of the judge prompt."""
     name: str = field(default="", compare=False)
     """Candidates: the name in reports, with the temperature if the model is listed again."""
     line: int = field(default=0, compare=False)
@@ -140,11 +140,11 @@ class AnalysisQuery:
     candidates: tuple[QueryModel, ...] = ()
     """Only answers of these."""
     evaluators: tuple[QueryModel, ...] = ()
-    """Only judgements of these; verdicts are computed from them alone."""
+    """Only verdicts of these judges."""
     candidates_temperature: float | None = None
     """Only answers at this temperature."""
     evaluators_temperature: float | None = None
-    """Only judgements at this temperature."""
+    """Only verdicts at this temperature."""
 
 
 QUERY_NAMES = (
@@ -180,16 +180,16 @@ class Settings:
     evaluators: tuple[Participant, ...] = ()
     """The models that judge."""
     evaluators_temperature: float | None = None
-    """Temperature of the evaluators, 0..2; null: none is sent."""
+    """Temperature of the judges, 0..2; null: none is sent."""
     evaluations_per_evaluator: int = 1
-    """The number of judgements of each evaluator on each answer."""
+    """The number of verdicts of each judge on each answer."""
     verdict: str = "majority"
     """How votes become a verdict: `majority`, `all`, `any`, or `>= t` with a share 0..1."""
     max_test_output_tokens: int | None = None
     """Token limit of an answer, not part of any id: an answer that it cut is asked again when it is
     raised."""
     max_evaluation_output_tokens: int | None = None
-    """Token limit of a judgement."""
+    """Token limit of a judge's reply."""
     max_age: str | None = None
     """Answers older than this do not count and are asked again: a number with s, m, h, d or w."""
     timeout: float = 120.0

@@ -97,7 +97,7 @@ def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
             raise FileProblem(
                 f"'{part.path}' ({part.media_type}) can only be shown in a user message",
                 turn.section.first,
-                hint=f"in a message of the role '{turn.role}' only text files can stand",
+                hint=f"in a message of the role '{turn.role}' only text files are allowed",
             )
 
 

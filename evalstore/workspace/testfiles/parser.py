@@ -336,7 +336,7 @@ def _missing_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> F
                 "this code block is never closed, so no '---' ends the messages", fence.opened
             )
     return FileProblem(
-        "nothing says how to evaluate the answer",
+        "nothing says how to judge the answer",
         run.turns[-1].section.first if run.turns else lines[0].number if lines else 1,
         hint="write a line '---' and the instructions for the judge below it",
     )

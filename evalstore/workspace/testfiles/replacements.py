@@ -122,7 +122,7 @@ def _read_pick(
         )
     known = [scalar.text for scalar in names if isinstance(scalar, WrittenScalar)]
     if len(set(known)) < len(names) or not names:
-        raise FileProblem(f"the names of '{way}' must be different names", line)
+        raise FileProblem(f"the names of '{way}' must differ", line)
     if isinstance(source, WrittenScalar):
         if source.text not in lists:
             raise FileProblem(

@@ -179,7 +179,7 @@ def test_what_cannot_be_computed_is_an_error_that_says_why(check: Json, words: s
         ("n is 3", "'is' can only be used with None, True and False"),
         (" + ".join(["1"] * 100), "it is nested more than 60 levels deep"),
         ("-" * 1000 + "1", "it is n"),
-        ("n or " * 500 + "n", "it has 2,501 characters, the most are 2,000"),
+        ("n or " * 500 + "n", "it has 2,501 characters; the limit is 2,000"),
     ],
 )
 def test_what_is_not_allowed_is_a_problem_of_the_file(source: str, words: str) -> None:

@@ -164,7 +164,7 @@ def test_a_function_or_class_says_what_it_finds(
         ("leaves", "checks/mine.py:13: SystemExit: enough"),
         ("odd", "checks/mine.py: TypeError: it returned a value of the type 'set'"),
         ("exists", "'exists' is not defined in the file itself, but imported"),
-        ("floods", "it returned 1,000,002 characters, the most are 200,000"),
+        ("floods", "it returned 1,000,002 characters; the limit is 200,000"),
         ("grows", "checks/mine.py:25: MemoryError"),
         ("Words", "missing 1 required positional argument: 'most'"),
     ],
@@ -183,7 +183,7 @@ def test_one_process_makes_many_judgements(workers: Workers) -> None:
     [
         ("ends", "ended its process instead of returning a verdict"),
         ("loops", "took longer than 0.3 seconds, and was stopped|used more processor time"),
-        ("scribbles", "wrote where only its result belongs"),
+        ("scribbles", "wrote to the output of its result"),
     ],
 )
 def test_a_process_that_strays_is_ended_and_the_next_judgement_has_another(

@@ -158,7 +158,7 @@ def test_a_result_of_the_workspace_is_explained_as_the_files_have_it(workspace: 
 
 def test_an_id_that_is_not_of_a_session_is_not_an_answer(workspace: Workspace) -> None:
     report = workspace.run()
-    with pytest.raises(evalstore.RevisionError, match="is a run, not an answer"):
+    with pytest.raises(evalstore.RevisionError, match=r"is not an answer .run."):
         workspace.answer(report.run)
 
 

@@ -16,7 +16,7 @@ def test_the_rate_of_a_candidate_that_is_partly_judged_is_marked(tmp_path: Path)
     assert call(root, "run", "--fail-on", "none") == 0
     test = root / "tests/again.md"
     test.write_text("# 👤\n\nAgain?\n\n---\n\n~~~checks\n- contains: a\n~~~\n", encoding="utf-8")
-    note = "~ marks a pass rate over fewer judged results than another group has."
+    note = "~ marks a group with fewer verdicts than others."
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
     text = report(root, "@work").read_text(encoding="utf-8")
     assert note in text

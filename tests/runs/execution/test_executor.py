@@ -1016,7 +1016,7 @@ def test_a_run_reports_that_work_is_done_elsewhere(lab: Lab) -> None:
     executor.sharing._warn = warn
     assert asyncio.run(lab.execute(executor)).asked == 1
     (line,) = lab.warned
-    assert line.startswith("another run on this store works on a part of this one (process ")
+    assert line.startswith("another run on this store is doing part of this one (process ")
 
 
 def test_several_answers_are_shared_too(lab: Lab) -> None:

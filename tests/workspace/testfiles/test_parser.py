@@ -128,7 +128,7 @@ def test_an_empty_evaluation_is_not_an_evaluation() -> None:
         ("# 👤\nA\n# 🤖\n\n# 👤\nB\n---\nE", "assistant turn is empty", 3),
         ("# 👤\nA\n# 🤖\nB\n---\nE", "ends with a fixed answer", 3),
         ("# 👤\nA\n# ⚙️\nS\n---\nE", "can be only one system text", 3),
-        ("# 👤\nA\n", "nothing says how to evaluate", 1),
+        ("# 👤\nA\n", "nothing says how to judge", 1),
         ("# 👤\n```\nA\n---\nE\n", "never closed", 2),
     ],
 )

@@ -192,7 +192,7 @@ def convert(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
     if not negated:
         return converted
     if converted.check is None:
-        raise NotTakenError(f"the assertion '{kind}': write what must be so instead")
+        raise NotTakenError(f"the assertion '{kind}': write what must hold instead")
     check = {"type": converted.check} if isinstance(converted.check, str) else converted.check
     return ConvertedAssertion({**check, "not": True}, warning=converted.warning)
 
@@ -274,7 +274,7 @@ class Assertions:
             raise NotTakenError(f"'transform' changes the answer before '{kind}' judges it")
         if "rubricPrompt" in entry:
             raise NotTakenError(
-                f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as an evaluator prompt"
+                f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as a judge prompt"
             )
         value = self._value(entry.get("value"), kind)
         if kind.removeprefix("not-") == "is-json" and value:

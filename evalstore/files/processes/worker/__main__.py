@@ -136,7 +136,7 @@ class _Answerer:
             text = json.dumps(self._call(request), default=_plain, allow_nan=False)
             if len(text) > self._longest:
                 most = f"{self._longest:,}"
-                raise ValueError(f"it returned {len(text):,} characters, the most are {most}")
+                raise ValueError(f"it returned {len(text):,} characters; the limit is {most}")
             return {"result": json.loads(text)}
         except BaseException as error:  # noqa: BLE001 - also SystemExit
             return self._describe(error)

@@ -115,7 +115,7 @@ class _Function:
             text = json.dumps(returned, default=_refuse, allow_nan=False)
             if len(text) > self._longest:
                 most = f"{self._longest:,}"
-                raise ValueError(f"it returned {len(text):,} characters, the most are {most}")
+                raise ValueError(f"it returned {len(text):,} characters; the limit is {most}")
             return {"result": json.loads(text)}
         except BaseException as error:  # noqa: BLE001 - also SystemExit
             if not isinstance(error, Exception):  # its event loop may have stopped midway

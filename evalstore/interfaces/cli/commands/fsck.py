@@ -37,13 +37,12 @@ def fsck(
 ) -> None:
     """Verify every id and reference of the store or a remote.
 
-    With --repair, judgements whose answers are missing, and runs that lack a part or describe more
-    than can be read, are removed from the store first. Pull what others have before that.
+    With --repair, verdicts whose answers are missing, and runs that lack a part or cannot be read,
+    are removed from the store first. Pull what others have before that.
 
-    Of a remote, every index, every pack and every row in them is read and checked, and nothing is
-    changed. What is damaged is listed with the files to remove, so that a push writes their rows
-    again. A pack that no index lists comes from an interrupted push, which uses it when it is
-    repeated. Of a bundle, every byte and row is checked; this needs no workspace and no store.
+    Of a remote or bundle, every byte and row is checked, and nothing is changed. The files to
+    remove are listed; a push from a store that has their rows writes them again. For a bundle, no
+    workspace is needed.
     """
     if remote:
         if repair:
@@ -89,7 +88,7 @@ def _fsck_remote(name: str | None, *, json: bool) -> None:
                 names = ", ".join(output.short(id) for id in report.presumes[:_LISTED])
                 more = len(report.presumes) - _LISTED
                 runs = f"{names} and {more:,} more" if more > 0 else names
-                output.line(f"presumes {output.plural(len(report.presumes), 'run')}: {runs}")
+                output.line(f"needs {output.plural(len(report.presumes), 'run')}: {runs}")
         print_check(report.check)
         if isinstance(report, RemoteFsckReport):
             tell_of_repair(report.check)

@@ -79,11 +79,10 @@ def diff(
 ) -> None:
     """Show what broke, was fixed or changed between two runs.
 
-    Without B, run A is compared with the workspace; without A, the last run is. Cases that were
-    asked again and have the same verdict and, word for word, the same answer are counted
-    separately; -v lists them. With --model X --vs Y: what Y does worse and better than X in one
-    run, by default the last. With --prompt X --vs Y: the same for two system prompts, with each
-    candidate.
+    Without B, run A is compared with the workspace; without A, the last run is. Answers that were
+    asked again and did not change are only counted; -v lists them. --model X --vs Y shows what Y
+    does worse and better than X in one run, by default the last; --prompt X --vs Y does so for two
+    system prompts.
     """
     from evalstore.interfaces.cli.render.history import print_diff
     from evalstore.results.compare import diff as operations
@@ -243,16 +242,14 @@ def log(
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """List runs, or one test's history; 'tag' names a run.
+    """List runs, or the history of one test.
 
     Runs in which nothing was asked, judged or changed are counted; -v lists them, and all dates.
 
-    A run says which tests, system prompts, candidates and evaluators changed since the runs before
-    it, and how many results broke and were fixed (in at most the newest 10). With FILE: the runs
-    that first judged an edit of it, with the edits, and those in which only its verdicts changed;
-    the verdicts are those of the file. With FILE::ROW: the same for a row. With --failures: failed
-    calls and how to fix them; with FILE, those of its cases. With --graph: the runs that others
-    pushed to a remote have lanes of their own.
+    A run says what was edited since the runs before it, and how many results broke and were fixed
+    (in at most the newest 10). With FILE or FILE::ROW: the runs in which it was edited or its
+    verdicts changed. With --failures: failed calls and how to fix them. With --graph: runs that
+    others pushed to a remote have lanes of their own.
     """
     from evalstore.interfaces.cli.render.history import print_log
 
@@ -330,13 +327,12 @@ def show(
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """Show a run, answer, version, evaluation or failure.
+    """Show a run, answer, version, verdict or failure.
 
-    `REV:path` shows a test file in a run: its verdicts, what it asked and how it was judged.
-    `FILE::ROW` shows why a case passed or failed, where the answer differs from what was
-    expected, and since when; `REV:FILE::ROW` shows it in a run, and `@work:FILE::ROW` in the
-    workspace. `FILE` is its only case, or all of them. Without REV, each result comes from the
-    newest run that has it. The results of a run, of the workspace or of a file are a list for -o.
+    `FILE::ROW` shows why a case passed or failed, where the answer differs from what was expected,
+    and since when. `REV:FILE::ROW` shows it in a run, `@work:FILE::ROW` in the workspace; without
+    REV, a result comes from the newest run that has it. `FILE` is its only case, or all of them.
+    `REV:path` shows a test file in a run. With -o, the rows are the results.
     """
     from evalstore.interfaces.cli.render.result_rows import SHOWN
     from evalstore.interfaces.cli.render.show import print_shown
@@ -359,7 +355,7 @@ def show(
         )
 
 
-@app.command(hidden=True)  # `log` names it, as few commands are to be known
+@app.command()
 def tag(
     name: Annotated[
         str | None,

@@ -102,7 +102,7 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
         _print_history(done.history, dry_run=dry_run)
     for name in done.kept:
         output.line(f"kept {output.safe(name)}: {_EDITED}")
-    _print_paths(done.gone, "written by an earlier import, not in this source:")
+    _print_paths(done.gone, "from an earlier import, not in this source:")
     _list("not imported:", done.left)
     _list("imported with a difference:", done.warnings)
     if done.settings:
@@ -141,15 +141,11 @@ def _print_history(history: ImportSummary, *, dry_run: bool) -> None:
         f"{output.plural(history.verdicts, 'verdict')} in the store, {history.new:,} of them new"
     )
     if history.displaced:
-        had = (
-            "question that had answers counts"
-            if history.displaced == 1
-            else ("questions that had answers count")
-        )
-        output.line(f"{history.displaced:,} {had} an older, imported one from now on")
+        displaced = output.plural(history.displaced, "stored answer")
+        output.line(f"{displaced} no longer counted: an older, imported one is used instead")
     for run in history.older_runs:
         output.line(
-            f"run {output.short(run)} has what tests were before: "
+            f"run {output.short(run)} has earlier versions of tests: "
             f"{output.plural(history.older, 'answer')} to "
             f"{output.plural(history.older_versions, 'version')} in all, {_retired(history)}"
         )
@@ -161,10 +157,10 @@ def _print_history(history: ImportSummary, *, dry_run: bool) -> None:
 def _retired(history: ImportSummary) -> str:
     """Describe how many of the previous versions no test has any more."""
     if history.retired_versions == history.older_versions:
-        return "which no test has today"
+        return "which no test uses today"
     if history.retired_versions == 0:
-        return "which a test still has"
-    return f"{history.retired_versions:,} of which no test has today"
+        return "which a test still uses"
+    return f"{history.retired_versions:,} of which no test uses today"
 
 
 def _list(title: str, listed: tuple[SkippedItem, ...]) -> None:

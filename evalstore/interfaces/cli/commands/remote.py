@@ -81,15 +81,12 @@ def remote(
 
     An address is a folder, or a URL: s3://bucket/path, gs://bucket/path, az://container/path,
     sftp://user@host/path or postgresql://user@host/database. 'add' writes it into evalstore.yaml
-    and allows this workspace to use it, and 'remove' removes it from there; what the remote
-    contains stays there. 'show' compares the remote with the store. The lists for -o are the
-    remotes, and with 'show' the pushes.
+    and allows this workspace to use it. 'remove' removes it there, and keeps the contents of the
+    remote. 'show' compares the remote with the store.
 
-    A database is for push, pull and 'show'; it has no files for 'gc'.
-
-    'gc' compacts the files of many small pushes, and deletes files that have not been needed for
-    14 days. No results are lost, and others may push and pull meanwhile. An interrupted 'gc' is
-    completed by the next one.
+    'gc' compacts many small pushes, and deletes files that were not needed for 14 days. No results
+    are lost, others may push and pull meanwhile, and the next 'gc' completes an interrupted one. A
+    database has no files for it.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.
     """

@@ -57,8 +57,7 @@ RUN: options.Table = {
     "baseline": option(
         "--baseline",
         help.GATE,
-        "With --fail-on regression: accept what failed in this run, or, for a case that it did "
-        "not judge, in the newest run before it.",
+        "With --fail-on regression: accept what failed in this run (or, if not judged, before).",
         metavar="REV",
         autocompletion=completions.stored_runs,
     ),
@@ -75,8 +74,8 @@ RUN: options.Table = {
     "judge_only": option(
         "--judge-only",
         help.EXECUTION,
-        "Judge stored answers without a verdict; ask nothing. --refresh and --max-age are about "
-        "judgements then.",
+        "Judge stored answers without a verdict; ask nothing. --refresh and --max-age "
+        "are then about verdicts.",
     ),
     "yes": option("-y, --yes", help.EXECUTION, "Skip the confirmation of the cost."),
     "exit_first": option("-x, --exitfirst", help.EXECUTION, "Stop at the first new failure."),
@@ -150,7 +149,7 @@ MODE: options.Table = {
     "remote": option(
         "--remote",
         help.REUSE,
-        "Pull what the plan asks for from this remote first, and push the results to it.",
+        "Pull what the plan needs from this remote first, and push the results to it.",
         metavar="NAME",
         autocompletion=completions.remotes,
     ),
@@ -158,8 +157,7 @@ MODE: options.Table = {
     "join": option(
         "--join",
         help.EXECUTION,
-        "Take part in the run RUN of the store, which is in progress ('@': the newest). Needs the "
-        "keys and --store, but no workspace.",
+        "Join a run in progress ('@': the newest). Needs keys and --store, but no workspace.",
         metavar="RUN",
         autocompletion=completions.joinable_runs,
     ),
@@ -193,7 +191,7 @@ def status(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="First read which of the answers this remote has.",
+            help="Read first which answers this remote has.",
             rich_help_panel=help.REUSE,
             autocompletion=completions.remotes,
         ),
@@ -203,10 +201,9 @@ def status(
 ) -> None:
     """Show what changed, and what a run would do and cost.
 
-    The letters before a file: A new, D deleted, R renamed; M changed: in the first column what is
-    asked (or a row was removed), in the second how it is judged; = reverted to a stored version.
-    --short names a renamed file with both paths: R  old.md -> new.md. The rows of -o are the
-    changed files, or with --explain what a run would do.
+    The letters before a file: A new, D deleted, R renamed, = reverted to a stored version, M
+    changed: in the first column what is asked, in the second how it is judged. With -o, the rows
+    are the changed files, or with --explain the calls of a run.
     """
     from evalstore.files.json_output import fields_to_json
     from evalstore.interfaces.cli.render.status import print_status

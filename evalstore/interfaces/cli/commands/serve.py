@@ -39,13 +39,12 @@ def serve(
 ) -> None:
     """Show the results in a web browser, or serve an agent.
 
-    The first page lists the runs. The others are those of 'report', at /run/REV, /case/FILE::ROW
-    and /work (the workspace as it is now), and /label, where people label answers. They are on this
-    machine only, at a random address, and follow a run. Ctrl-C stops it.
+    The first page lists the runs; /run/REV, /case/FILE::ROW and /work (the workspace as it is now)
+    are the pages of 'report', and at /label people label answers. The pages are on this machine
+    only, at a random address, and follow a run. Ctrl-C stops it.
 
-    With --mcp, it speaks the Model Context Protocol on stdin and stdout; agents start it
-    themselves, as docs/mcp.md shows. An agent reads what a run would do and cost, failures, diffs
-    and explanations. It cannot edit files, run code or grant trust.
+    With --mcp, it speaks the Model Context Protocol on stdin and stdout, and agents start it
+    themselves. They can read results, but not edit files, run code or grant trust.
     """
     if mcp:
         if port:

@@ -65,7 +65,7 @@ def push(
         typer.Option(
             "--exclude-tag",
             metavar="T",
-            help="Nothing of cases with this tag (repeatable).",
+            help="Exclude cases with this tag (repeatable).",
             autocompletion=completions.tags,
         ),
     ] = None,
@@ -82,18 +82,16 @@ def push(
 ) -> None:
     """Copy results that a remote lacks to it, or to a file.
 
-    Any number of people and machines may push at once: nothing is replaced, and nobody sees a run
-    before everything that belongs to it is there. An interrupted push is completed by the next one.
-    A folder that is empty, or does not exist yet, becomes a remote, and a database without tables
-    gets them. Rows with an API key are refused.
+    Any number of people and machines may push at once. Nothing is replaced, nobody sees half a run,
+    and the next push completes an interrupted one. An empty folder or database becomes a remote.
+    Rows with an API key are refused.
 
-    A FILE.bundle is for machines without a shared folder: it has all results, or with --since what
-    is new since a run, and presumes that the store that pulls it has the earlier ones.
+    A FILE.bundle is for machines without a shared folder. It has all results, or with --since those
+    after a run, for a store that has the earlier ones.
 
     With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
-    and of other tests only what belongs to their present versions: a private test may have been a
-    part of an earlier one. Runs with any of these stay here, and so do runs that were selected by
-    name.
+    and of other tests only their current versions: a private test may have been part of an earlier
+    one. Runs with any of these stay here, and so do runs that were selected by name.
 
     Exit code 6: the remote or the store cannot be used.
     """
@@ -116,7 +114,7 @@ def push(
     print_sentence(push_line(report))
     if presumes := getattr(report, "presumes", ()):  # of a bundle
         runs = output.plural(len(presumes), "earlier run")
-        print_sentence(f"it presumes {runs}, which the store that pulls it must have")
+        print_sentence(f"it needs {runs} in the store that pulls it")
     tell_of_excluded(report.excluded_runs)
 
 
@@ -142,13 +140,12 @@ def pull(
 ) -> None:
     """Copy results the store lacks from a remote or a file.
 
-    Every row is checked before it is stored: its id is computed again from its content. An
-    interrupted pull is completed by the next one. A file is a bundle or another store, which is
-    never changed; so is the address of a store in PostgreSQL.
+    The id of every row is computed again before it is stored. The next pull completes an
+    interrupted one. A file is a bundle or another store, which is never changed.
 
-    With --for-plan, all runs but the newest and the results of other cases stay in the remote:
-    enough for CI, which begins with an empty store. It also copies older runs until each case has
-    passed in one, at most 100.
+    With --for-plan, only the newest run is copied, with the results of the cases that a run would
+    ask for: enough for CI, which begins with an empty store. Older runs come along until each case
+    has passed in one, at most 100.
 
     Exit code 6: the remote or the file is damaged, or it or the store cannot be used.
     """
@@ -196,9 +193,8 @@ def clone(
 ) -> None:
     """Make a workspace with results of a remote or bundle.
 
-    The workspace is for looking at them. It has no tests: these come from your repository, which
-    has a workspace of its own. There, 'evalstore remote add' and 'evalstore pull', or 'evalstore
-    pull FILE', get the same results.
+    The workspace is for reading them and has no tests: these come from your repository, whose
+    workspace gets the same results by 'evalstore pull'.
 
     Exit code 6: the remote or the bundle is damaged or cannot be used.
     """

@@ -26,8 +26,8 @@ _ALWAYS = ("passed", "judged")
 INTERVAL_BAR = ""
 """The name of the column with the drawing of the interval."""
 OPTIONAL = (
-    *("files", "sessions", "judgements", "per 100", "cases", "judging"),
-    *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "undecided", "errors"),
+    *("files", "answers", "verdicts", "per 100", "cases", "judging"),
+    *("latency", "flaky", "asking", INTERVAL_BAR, "95% interval", "undecided", "errors"),
 )
 """The columns that a narrow terminal leaves out, in this order."""
 JUDGES_OPTIONAL = ("judged", "undecided", "failed alone", "passed alone", "passed")
@@ -63,9 +63,9 @@ def stats(
 ) -> None:
     """Show pass rates, costs and latencies.
 
-    Costs are those of the answers and judgements that count, whichever run paid for them. Intervals
-    count the results of one test file as related, so few files make a wide interval. '--by judge'
-    shows how each judge agrees with people, whose labels decide, and with the other judges.
+    Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
+    take the results of one test file as related: few files make wide intervals. '--by judge' shows
+    how each judge agrees with people, whose labels decide, and with the other judges.
     """
     from evalstore.results.stats.stats import stats as operation
 
@@ -127,7 +127,7 @@ def print_stats(statistics: Stats) -> None:
             output.talk(text)
     if statistics.priced_later:
         calls = output.plural(statistics.priced_later, "call")
-        output.talk(f"note: the price of {calls} was not known then; today's counts")
+        output.talk(f"note: the price of {calls} was unknown then; today's price is used")
     if statistics.total.unpriced:
         count = statistics.total.unpriced
         things = "1 answer or verdict" if count == 1 else f"{count:,} answers and verdicts"
@@ -170,7 +170,7 @@ def print_judges(table: JudgeTable) -> None:
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
     if not any(compared(judge.people) for judge in table.groups):
-        output.talk("('evalstore label' tells where a judge is wrong: no label counts here yet)")
+        output.talk("(no labels yet: 'evalstore label' tells where a judge is wrong)")
 
 
 def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str, str]:
@@ -194,10 +194,10 @@ def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str,
         "errors": f"{errors:,}" if (errors := rate.unresolved - group.undecided) else "",
         "files": f"{group.tests:,}",
         "cases": f"{group.cases:,}",
-        "sessions": f"{group.sessions:,}",
-        "judgements": f"{group.evaluations:,}",
+        "answers": f"{group.sessions:,}",
+        "verdicts": f"{group.evaluations:,}",
         "latency": "" if group.latency is None else f"{group.latency:.2f}s",
-        "answers": answers_cost(group, currency),
+        "asking": answers_cost(group, currency),
         "per 100": answers_cost_per_100(group, currency),
         "judging": judging_cost(group, currency),
         "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",

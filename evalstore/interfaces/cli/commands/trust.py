@@ -39,10 +39,10 @@ def trust(
     """Allow code to run, or a key to be sent.
 
     Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
-    this machine; after a change it has to be trusted again. For a model file, everything that it
-    runs is trusted: its code, its files, its command line and its variables. 'trust env NAME HOST'
-    lets workspaces send the variable NAME of your environment to HOST (with or without a port). No
-    file of a workspace can grant trust.
+    this machine; a change needs trust again. For a model file, everything that it runs is trusted:
+    code, files, command line and variables. 'trust env NAME HOST' lets workspaces send the variable
+    NAME of your environment to HOST (with or without a port). No file of a workspace can grant
+    trust.
     """
     _require_sound(paths, show=show, revoke=revoke, network=network)
     if paths and paths[0] == "env":

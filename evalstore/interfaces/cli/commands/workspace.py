@@ -167,9 +167,8 @@ def ls(
 ) -> None:
     """List tests, cases, results, runs, checks and more.
 
-    'ls checks NAME' explains a check: its settings, defaults and examples. No workspace is needed.
-    'ls results' lists verdicts, each with its reason: a part of a candidate's name is enough for
-    -m, as in 'ls results -m gpt -t refunds --verdict fail'.
+    'ls checks NAME' explains a check, and needs no workspace. 'ls results' lists verdicts, each
+    with its reason; a part of a candidate's name is enough for -m.
     """
     if kind == "checks" and selection.paths:
         _explain_checks(selection.paths, output_format, json=json)

@@ -248,10 +248,10 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
     if log.compared is not None:
         newest = "newest run" if log.compared == 1 else f"newest {log.compared} runs"
         output.talk(
-            f"(what broke and was fixed is counted for the {newest}; "
-            '"evalstore show ID" marks it in another)'
+            f"(broken and fixed results are counted for the {newest}; "
+            '"evalstore show ID" shows them for others)'
             if log.compared
-            else '(what broke and was fixed is not counted; "evalstore diff" lists it)'
+            else '(broken and fixed results are not counted; "evalstore diff" lists them)'
         )
 
 

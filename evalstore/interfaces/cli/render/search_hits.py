@@ -34,7 +34,7 @@ def print_hits(hits: Iterable[SearchHit]) -> None:
 
 
 def _print(hit: SearchHit) -> None:
-    session = "" if hit.file else f"session {output.short((*hit.sessions, hit.id)[0])}"
+    session = "" if hit.file else f"answer {output.short((*hit.sessions, hit.id)[0])}"
     source = f"{NOUNS[hit.kind]} {output.short(hit.id)}"
     parts = [
         output.safe(f"[{hit.row}]" if hit.row else session),

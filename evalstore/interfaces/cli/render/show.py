@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.core import deserialize
 from evalstore.core.case_name import case_name
 from evalstore.core.clock import iso
-from evalstore.core.display import simulated
+from evalstore.core.display import kind_word, simulated
 from evalstore.core.runs import restore_run
 from evalstore.core.styled_text import StyledLine, StyledSpan, TextBlock, text_lines
 from evalstore.core.values import VERDICTS, Case, Json, Message, Usage, order_counts
@@ -265,7 +265,7 @@ _PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
 
 
 def _heading(kind: str, *facts: str) -> None:
-    output.line(f"{output.paint(kind, 'pending')} {'  '.join(facts)}")
+    output.line(f"{output.paint(kind_word(kind), 'pending')} {'  '.join(facts)}")
 
 
 def _columns(*parts: str) -> None:
@@ -371,7 +371,7 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     now = time.time_ns() // 1000
     columns = output.table_width()
     when = _ago(view.facts.started) if view.facts else ""
-    kind = output.paint("session" if view.id else "case", "pending")
+    kind = output.paint("answer" if view.id else "case", "pending")
     model = view.model or (explanation.result.model if explanation else "")
     name = f"{kind} {output.short(view.id)}" if view.id else kind
     output.line(f"{name}  {output.safe(model)}  {when}".rstrip())

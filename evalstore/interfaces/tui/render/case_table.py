@@ -60,7 +60,7 @@ def case_title(
         part = "the first " + (part if query.is_empty else part.replace("of", "that match, of"))
     count = f"{part}{plural(listing.total, 'case')}"
     lines = len(listing.matching)
-    yield (f"{count} in {plural(lines, 'line')}" if lines != listing.case_count else count), count
+    yield (f"{count}, {plural(lines, 'line')}" if lines != listing.case_count else count), count
     yield progress
     yield from (message for message, _ in listing.filtered.complaints(query))
     of = _of_candidates(listing, listing.cases.models, query)

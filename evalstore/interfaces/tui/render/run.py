@@ -117,8 +117,7 @@ def records_only(request: RunRequest, status: Status) -> bool:
 
 
 _ABOUT_REPEATS = (
-    "The new verdicts are those of the run that this makes. In the workspace the first verdict "
-    "of each judge that could be read goes on counting."
+    "The new verdicts count in the new run; in the workspace the first ones still count."
 )
 
 

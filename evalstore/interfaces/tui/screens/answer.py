@@ -84,16 +84,14 @@ _BINDINGS: list[BindingType] = [
     Binding("v", "versions", "Versions", id="session.versions"),
 ]
 _HELP = """\
-What a candidate was asked and answered, and the verdict on it with its reasons. At the top is what
-each judge said, in short; below the question, the answer and the instructions are the verdicts in
-full, their history, and tokens, price and time. In a wide terminal the verdicts are at the right.
-{session.attempt} and {session.last_attempt} show the next and the previous answer of the candidate,
-{session.candidate} the next candidate, {session.next} the next of the cases that were listed.
-{session.beside} puts another candidate's answer beside this one, with the words marked that differ,
-and {page.back} removes it. An answer that is Markdown is rendered, and the beginnings of text files
-stand below the message; {session.markdown} shows all as it is written, and so does what you copy
-and save. When one of the newest 20 runs has a newer result, a line below the title says so, and
-{case.newest} shows it."""
+What a candidate was asked and answered, and the verdict on it with its reasons. Each judge's
+verdict is at the top; the verdicts in full, their history, tokens, price and time are below the
+instructions, or at the right in a wide terminal. {session.attempt} and {session.last_attempt} show
+the next and the previous answer of the candidate, {session.candidate} the next candidate,
+{session.next} the next of the listed cases. {session.beside} puts another candidate's answer beside
+this one and marks the words that differ; {page.back} removes it. Markdown is rendered, and files
+are shown in part; {session.markdown} shows everything as written, as copies and saved files do. If
+one of the newest 20 runs has a newer result, {case.newest} shows it."""
 
 
 class AnswerPage(DatedPage):

@@ -55,34 +55,29 @@ if TYPE_CHECKING:
 
 _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with
-several system prompts has a line for each. The title counts cases, lines where there are more of
-them, and the verdicts of all lines; those 'of' a candidate that the filter names are its verdicts
-alone. At the top is the pass rate of each candidate in the listed cases, in percent with its 95 %
-interval; 'of 8' or ~ marks one with fewer verdicts than another. A filter by verdict has '10 of 50'
-there, with the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate
-that its title names, of the selected column, the oldest first (✓ pass, ✗ fail), of files with up to
-3,000 cases. A narrow table leaves it out first, when names would lose their keys. Below the table,
-or at its right in a wide terminal, is the case under the cursor: the last message of the user, the
-answer of the candidate in the selected column, the verdicts on it with their feedback, then those
-on the other candidates.
-{panel.next} moves the focus between both.
+several system prompts has a line for each. The title counts the cases, and the verdicts of all
+lines. The head of a column has the pass rate in the listed cases with its 95 % interval; 'of 8' or
+~ marks a candidate with fewer verdicts than others. With a filter by verdict it has '10 of 50', and
+the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate of the
+selected column, the oldest first (✓ pass, ✗ fail), for files with up to 3,000 cases. The case under
+the cursor, with its question, answer and verdicts, is below the table, or at its right in a wide
+terminal; {panel.next} moves the focus there.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
-all of them, each with the answers of the candidate in the selected column.
+all of them, each with the answer of the candidate in the selected column.
 
-{cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
+{cases.filter} filters as you type; all parts must match, a value as part of the text:
 """
 _REST = """
 
-A filter for verdicts selects the column of a candidate that has them. {cases.next_failure} goes
-from result to result that did not pass, also between two of one case, of the filter's candidates.
-{case.judge} judges the answers to these system prompts alone.
+A filter by verdict selects the column of a candidate that has it. {cases.next_failure} goes to the
+next result that did not pass, of the candidates in the filter. {case.judge} judges the answers to
+the listed system prompts alone.
 
-Of a run that is not the newest, a line below the title says so; {case.newest} opens the newest.
-{cases.compare} compares the run with the previous one, or the workspace with the newest run, and
-{cases.compare_models} the selected candidate, or the system prompt of the case, with another one;
-with a filter, in the cases that it lists.
-{cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
-{list.open} on the line of a group folds it, or unfolds it."""
+{cases.compare} compares the run with the previous one, or the workspace with the newest run.
+{cases.compare_models} compares the selected candidate, or the system prompt, with another one, in
+the listed cases. {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by
+tag; {list.open} on the line of a group folds it, or unfolds it. If there is a newer run,
+{case.newest} opens it."""
 _HELP = f"{_TABLE}{help_lines()}{_REST}"
 _FOOTER = (
     FooterHint("", "list.open"),

@@ -53,11 +53,9 @@ _HELP = """\
 The differences between two runs, between a run and the workspace, or between two candidates or two
 system prompts. Cases that broke come first, then those that were fixed, then the rest; of two
 candidates or prompts, those that are worse or better with the second. 'last runs' has the last
-eight verdicts on the newer side, or on both, the oldest first. A narrow table leaves it out first,
-then 'change'. Below, or at the right in a wide terminal, are both answers to the case under the
-cursor, with the whole names of the candidates. When there is a newer run, a line below the title
-says so, and {case.newest} compares with it. {compare.unchanged} adds the cases that were asked anew
-and have the same answer, and those that are unchanged."""
+eight verdicts, the oldest first. Both answers to the case under the cursor are below, or at the
+right in a wide terminal. {compare.unchanged} also lists unchanged cases, and those with the same
+answer. If there is a newer run, {case.newest} compares with it."""
 
 _FOOTER = (
     FooterHint("", "list.open"),

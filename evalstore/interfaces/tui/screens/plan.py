@@ -41,10 +41,9 @@ class PlanPage(Dialog):
     TITLE = "Plan of a run"
     WAY = "{page.run} where something is missing, {case.judge} on an answer"
     HELP = """\
-What would be done, why, and at which price, planned again when a file changes. Nothing is called
-before {plan.do}. After an edit it is about the edited file: a partial run, which the trend of the
-runs leaves out; {page.run} plans all pending work instead. The reasons that most of the work has
-are shown; {history.status} lists each item of the pending work."""
+What a run would do, why, and at which price. Nothing is called before {plan.do}. It is planned
+again when a file changes. After an edit it is about the edited file only: a partial run, which the
+trend leaves out. {page.run} plans all pending work, and {history.status} lists it."""
 
     def __init__(
         self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None

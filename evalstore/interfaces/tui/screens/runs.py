@@ -66,31 +66,25 @@ _NO_RUNS = "there are no runs yet: {page.run} makes one"
 _ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
 
 _HELP = """\
-The state of the workspace, and below it all runs, the newest first. The state is the pass rate
-that stored answers give it now, with its 95 % interval; pending work and its price; cases that
-broke in the last runs and were not fixed since; the pass rates of the runs of all cases, and now,
-from 0 to 100 %. Partial runs are left out. While verdicts are pending, now is left out too, and
-the pass rate has a ~.
+The state of the workspace, and below it all runs, the newest first. The state has the pass rate of
+all stored answers with its 95 % interval; pending work and its price; what broke in the last runs
+and was not fixed since; and the pass rates of the runs of all cases, from 0 to 100 %. ~ marks a
+pass rate while verdicts are pending.
 
-A line has the share of judged cases that passed, a strip of their verdicts (█ pass, ░ fail, others
-by their signs), the price and the message, or what was edited since the run before. A run that is
-not complete has its state (■ interrupted, $ over budget, ! incomplete): {list.open} shows its
-cases, too, and {page.run} continues it. ~ is a partial run, of some cases. 'change' has, in points,
-by how much results that broke or were fixed have changed the share since the last verdict on each
-case, of whatever run: = if no verdict differs. With * the points do not tell all: some broke and
-others were fixed, some failures are new, or the previous run of all cases had other cases or
-candidates.
-Below, or at the right in a wide terminal, is what the run under the cursor did, what * means there,
-and a strip of its verdicts for each test file: first those with new failures, then those with most
-failures.
-A line below the title (▶) names each run that another program carries out, as far as 'evalstore
-status' knows it: who has begun it, when, and how many answers and verdicts are stored so far.
+The line of a run has the share of judged cases that passed, a strip of their verdicts (█ pass,
+░ fail), the price and the message, or what was edited since the run before. A partial run, of some
+cases, has ~; one that did not complete has ■ interrupted, $ over budget or ! incomplete, and
+{page.run} continues it. 'change' is how many points broken and fixed results changed the share by,
+compared with the last verdict on each case; = if no verdict differs. * means that some broke and
+others were fixed, that some failures are new, or that the run before had other cases or candidates.
+Details of the run under the cursor, with its verdicts in each test file, are below, or at the right
+in a wide terminal. A line below the title (▶) names each run that another program carries out.
 {history.broken} shows what broke in the run under the cursor; on the line of the workspace, what
 broke in the last ten runs and was not fixed since.
 
 {list.mark} marks runs: {history.compare} compares two marked ones, or a marked one with the one
-under the cursor, and removes the marks. Without marks it compares the run under the cursor with the
-previous run, and the workspace with the newest run."""
+under the cursor. Without marks it compares the run under the cursor with the previous run, and the
+workspace with the newest run."""
 
 
 class RunsPage(ActionsPage):

@@ -46,7 +46,7 @@ _LIMIT = 200
 _SEARCHING = "searching …"
 _HINT = """\
 Type words of an answer, feedback, a test or instructions; all must be in the same text.
-The last word may be the beginning of one, and "quoted words" stand as they are written."""
+The last word may be the beginning of one, and "quoted words" match as written."""
 
 
 class SearchPage(ActionsPage):
@@ -66,12 +66,9 @@ class SearchPage(ActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"hits": "Texts", "hit": "Text"}
     WAY = "{page.search} on the runs, the cases, an answer and other screens"
     HELP = """\
-Lists answers, feedback, tests and instructions that contain all words, as 'evalstore grep' does.
-Old runs and removed cases are searched too. At most 200 texts are listed, answers first, each with
-its system prompt where its case has several.
-{list.open} shows the answer in the newest run that has it.
-
-{search.type} leads back to the words. Leaving the screen ends a search that is under way."""
+Lists answers, feedback, tests and instructions that contain all words, as 'evalstore grep' does:
+at most 200, answers first, also of old runs and removed cases. {list.open} shows the answer in the
+newest run that has it. {search.type} leads back to the words."""
     DEFAULT_CSS = """
     SearchPage > #words { padding: 0 1; }
     """

@@ -68,13 +68,12 @@ class StatsPage(ActionsPage):
     TITLE = "Statistics"
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
-Pass rates, costs and times of a run, by candidate, by system prompt, by tag and by file. Below, or
-at the right in a wide terminal, is the line under the cursor in detail, and the trend: the pass
-rate of each candidate in the runs until this one. A hollow point is a run of some cases.
-{list.open} shows the cases of the line.
+Pass rates, costs and times of a run, by candidate, by system prompt, by tag and by file. Details of
+the line under the cursor, and the trend of each candidate, are below, or at the right in a wide
+terminal. A hollow point is a run of some cases. {list.open} shows the cases of the line.
 
-Costs are those of all answers and verdicts of these cases when they were made, also in earlier
-runs: what the run itself paid, which is less when it reused some, is in the list of runs."""
+Costs are those of all answers and verdicts, also when an earlier run paid for them. The list of
+runs has what the run itself paid."""
     PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
     DEFAULT_CSS = "StatsPage > #tables { height: 1; background: $panel; }"
 

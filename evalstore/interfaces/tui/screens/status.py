@@ -58,10 +58,9 @@ class StatusPage(CaseActionsPage):
     WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
 Each question that a run would ask and each verdict that it would get, with the reason and the
-price; or what is wrong with the files. A line below the title (▶) names each run that another
-program carries out, and how far it is: what it has still to do is listed here, too. A narrow
-table leaves out 'by', the judge, first, then 'what' and 'why'; below it, or at its right in a
-wide terminal, are all of them, for the line under the cursor."""
+price; or what is wrong with the files. Details of the line under the cursor are below, or at the
+right in a wide terminal. A line below the title (▶) names each run that another program carries
+out; what it has not done yet is also listed here."""
     PANELS: ClassVar[Mapping[str, str]] = {"items": "Items", "details": "Details"}
     DEFAULT_CSS = """
     StatusPage {

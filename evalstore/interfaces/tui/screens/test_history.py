@@ -50,9 +50,9 @@ _MOST_HANG = 16
 _COLOURS = {"-": "old", "+": "new"}
 _LIST_AGAIN = "List again"
 _EMPTY = """\
-No run knows this test.
+No run has this test.
 
-{page.run} makes the first that does."""
+{page.run} makes one."""
 
 
 class TestHistoryPage(ActionsPage):
@@ -65,13 +65,10 @@ class TestHistoryPage(ActionsPage):
     PANELS: ClassVar[Mapping[str, str]] = {"versions": "Versions", "edits": "Edits"}
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
     HELP = """\
-The runs at which a test changed, the newest first, each with the newest verdicts on that version;
-below, or at the right in a wide terminal, are the edits, the run of each verdict if it is a later
-one, and the verdicts of the last eight runs, the oldest first. These are in the column 'last runs',
-too, for the candidate in the selected column, where there is room. With several system prompts,
-`fail 1/3` says that it failed with one of three, which are named in the edits. {list.open} shows
-the case in that run, with the candidate in the selected column; {list.left} and {list.right} select
-another."""
+The runs at which a test changed, the newest first, each with the newest verdicts on that version.
+The edits, and the verdicts of the last eight runs, the oldest first, are below, or at the right in
+a wide terminal. `fail 1/3` failed with one of three system prompts. {list.open} shows the case in
+that run, with the candidate of the selected column; {list.left} and {list.right} select another."""
     DEFAULT_CSS = """
     TestHistoryPage {
         & > #panels > #edits { height: 2fr; }

@@ -267,7 +267,7 @@ class FilteredCases:
         if wrong:
             return "\n".join(f"{complaint}: {there}" for complaint, there in wrong)
         if is_searching:
-            return "No case is called so; answers, feedback and tests are searched …"
+            return "No case has this name; searching answers, feedback and tests …"
         return NO_MATCH
 
     def _names(self, name: str) -> Sequence[str]:

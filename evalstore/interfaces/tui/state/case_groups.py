@@ -36,8 +36,8 @@ class CaseGroup:
 
 
 def cases_text(count: int, lines: int) -> str:
-    """Return `26 cases`, or `26 cases in 29 lines` when some have several system prompts."""
-    in_lines = f" in {plural(lines, 'line')}" if lines != count else ""
+    """Return `26 cases`, or `26 cases, 29 lines` when some have several system prompts."""
+    in_lines = f", {plural(lines, 'line')}" if lines != count else ""
     return f"{plural(count, 'case')}{in_lines}"
 
 

@@ -12,24 +12,21 @@ BROKE = "broke"
 """Behind `verdict:`, what broke and was not fixed since."""
 EXAMPLES: Mapping[str, str] = {
     "helmet": (
-        "a word in the file, the row or the name of the system prompt, in the messages of the "
-        "test, the instructions, the answers, or the feedback with the notes of labels, also of "
-        "removed ones"
+        "a word in the file, row, system prompt's name, messages, instructions, answers, feedback "
+        "or notes of labels"
     ),
-    '"is a helmet"': "words as they stand",
+    '"is a helmet"': "exactly these words",
     "answer:helmet": "a word in the answers alone",
     "verdict:fail": "some candidate's verdict: pass, fail, undecided, error, pending, answered",
     "verdict:no": "no verdict, because a call failed: 'no reply'",
-    "verdict:broke": (
-        "what broke in the last ten runs and was not fixed since; of a run, what broke in it"
-    ),
+    "verdict:broke": "what broke in the run, or in the last ten runs and was not fixed since",
     "tag:manners": "a tag of the case",
     "model:mini": "a candidate; with verdict: this candidate's verdict",
     "file:weather": "the test file",
     "prompt:brief": "the system prompt: its name or the beginning of its id",
-    'tag:"manners"': "the whole name, also of a candidate, a file or a prompt",
-    "verdict:fail,error": "either of them; so with all names",
-    "-tag:slow": "what does not have it; so with words, -helmet",
+    'tag:"manners"': "the whole name of a tag, candidate, file or prompt",
+    "verdict:fail,error": "either of them, as with all fields",
+    "-tag:slow": "cases without it; also of a word, -helmet",
     '"-5"': "a word that begins with a minus",
 }
 """Examples of all that a filter may have, and what each matches."""

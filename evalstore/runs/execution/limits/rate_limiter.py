@@ -50,7 +50,7 @@ DEFAULT_ACCOUNT = Account()
 
 
 class RateLimiter:
-    """Limits the rate of one account; `ceiling` is the most concurrent calls."""
+    """Limits the rate of one account; `ceiling` is the maximum of concurrent calls."""
 
     def __init__(
         self,

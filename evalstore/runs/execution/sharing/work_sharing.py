@@ -334,9 +334,7 @@ class WorkSharing:
             self._warned_of_sharing = True
             processes = sorted(f"process {other.pid}" for other in self._leases.others.values())
             others = f" ({', '.join(processes)})" if processes else ""
-            self._warn(
-                f"another run on this store works on a part of this one{others}: it is shared"
-            )
+            self._warn(f"another run on this store is doing part of this one{others}: it is shared")
         self._state.is_reclaiming = True
         items = list(self._state.deferred.values())
         self._state.deferred.clear()

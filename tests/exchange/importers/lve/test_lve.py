@@ -503,7 +503,7 @@ def test_a_classifier_becomes_instructions(tmp_path: Path) -> None:
     test = definition(checker_args={"checker_name": "ToxicityChecker", "toxicity_threshold": 0.9})
     result = imported(tmp_path, test)
     assert "\n---\n\nThe answer must not be toxic" in text_of(result)
-    assert "here an evaluator judges instead" in result.warnings[0].reason
+    assert "here a model judges instead" in result.warnings[0].reason
 
 
 def test_functions_over_answers_with_names_find_them(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_answers_to_one_older_prompt_share_its_version(repository: Repository) -
     output = repository.bring_in_words()
     assert "3 recorded answers, 3 verdicts in the store" in output
     assert (
-        "has what tests were before: 2 answers to 1 version in all, which no test has today\n"
+        "has earlier versions of tests: 2 answers to 1 version in all, which no test uses today\n"
         in output
     )
 
@@ -218,8 +218,8 @@ def test_older_answers_do_not_answer_the_question_of_today(repository: Repositor
 @pytest.mark.parametrize(
     ("older", "words"),
     [
-        (["A river?"], "2 answers to 2 versions in all, 1 of which no test has today\n"),
-        ([], "1 answer to 1 version in all, which a test still has\n"),
+        (["A river?"], "2 answers to 2 versions in all, 1 of which no test uses today\n"),
+        ([], "1 answer to 1 version in all, which a test still uses\n"),
     ],
     ids=["some", "none"],
 )

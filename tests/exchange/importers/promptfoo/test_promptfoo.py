@@ -90,7 +90,7 @@ def test_milliseconds_become_seconds(tmp_path: Path) -> None:
         ("{type: javascript, value: 'true'}", "is code, which is not run"),
         ("{type: similar, value: x}", "needs another kind of model"),
         ("{type: contains-json}", "'json: {fenced: true}' finds it in a block of code"),
-        ("{type: not-llm-rubric, value: x}", "write what must be so instead"),
+        ("{type: not-llm-rubric, value: x}", "write what must hold instead"),
         ("{type: is-valid-openai-tools-call}", "has no check here"),
         ("{type: cost}", "costs are always stored"),
     ],

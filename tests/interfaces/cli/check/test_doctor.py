@@ -210,7 +210,7 @@ def test_a_server_that_hangs_is_left_in_time(
     assert ran.exit_code == 3
     assert lines(ran.stdout)[-4:-2] == [
         "fail  model one  no answer within 0.2 s",
-        "  hint: look whether the server is busy, or allow more with --timeout",
+        "  hint: check whether the server is busy, or raise --timeout",
     ]
 
 

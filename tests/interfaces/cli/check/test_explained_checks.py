@@ -25,26 +25,26 @@ def test_a_check_is_explained(
 
 
 LEVENSHTEIN = """\
-levenshtein passes if so many edits at most make the answer one of the texts.
+levenshtein passes if the answer is at most this many edits from one of the texts.
 An edit inserts, deletes or replaces one character.
 
 Settings:
-  expected  the text, or several of which one is enough (text or list of texts; required; or written
-            as the value of the check)
-  max       the most edits (whole number; required)
+  expected  the text, or alternatives (text or list of texts; required; or written as the value of
+            the check)
+  max       the maximum number of edits (whole number; required)
 
 Settings of every check:
   not         the opposite must hold (true or false; default false)
-  actual      what is looked at, such as "{{ sample.output_json.city }}"; else the text of the last
+  actual      what is checked, such as "{{ sample.output_json.city }}"; else the text of the last
               answer (any value)
-  ignoreCase  case does not count (true or false; default false)
+  ignoreCase  ignore case (true or false; default false)
   normalize   steps for both sides, in this order, of 'trim', 'casefold', 'nfc', 'squad', 'spaces',
-              'quotes', 'markdown' ('squad': case, punctuation, articles and spaces do not count, as
-              in SQuAD) (step or list of steps)
-  pass        the score that is enough, such as ">= 0.8"; required where a score lies between 0 and
-              1 (bound)
-  weight      how much it counts in a mean of scores (number above 0; default 1)
-  name        what it is called in feedback (text)
+              'quotes', 'markdown' ('squad': ignores case, punctuation, articles and spaces, as
+              SQuAD does) (step or list of steps)
+  pass        the bound of the score, such as ">= 0.8"; required where a score lies between 0 and 1
+              (bound)
+  weight      its weight in a mean of scores (number above 0; default 1)
+  name        its name in feedback (text)
   scope       whether it looks at each answer, at all answers of a row, or at those of all rows
               (answer, case or group; default answer)
   allowEmpty  an empty value is intended; else it is an error (true or false; default false)

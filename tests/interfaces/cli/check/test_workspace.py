@@ -417,7 +417,7 @@ def test_problems_of_the_settings_are_json_too(workspace: Path, documents: Any) 
 def test_a_file_without_a_cut_has_one_problem(workspace: Path, evalstore: Evalstore) -> None:
     edit(workspace / "tests/weather.md", "---\n\nThe answer must be warm.\n", "")
     assert evalstore("check").stderr == (
-        "error: tests/weather.md:7: nothing says how to evaluate the answer\n"
+        "error: tests/weather.md:7: nothing says how to judge the answer\n"
         "hint: write a line '---' and the instructions for the judge below it\n"
     )
 

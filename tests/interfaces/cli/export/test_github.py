@@ -173,7 +173,7 @@ def test_check_prints_problems_as_sarif(
         (
             "file-warning",
             "warning",
-            "nothing below '---' says how to evaluate the answer: it is asked, and never judged\n"
+            "nothing below '---' says how to judge the answer: it is asked, and never judged\n"
             "write the instructions for the judge below the line '---'",
             {"artifactLocation": {"uri": "w/tests/none.md"}, "region": {"startLine": 1}},
         ),

@@ -431,7 +431,7 @@ def test_tests_that_are_gone_from_the_source_are_named_and_kept(
     assert "gone" not in documents("import", "promptfoo", "source")
     tree(workspace, {"source/promptfooconfig.yaml": PROMPTFOO + ONE})
     shown = evalstore("import", "promptfoo", "source").stdout
-    assert "written by an earlier import, not in this source: tests/source/is-json.md\n" in shown
+    assert "from an earlier import, not in this source: tests/source/is-json.md\n" in shown
     assert (workspace / "tests/source/is-json.md").exists()
     (workspace / "tests/source/is-json.md").unlink()
     assert "is-json.md" not in evalstore("import", "promptfoo", "source").stdout

@@ -482,18 +482,18 @@ def test_show_anything_by_its_id(workspace: Path, documents: Any, evalstore: Eva
 
 def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
     session = documents("run")["cases"][0]["session"]
-    head = "session <short>  scripted/one  <when>\n{}  tests/weather.md [city=Oslo]  scripted/one\n"
+    head = "answer <short>  scripted/one  <when>\n{}  tests/weather.md [city=Oslo]  scripted/one\n"
     judged = "fail  by scripted/judge  <when>  <short>\n  It is cold there.\n"
     talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
     messages = "instructions: The answer must be warm.\n"
     since = (
         "history:\n    failing since run <short> (<when>), the first run that judged it\n"
-        "    this version: judged once, reuse not counted\n"
+        "    this version: judged once\n"
     )
     foot = (
         "\n$0.0300 simulated, 10 in + 2 out tokens, finish reason stop, "
         "scripted/one, <when>\n"
-        "session <short>, question <short>, test <short>, model <short>, instructions <short>\n"
+        "answer <short>, question <short>, test <short>, model <short>, instructions <short>\n"
     )
     page = head.format("fail") + judged + since + talk + messages + foot
     assert evalstore("show", session) == Ran(0, page, "")
@@ -521,7 +521,7 @@ def test_show_a_session_that_no_run_knows(
         store.execute("DELETE FROM evaluations")
         store.execute("DELETE FROM runs")
     assert evalstore("show", session).stdout.startswith(
-        "session <short>  scripted/one  <when>\n"
+        "answer <short>  scripted/one  <when>\n"
         "\nuser: How is Oslo?\nanswer: Cold.\n\n$0.0300 simulated, 10 in"
     )
 

@@ -36,8 +36,7 @@ def test_more_attempts_are_told_with_their_answers(answers: Any, evalstore: Eval
         "what changed in between:",
         "  attempts 1 -> 3",
         "  same question, 2 more answers",
-        "this version: passed 1 of the last 3, reuse not counted; flipped once "
-        "(newest first: fail, fail, pass)",
+        "this version: passed 1 of the last 3; flipped once (newest first: fail, fail, pass)",
     ]
 
 
@@ -64,7 +63,7 @@ def test_a_replaced_label_is_not_another_verdict_of_the_model(
         lines = history(evalstore, "tests/t.md")
         assert lines[3:] == [
             "  same answer, labelled by Ada",
-            "this version: judged once, reuse not counted",
+            "this version: judged once",
         ]
 
 
@@ -75,7 +74,7 @@ def test_runs_that_only_reuse_change_no_count(answers: Any, evalstore: Evalstore
     evalstore("run", "-q", "-r", "3", "-j", "1")
     evalstore("run", "-q", "--refresh")
     expected = (
-        "this version: passed 2 of the last 4, reuse not counted; flipped 2 times "
+        "this version: passed 2 of the last 4; flipped 2 times "
         "(newest first: pass, fail, fail, pass)"
     )
     assert counts(evalstore) == expected
@@ -106,13 +105,12 @@ def test_attempts_before_an_edit_that_was_undone_count_again(
     evalstore("run", "-q", "-r", "3")
     evalstore("run", "-q")
     expected = (
-        "this version: passed 3 of the last 3, reuse not counted; never flipped "
-        "(newest first: pass, pass, pass)"
+        "this version: passed 3 of the last 3; never flipped (newest first: pass, pass, pass)"
     )
     assert counts(evalstore) == expected
     write("20 euros", "30 euros")
     evalstore("run", "-q")
-    assert counts(evalstore) == "this version: judged once, reuse not counted"
+    assert counts(evalstore) == "this version: judged once"
     write()
     evalstore("run", "-q")
     assert counts(evalstore) == expected

@@ -341,7 +341,7 @@ def test_runs_of_the_present_commit_are_no_baseline_that_is_counted_from_a_remot
     assert ran.exit_code == 2
     assert ran.stderr.endswith(
         "error: 'origin/@' cannot be a baseline: it and all runs of 'origin' before it are of the "
-        "present commit, so what they found would be accepted\n"
+        "current commit, so what they found would be accepted\n"
         "hint: leave out '--baseline' until there is a run of another commit; to accept the "
         "failures of a run, name it by its id\n"
     )
@@ -357,7 +357,7 @@ def test_runs_of_the_present_commit_are_no_baseline_that_is_counted_from_a_remot
     evalstore("push")
     again = evalstore(*gate)  # what its first attempt, and a shard that passed, have pushed
     assert again.exit_code == 1
-    since = "; {} of the present commit do not count"
+    since = "; {} of this commit do not count"
     assert found.format(since.format("2 runs")) in again.stderr
     assert "1 regression" in again.stdout
     shutil.rmtree(shared / ".evalstore")

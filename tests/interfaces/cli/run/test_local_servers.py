@@ -70,7 +70,7 @@ def test_a_price_that_comes_later_prices_what_is_stored(
     after = json.loads(evalstore("stats", "--json").stdout)
     assert (after["total"]["cost"]["unpriced"], after["pricedLater"]) == (0, 1)
     assert after["total"]["cost"]["all"]["total"] == 0.25
-    assert "note: the price of 1 call was not known then; today's counts" in (
+    assert "note: the price of 1 call was unknown then; today's price is used" in (
         evalstore("stats").stdout + evalstore("stats").stderr
     )
     with closing(sqlite3.connect(desk / ".evalstore/store.db")) as store:

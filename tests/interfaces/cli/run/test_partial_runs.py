@@ -211,7 +211,7 @@ def test_the_log_compares_as_many_results_as_come_at_once(
     monkeypatch.setattr(log, "MOST_COMPARED", 1)
     listed = evalstore("log")
     assert " fixed)" not in listed.stdout
-    assert 'is not counted; "evalstore diff" lists it)' in listed.stderr
+    assert 'are not counted; "evalstore diff" lists them)' in listed.stderr
 
 
 def test_the_log_says_for_which_runs_it_counts_what_broke(
@@ -226,8 +226,8 @@ def test_the_log_says_for_which_runs_it_counts_what_broke(
     assert " broke)" in listed.stdout.splitlines()[0]
     assert " fixed)" not in listed.stdout
     assert listed.stderr == (
-        "(what broke and was fixed is counted for the newest run; "
-        '"evalstore show ID" marks it in another)\n'
+        "(broken and fixed results are counted for the newest run; "
+        '"evalstore show ID" shows them for others)\n'
     )
     assert evalstore("log", "-n", "1").stderr == "(2 older)\n"
 

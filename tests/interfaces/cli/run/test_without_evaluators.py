@@ -85,7 +85,7 @@ def test_evaluators_for_other_tests_leave_this_one_pending(
     tree(unjudged, {"evalstore.yaml": settings})
     run = evalstore("run", "tests/checked.md", "tests/weather.md::city=Rome")
     assert run.exit_code == 3
-    assert "none of the judges is meant for it" in run.stderr
+    assert "none of the judges applies to it" in run.stderr
 
 
 def test_a_workspace_that_only_models_can_judge_is_reported_before_anything_is_asked(

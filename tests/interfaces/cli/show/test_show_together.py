@@ -157,7 +157,7 @@ def test_a_recorded_answer_has_no_price(
     write(written, RECORDED)
     (session,) = documents("run")["cases"][0]["sessions"]
     shown = evalstore("show", session).stdout
-    assert "\nrecorded, <when>\nsession <short>, " in shown
+    assert "\nrecorded, <when>\nanswer <short>, " in shown
     assert "price" not in shown
 
 

@@ -98,7 +98,7 @@ def test_an_answer_of_a_group_shows_the_failure_of_the_group_first(
     if member:  # a newer run knows the member alone
         evalstore("run", f"tests/t.md::{member}")
     head, *lines = evalstore("show", group["all rows"]["session"]).stdout.splitlines()
-    assert head.startswith("session ")
+    assert head.startswith("answer ")
     assert lines[:2] == ["tests/t.md [all rows]  fail", "tests/t.md [word=a]  pass"]
     reason = "expected equal answers: answer 1 is 'a', answer 2 is 'b'"
     assert lines[2:6] == [
@@ -227,7 +227,7 @@ def test_models_have_their_names_of_the_settings_everywhere(
         )
     evalstore("run", "-q")
     shown = evalstore("show", "tests/weather.md::Oslo").stdout
-    assert shown.startswith("session <short>  scripted/one  <when>\n")
+    assert shown.startswith("answer <short>  scripted/one  <when>\n")
     assert "\nfail  by scripted/judge  <when>" in shown
     result = cases(Location(workspace), "@").rows[0].results[0]
     assert result

@@ -77,7 +77,9 @@ def test_judges_are_compared_with_people(
 
 
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
-    assert evalstore("stats", "--by", "judge").stderr.startswith("('evalstore label' tells where")
+    assert evalstore("stats", "--by", "judge").stderr.startswith(
+        "(no labels yet: 'evalstore label' tells"
+    )
 
 
 def test_without_judges_it_says_so(tmp_path: Path, evalstore: Evalstore) -> None:

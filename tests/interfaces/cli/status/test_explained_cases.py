@@ -54,7 +54,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
     evalstore("run", "-q")
     assert evalstore("show", "tests/t.md") == Ran(
         0,
-        "session <short>  scripted/one  <when>\n"
+        "answer <short>  scripted/one  <when>\n"
         "fail  tests/t.md  scripted/one\n"
         "fail  by checks  <when>  <short>\n"
         "    fail  contains: '10 euros' is not in 'You pay 20 euros today.…'\n"
@@ -71,7 +71,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
-        "    this version: judged once, reuse not counted\n"
+        "    this version: judged once\n"
         "\n"
         "user:\n"
         "    You pay 20 euros today.\n"
@@ -84,7 +84,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "      # fail: '10 euros' is not in 'You pay 20 euros today.…'\n"
         "\n"
         "$0, 1 in + 1 out tokens, finish reason stop, <when>\n"
-        "session <short>, question <short>, test <short>, model <short>, instructions <short>\n",
+        "answer <short>, question <short>, test <short>, model <short>, instructions <short>\n",
         "",
     )
 
@@ -188,7 +188,7 @@ def test_what_changed_when_the_case_began_to_fail(
         "passed last in run <short> (<when>)",
         "what changed in between:",
         *changes,
-        "this version: judged once, reuse not counted",
+        "this version: judged once",
     ]
 
 
@@ -243,7 +243,7 @@ def test_another_answer_to_the_same_question_is_reported_with_the_flip_rate(
         "  same question, another answer",
         "    - It is [-warm-].",
         "    + It is {+cold+}.",
-        "this version: passed 2 of the last 4, reuse not counted; flipped 3 times "
+        "this version: passed 2 of the last 4; flipped 3 times "
         "(newest first: fail, pass, fail, pass)",
     ]
 
@@ -254,7 +254,7 @@ def test_an_answer_that_is_reused_is_counted_once(echo: Echo, evalstore: Evalsto
         evalstore("run", "-q")
     assert history(evalstore, "tests/t.md") == [
         "failing since run <short> (<when>), the first run that judged it",
-        "this version: judged once, reuse not counted",
+        "this version: judged once",
     ]
 
 
@@ -305,7 +305,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
         "failed last in run <short> (<when>)",
         "what changed in between:",
         "  same answer, labelled by Ada",
-        "this version: judged once, reuse not counted",
+        "this version: judged once",
     ]
     assert "\nfail  tests/t.md  " in evalstore("show", "tests/t.md").stdout
 

@@ -63,7 +63,7 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
         shown = "\n".join(lines[15:])
         assert shown.startswith("\nhistory\n")
         assert "$0.0300 simulated, 10 in + 2 out tokens, finish reason stop" in shown
-        assert "\nsession " in shown
+        assert "\nanswer " in shown
         assert (
             " run ######## › case 2 of 3 › tests/weather.md › city=Oslo › scripted/one"
             in screen(pilot)

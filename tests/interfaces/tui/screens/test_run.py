@@ -255,7 +255,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         text = screen(pilot)
         assert "judge 1 result of scripted/one again" in text
         assert "make 1 verdict (1 candidate), about $" in text
-        assert "In the workspace the first verdict" in text
+        assert "in the workspace the first ones still count" in text
         assert "judged again at your request" in text
         await press(pilot, "enter")
         text = screen(pilot)
@@ -287,7 +287,7 @@ def test_a_case_without_a_verdict_has_none_that_goes_on_counting(workspace: Path
         await press(pilot, "enter", "down", "J")
         text = screen(pilot)
         assert "make 1 verdict (1 candidate), about $" in text
-        assert "goes on counting" not in text
+        assert "still count" not in text
 
     drive(scenario)
 

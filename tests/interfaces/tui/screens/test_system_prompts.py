@@ -41,14 +41,14 @@ def text_of(pilot: Pilot[None]) -> str:
 
 def test_the_title_counts_cases_and_their_lines(prompts: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        assert "workspace › 3 cases in 5 lines › " in screen(pilot)
+        assert "workspace › 3 cases, 5 lines › " in screen(pilot)
         await press(pilot, "slash", *"oslo", "enter")
-        assert "1 of 3 cases in 2 lines" in screen(pilot)
+        assert "1 of 3 cases, 2 lines" in screen(pilot)
         await press(pilot, "down", "enter")
         assert "workspace › case 1 of 1" not in screen(pilot)
         assert "prompt 2 of 2" in screen(pilot)
         await press(pilot, "escape", "escape", "t")
-        assert "▾ tests/weather.md: 2 cases in 4 lines, " in screen(pilot)
+        assert "▾ tests/weather.md: 2 cases, 4 lines, " in screen(pilot)
         await press(pilot, "G", "enter")
         assert "case 3 of 3, prompt 2 of 2" in screen(pilot)
 

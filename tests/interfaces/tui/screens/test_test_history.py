@@ -211,7 +211,7 @@ def test_the_title_counts_versions_and_lines_apart(workspace: Path) -> None:
     edit(test, "How is {{city}} today?", "How is {{city}}?")  # the first version again
     main(["run", "--quiet"])
     drive(scenario, revision="@")
-    assert titles == ["2 versions in 3 lines", "2 versions in 4 lines"]
+    assert titles == ["2 versions, 3 lines", "2 versions, 4 lines"]
 
 
 def test_a_long_edited_line_stays_right_of_its_sign_and_its_indent(workspace: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_test_that_no_run_knows_says_which_key_helps(workspace: Path, key: str
     async def scenario(pilot: Pilot[None]) -> None:
         pilot.app.show_test_history("tests/none.md", "")  # type: ignore[attr-defined]
         await settled(pilot)
-        assert f"{key} makes the first that does." in screen(pilot)
+        assert f"{key} makes one." in screen(pilot)
         await press(pilot, "enter", "z", "down")
 
     drive(scenario, appearance=Appearance(keys={"page.run": key}))

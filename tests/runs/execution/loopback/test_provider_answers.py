@@ -495,7 +495,7 @@ def test_a_stream_that_nobody_asked_for_is_named(place: Place, kind: str) -> Non
     ran = run_each(place, answers, "- contains: Paris", provider=provider)
     (failure,) = ran.report["failures"]
     assert failure["message"].startswith(
-        "stream: the server answered with a stream, which was not asked for: data: {"
+        "stream: the server answered with a stream, which was not requested: data: {"
     )
     assert len(place.server.received) == 1
 

@@ -214,9 +214,9 @@ def test_a_refused_schema_is_asked_for_as_json_and_then_not_at_all(place: Place)
             "candidateOverrides: {temperature: null}",
         ),
         ("", "Unknown field: top_p", "providerOptions: {top_p: null}"),
-        ("", "Unknown fields: mood, tone", "take 'mood', 'tone' out of 'providerOptions'"),
-        ("", "Unsupported parameter: 'seed'", "take 'seed' out of the 'options' of the test"),
-        ("", "Unrecognized argument: mood", "take 'mood' out of 'providerOptions'"),
+        ("", "Unknown fields: mood, tone", "remove 'mood', 'tone' from 'providerOptions'"),
+        ("", "Unsupported parameter: 'seed'", "remove 'seed' from the 'options' of the test"),
+        ("", "Unrecognized argument: mood", "remove 'mood' from 'providerOptions'"),
     ],
 )
 def test_a_refused_parameter_is_named_with_what_to_write(

@@ -221,7 +221,7 @@ def test_a_program_that_wakes_notices_that_its_run_was_recorded(team: Team, held
     out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert json.loads(out)["status"] == "interrupted"
-    assert "another program has recorded this run as interrupted" in err
+    assert "another program recorded this run as interrupted" in err
     assert sum(team.asked.values()) == ROWS + 2 * AT_ONCE, "only what was in flight"
     assert len(team.read("log")["runs"]) == 2
     wait_until(lambda: team.runners() == [])

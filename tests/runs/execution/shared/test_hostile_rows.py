@@ -236,4 +236,4 @@ def test_a_run_ends_well_beside_a_share_that_cannot_be_read_and_tells_that_its_c
     team.let_go.set()
     (led,) = reports([leader])
     assert (led["status"], led["cost"]) == ("complete", None)
-    assert "what another program has noted of this run cannot be read" in leader.err
+    assert "the notes of another program about this run cannot be read" in leader.err

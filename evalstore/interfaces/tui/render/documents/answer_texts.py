@@ -225,7 +225,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
             yield from _judgement(judgement)
         yield ""
     if view.id:
-        yield f"session {short(view.id)}"
+        yield f"answer {short(view.id)}"
 
 
 def _judgement(judgement: JudgementView) -> Iterator[str]:

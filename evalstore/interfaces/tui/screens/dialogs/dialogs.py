@@ -80,7 +80,7 @@ class PromptDialog(ModalScreen[str | None]):
     """
 
     TITLE = "A question"
-    HELP = "What is typed here is taken as it is."
+    HELP = "What you type is used as it is."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Cancel", id="prompt.leave"),
         HELP_KEYS,

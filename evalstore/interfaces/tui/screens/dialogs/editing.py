@@ -136,7 +136,7 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
             code = _wait_for(command)
     except SuspendNotSupported:
         raise EvalstoreError(
-            "no editor can be opened here: the browser does not sit at a terminal of its own",
+            "no editor can be opened here: the browser has no terminal of its own",
             hint=f"edit {path} by hand; w then shows what that means",
         ) from None
     except OSError as problem:

@@ -141,8 +141,8 @@ def label_message(labels: Sequence[LabelReport], run_key: str) -> str:
         lines.append(f"{run_key} runs pending work.")
     gone = [word for word in now.values() if word is None]
     if gone and len(now) == 1:
-        lines.append("The workspace no longer has the case as it was: there it does not count.")
+        lines.append("The case has changed since: in the workspace the label does not count.")
     elif gone:
         cases = plural(len(gone), "case")
-        lines.append(f"The workspace no longer has {cases} as they were: there it does not count.")
+        lines.append(f"{cases} changed since: in the workspace these labels do not count.")
     return "\n".join(lines)

@@ -24,8 +24,8 @@ class QuitConfirmation(Dialog):
     TITLE = "Quit during a run"
     WAY = "{quit} during a run"
     HELP = """\
-{quit} confirms before it quits during a run. {quit} again stops the run and quits when all calls in
-flight are finished and stored; a third time it quits at once. {page.back} continues the run."""
+{quit} confirms before it quits during a run. {quit} again stops the run, stores the calls in flight
+and quits; a third time it quits at once. {page.back} continues the run."""
 
     def __init__(self, runner: BackgroundRun) -> None:
         super().__init__()
