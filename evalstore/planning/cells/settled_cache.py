@@ -8,14 +8,18 @@ for this machine only, and can be deleted.
 from __future__ import annotations
 
 import json
+import sys
 from array import array
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
+from evalstore.core import hashing
+from evalstore.core.errors import FileProblem
 from evalstore.core.values import Verdict
-from evalstore.files.digest_file import DigestFile, read_digest_file
+from evalstore.files.access import LARGEST_CACHE
+from evalstore.files.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +30,9 @@ if TYPE_CHECKING:
 
 CACHE = "settled"
 """The name of its file."""
-_FORMAT = [2, __version__]
+_DIGITS = 32
+"""The file begins with so many digits of the digest of the rest."""
+_FORMAT = [3, __version__, sys.byteorder]
 """Raise the number when the fields of a part, or what plans and verdicts follow from, change."""
 
 
@@ -83,24 +89,35 @@ class SettledCache:
             "format": _FORMAT,
             "store": list(self.identity),
             "extent": list(self.extent),
-            "parts": [[getattr(part, name) for name in _FIELDS] for part in parts],
+            "parts": [
+                [*(getattr(part, name) for name in _FIELDS), len(part.questions)] for part in parts
+            ],
         }
+        pieces = [f"{json.dumps(header)}\n".encode(), *(part.questions.tobytes() for part in parts)]
+        content = b"".join([hashing.hash_stream(pieces).encode(), *pieces])
         with suppress(OSError):
-            DigestFile(json.dumps(header), [part.questions for part in parts]).write(path)
+            write_whole(path, content, durable=False)
 
 
 def read_settled_cache(path: Path, boundary: Boundary) -> SettledCache | None:
     """Return the cache at a path; None when it is missing, damaged or of another version."""
     try:
-        file = read_digest_file(path, boundary)
-        header = json.loads(file.header)
+        view = memoryview(data := boundary.read(path, LARGEST_CACHE))
+        if hashing.hash_bytes(view[_DIGITS:]) != data[:_DIGITS].decode("ascii", "replace"):
+            return None
+        at = data.index(b"\n") + 1
+        header = json.loads(data[_DIGITS:at])
         if header["format"] != _FORMAT:
             return None
-        parts = [
-            SettledPart(**dict(zip(_FIELDS, values, strict=True)), questions=questions)
-            for values, questions in zip(header["parts"], file.digests, strict=True)
-        ]
+        parts = []
+        for *values, length in header["parts"]:
+            questions = array("Q")
+            end = at + length * questions.itemsize
+            questions.frombytes(view[at:end])
+            at = end
+            known = dict(zip(_FIELDS, values, strict=True))
+            parts.append(SettledPart(**known, questions=questions))
         extent = tuple(header["extent"])
         return SettledCache(header["store"], extent, {part.key: part for part in parts})
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (FileProblem, ValueError, KeyError, TypeError, RecursionError):
         return None
