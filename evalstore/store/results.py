@@ -9,24 +9,25 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.deserialize import MODELS, Shared, share_tuples
 from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS, Case, Json, Verdict
 from evalstore.store.contents import damaged
 from evalstore.store.ids import as_digits, split_ids
-from evalstore.store.rows.row_queries import WORDS
+from evalstore.store.rows.row_queries import ALL_RESULTS, WORDS
 from evalstore.store.trees.case_files import long_parts_of
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.core.values import Json
     from evalstore.store import Store
+    from evalstore.store.rows.row_queries import PlacedLeaf, ResultConditions
 
 _FILES_AT_ONCE = 50
+"""Files, or parts of long ones, that are read together."""
 
 
 _VERDICTS = {str(word): word for word in VERDICTS}
@@ -116,41 +117,58 @@ def require_results(store: Store, root: str) -> Mapping[str, str]:
 
 def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
     """Yield the files of a run by path, each with an iterator over its cells."""
-    entries = require_results(store, run.results)
-    shared = cache(partial(_read_kind, share_tuples()))
-    for path in sorted(entries):
-        yield path, _read_cells(store, path, entries[path], shared)
+    require_results(store, run.results)
+    found = (each for batch in FoundRows(store, run.results).batches() for each in batch)
+    return groupby(found, key=lambda each: each.result.file)
 
 
-def _read_kind(shared: Shared, content: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the tags of cases, and who judges them."""
-    kind = json.loads(content)
-    return shared(kind.get("tags", ())), shared(kind.get("judgedBy", MODELS))
+class FoundRows:
+    """The results of a tree that are wanted, in the order of their files and rows."""
 
+    def __init__(
+        self,
+        store: Store,
+        tree: str,
+        wanted: ResultConditions = ALL_RESULTS,
+        covers: Callable[[str], bool] = lambda _file: True,
+    ) -> None:
+        """`covers` returns whether a file is wanted."""
+        self._store, self._wanted = store, wanted
+        self._leaves = [each for each in store.find_placed_leaves(tree) if covers(each.file)]
+        self._read_kind = cache(partial(_read_kind, share_tuples()))
 
-def _read_cells(
-    store: Store, path: str, leaf: str, read_kind: Callable[[str], tuple[tuple[str, ...], ...]]
-) -> Iterator[TaggedResult]:
-    tests: tuple[str, ...] = ()
-    for (
-        number,
-        prompt_number,
-        model,
-        verdict,
-        score,
-        wanted,
-        *ids,
-        kind,
-        found,
-        prompt,
-    ) in store.iterate_cells(leaf):
+    def batches(self) -> Iterator[list[TaggedResult]]:
+        """Yield the results in batches; few of them are in memory."""
+        return self._read(self._leaves)
+
+    def page(self, offset: int, limit: int) -> tuple[list[TaggedResult], int]:
+        """Return so many results after the first ones, and how many there are in all."""
+        total = start = 0
+        listed: list[PlacedLeaf] = []
+        for some in _in_batches(self._leaves):
+            counts = self._store.count_cells([each.leaf for each in some], self._wanted)
+            for each in some:
+                count = counts[each.leaf.id]
+                if count and total < offset + limit and total + count > offset:
+                    start = start if listed else total
+                    listed.append(each)
+                total += count
+        found = [each for batch in self._read(listed) for each in batch]
+        return found[offset - start :][:limit], total
+
+    def _read(self, leaves: Iterable[PlacedLeaf]) -> Iterator[list[TaggedResult]]:
+        for some in _in_batches(leaves):
+            cells = self._store.find_cells([each.leaf for each in some], self._wanted)
+            yield [self._restore(each, cell) for each in some for cell in cells[each.leaf.id]]
+
+    def _restore(self, place: PlacedLeaf, cell: tuple[Any, ...]) -> TaggedResult:
+        number, prompt_number, model, verdict, score, wanted, *ids, kind, found, prompt = cell
         if found is None:
-            raise damaged("nodes", leaf, "a result in it belongs to no case")
+            raise damaged("nodes", place.leaf.id, "a result in it belongs to no case")
         sessions, judgements, key, row, joined, evaluation = ids
-        these = split_ids(joined)
-        tests = tests if these == tests else these  # equal rows are usually neighbours
+        tests = split_ids(joined)
         result = Result(
-            file=path,
+            file=place.file,
             row=row or "",
             key=key,
             prompt_number=prompt_number,
@@ -165,7 +183,19 @@ def _read_cells(
             evaluations=split_ids(judgements),
             required_answers=wanted,
         )
-        yield TaggedResult(number, result, *read_kind(kind))
+        return TaggedResult(place.first + number, result, *self._read_kind(kind))
+
+
+def _in_batches(leaves: Iterable[PlacedLeaf]) -> Iterator[list[PlacedLeaf]]:
+    left = iter(leaves)
+    while batch := list(islice(left, _FILES_AT_ONCE)):
+        yield batch
+
+
+def _read_kind(shared: Shared, content: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the tags of cases, and who judges them."""
+    kind = json.loads(content)
+    return shared(kind.get("tags", ())), shared(kind.get("judgedBy", MODELS))
 
 
 def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:

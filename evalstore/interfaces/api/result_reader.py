@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.search.grep import In, SearchHit
+    from evalstore.results.stats.judge_stats import JudgeTable
     from evalstore.results.stats.stats import Stats
 
 
@@ -145,16 +145,9 @@ class ResultReader(OpenedWorkspace):
         `results(models=["gpt"], tags=["refunds"], verdicts=["fail"])`.
         More than 10,000 are in a temporary file and are read when they are needed.
         """
-        from evalstore.planning.open_project import open_store
         from evalstore.results.table.result_list import ResultFilter, find_filtered
-        from evalstore.store.results import iterate_results
-        from evalstore.store.revisions import resolve_run
 
         require_known("results", wanted, ResultKeywords.__optional_keys__)
-        if not wanted and run is not None:
-            with self._use() as location, open_store(location) as store:
-                batches = iterate_results(store, resolve_run(store, run_revision(run)))
-                return keep_results(chain.from_iterable(batches))
         lists = {"paths", "models", "tags", "exclude_tags", "verdicts"}
         named: dict[str, Any] = {**wanted}
         named |= {name: texts(name, named[name]) for name in lists & named.keys()}
@@ -314,6 +307,16 @@ class ResultReader(OpenedWorkspace):
         names = texts("by", by)
         with self._use() as location:
             return stats(location, any_revision(run), names, query=query, currency=currency)
+
+    def judges(self, run: Run | str | None = None) -> JudgeTable:
+        """Return how each judge agrees with people, and with the other judges.
+
+        It is about the workspace as it is, or a run, as `evalstore stats --by judge`.
+        """
+        from evalstore.results.stats.judge_stats import judge_stats
+
+        with self._use() as location:
+            return judge_stats(location, any_revision(run))
 
     def search(
         self, pattern: str, *, within: Literal["answers", "feedback", "tests"] | None = None

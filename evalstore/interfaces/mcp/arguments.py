@@ -174,8 +174,11 @@ class StatsArguments(TextArguments):
     """The arguments of `stats`."""
 
     run: Revision = Field("@work", description="A run, or @work: the workspace as it is now")
-    by: list[Literal["model", "prompt", "tag", "file"]] = Field(
-        ["model"], min_length=1, description="What the results are grouped by"
+    by: list[Literal["model", "prompt", "tag", "file", "judge"]] = Field(
+        ["model"],
+        min_length=1,
+        description="What the results are grouped by; 'judge' alone: how each judge agrees with "
+        "people and with the other judges",
     )
 
 

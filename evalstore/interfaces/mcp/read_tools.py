@@ -104,16 +104,11 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
         broke=arguments.broke,
         since=arguments.since,
     )
-    start, end = arguments.offset, arguments.offset + arguments.limit
     with find_filtered(location, arguments.run, wanted) as (project, found):
-        total, chosen = 0, []
-        for batch in found.batches:
-            chosen += batch[max(0, start - total) : max(0, end - total)]
-            total += len(batch)
-        rows = describe_results(location, project, found._replace(batches=iter([chosen])))
-        items = [_describe(row) for row in rows]
+        chosen, total = found.page(arguments.offset, arguments.limit)
+        items = [_describe(row) for row in describe_results(location, project, [chosen])]
         run = found.run
-    page = page_of(items, start, total, arguments.max_text)
+    page = page_of(items, arguments.offset, total, arguments.max_text)
     document: Document = {"run": run.id, "verdicts": to_json(run.verdicts)}
     return _with_page(document, "results", page, arguments)
 
@@ -189,8 +184,11 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
 
 def stats(location: Location, arguments: StatsArguments) -> Document:
     """Return pass rates with their intervals, costs and times by group."""
+    from evalstore.results.stats.judge_stats import judge_stats
     from evalstore.results.stats.stats import stats as operation
 
+    if arguments.by == ["judge"]:
+        return _fit(to_json(judge_stats(location, arguments.run)), arguments.max_text)
     document = to_json(operation(location, arguments.run, tuple(arguments.by)))
     return _fit(document, arguments.max_text)
 

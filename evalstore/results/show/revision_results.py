@@ -40,16 +40,25 @@ def open_revision(location: Location, revision: str) -> Iterator[Project]:
         yield project
 
 
+def find_run(project: Project, revision: str) -> Run:
+    """Return the run that a revision names, or the workspace as one."""
+    if revision != WORK:
+        return resolve_run(project.store, revision)
+    from evalstore.planning.status.workspace_results import workspace_as_run
+
+    return workspace_as_run(project)
+
+
 def find_results(
     project: Project, revision: str
 ) -> tuple[Run, Iterator[list[tuple[Result, Case]]]]:
     """Return the run that a revision names, and its results in batches."""
+    run = find_run(project, revision)
     if revision != WORK:
-        run = resolve_run(project.store, revision)
         return run, iterate_cases(project.store, run)
-    from evalstore.planning.status.workspace_results import iterate_workspace, workspace_as_run
+    from evalstore.planning.status.workspace_results import iterate_workspace
 
-    return workspace_as_run(project), iterate_workspace(project)
+    return run, iterate_workspace(project)
 
 
 def find_marked_results(

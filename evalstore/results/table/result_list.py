@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.side_names import WORKSPACE
@@ -16,8 +16,9 @@ from evalstore.files.fields import suggest
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.path_targets import split_row
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
-from evalstore.planning.selection import Selection, Target
+from evalstore.planning.selection import Selection, Target, compile_name
 from evalstore.results.compare.diff import diff
+from evalstore.results.failed_results import find_failed, mark_failed
 from evalstore.results.flips.broken_results import find_broken_results
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
@@ -25,21 +26,26 @@ from evalstore.results.log.files_of_runs import find_test_file
 from evalstore.results.prompt_names import name_prompts
 from evalstore.results.result_version import is_broken
 from evalstore.results.search.grep import Searcher
-from evalstore.results.show.revision_results import find_marked_results, open_revision
-from evalstore.store.results import find_decisive, join_feedback
+from evalstore.results.show.revision_results import find_marked_results, find_run, open_revision
+from evalstore.store.results import FoundRows, find_decisive, join_feedback, require_results
 from evalstore.store.revisions import WORK, as_revision
+from evalstore.store.rows.row_queries import ResultConditions
 from evalstore.store.search.words import has_words, split_words
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case, Json
+    from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+
+
+Tagged: TypeAlias = "list[tuple[Result, tuple[str, ...]]]"
+"""Results with the tags of their cases."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +70,31 @@ class ResultFilter:
     """With `broke`: what broke since this revision or date."""
 
 
-class FoundResults(NamedTuple):
+@dataclass(frozen=True)
+class FoundResults:
     """The results of a run, or of the workspace, that a filter lets through."""
 
     run: Run
-    batches: Iterator[list[tuple[Result, Case]]]
+    batches: Iterator[Tagged]
+    """The results with the tags of their cases; few of them are in memory."""
+    rows: FoundRows | None = None
+    """What pages are read from, where rows say all that the filter asks."""
 
     def results(self) -> Iterator[Result]:
         """Yield the results."""
         return (result for batch in self.batches for result, _ in batch)
+
+    def page(self, offset: int, limit: int) -> tuple[Tagged, int]:
+        """Return so many results after the first ones, and how many there are."""
+        if self.rows:
+            found, total = self.rows.page(offset, limit)
+            return [(each.result, each.tags) for each in found], total
+        total = 0
+        chosen: Tagged = []
+        for batch in self.batches:
+            chosen += batch[max(0, offset - total) : max(0, offset + limit - total)]
+            total += len(batch)
+        return chosen, total
 
 
 @contextmanager
@@ -90,46 +112,74 @@ def find_filtered(
             hint = suggest(word, URGENCY, "verdicts")
             raise EvalstoreError(f"there is no verdict '{word}'", hint=hint)
     with open_revision(location, revision) as project:
-        run, batches = find_marked_results(project, revision)
+        run = find_run(project, revision)
         if run.id == WORKSPACE:
             require_tag(wanted.tags, tags_of(project.reading.files.values()))
         targets = tuple(_target(location, project, run, path) for path in wanted.paths)
-        selects = Selection(targets, wanted.tags, wanted.exclude_tags, name=wanted.name).matcher()
-        models = _models(run, wanted.models)
-        sessions = _search(location, wanted.grep)
-        has_broken = _broken(location, project, revision, wanted) if wanted.broke else None
+        selection = Selection(targets)
+        rest: list[Callable[[Result], bool]] = []
+        if selection.is_by_row:
+            rest.append(lambda result: selection.covers_row(result.file, result.row))
+        if wanted.name is not None:
+            has_name = compile_name(wanted.name)
+            rest.append(lambda result: has_name(f"{result.file}::{result.row}"))
+        if (sessions := _search(location, wanted.grep)) is not None:
+            rest.append(lambda result: not sessions.isdisjoint(result.sessions))
+        if wanted.broke:
+            rest.append(_broken(location, project, revision, wanted))
+        asked = ResultConditions(
+            _models(run, wanted.models), wanted.verdicts, wanted.tags, wanted.exclude_tags
+        )
+        if run.id == WORKSPACE:
+            _, batches = find_marked_results(project, revision)
+            every = ([(result, case.tags) for result, case in batch] for batch in batches)
+            rest = [lambda result: selection.covers_file(result.file), *rest]
+            yield project, FoundResults(run, _filter(every, rest, asked))
+            return
+        require_results(project.store, run.results)
+        rows = FoundRows(project.store, run.results, asked, selection.covers_file)
+        every = ([(each.result, each.tags) for each in batch] for batch in rows.batches())
+        if run.failed and (not wanted.verdicts or {"pending", "no reply"} & {*wanted.verdicts}):
+            failed = find_failed(project.store, run)
+            every = ([(mark_failed(it, failed), tags) for it, tags in batch] for batch in every)
+            rest = [lambda _result: True, *rest]
+        if not rest:
+            yield project, FoundResults(run, every, rows)
+            return
+        yield project, FoundResults(run, _filter(every, rest, asked))
 
-        def is_wanted(result: Result, case: Case) -> bool:
-            return (
-                (models is None or result.model in models)
-                and (not wanted.verdicts or (result.word or "answered") in wanted.verdicts)
-                and (sessions is None or not sessions.isdisjoint(result.sessions))
-                and selects(result.file, case)
-                and (has_broken is None or has_broken(result))
-            )
 
-        filtered = ([entry for entry in batch if is_wanted(*entry)] for batch in batches)
-        yield project, FoundResults(run, filtered)
+def _filter(
+    batches: Iterator[Tagged], rest: Sequence[Callable[[Result], bool]], asked: ResultConditions
+) -> Iterator[Tagged]:
+    """Yield the results of which all holds, what rows say and the rest."""
+    for batch in batches:
+        yield [
+            (result, tags)
+            for result, tags in batch
+            if asked.holds(result.model, result.word or "answered", tags)
+            if all(holds(result) for holds in rest)
+        ]
 
 
 def describe_results(
-    location: Location, project: Project, found: FoundResults
+    location: Location, project: Project, batches: Iterable[Tagged]
 ) -> Iterator[dict[str, Json]]:
     """Yield results as JSON, each with what its judges said."""
     store, names = project.store, dict[str | None, str]()
-    for batch in found.batches:
+    for batch in batches:
         results = [result for result, _ in batch]
         feedback = find_feedback(store, find_decisive(store, results))
         unknown = {result.prompt for result in results if result.prompt} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
-        for result, case in batch:
+        for result, tags in batch:
             yield {
                 "file": result.file,
                 "row": result.row,
                 "prompt": result.prompt,
                 "promptName": names.get(result.prompt),
                 "model": result.model,
-                "tags": list(case.tags),
+                "tags": list(tags),
                 "verdict": result.word or "answered",
                 "score": result.score,
                 "sessions": list(result.sessions),

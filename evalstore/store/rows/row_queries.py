@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
 from evalstore.store.contents import damaged
 from evalstore.store.database import Database, select_each
-from evalstore.store.ids import as_bytes, as_digits
+from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.writer import hash_name, number_of
 
@@ -22,8 +22,8 @@ _CASES = " ".join(
     f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS
 )
 _URGENCY = (
-    f"CASE {_CASES} WHEN c.evaluation IS NOT NULL THEN {URGENCY.index('pending')} "
-    f"ELSE {URGENCY.index('answered')} END"
+    f"CASE {_CASES} WHEN c.evaluation IS NOT NULL OR length(r.sessions) < 16 * r.wanted "
+    f"THEN {URGENCY.index('pending')} ELSE {URGENCY.index('answered')} END"
 )
 """The place in `URGENCY` of what a result says."""
 _UNRESOLVED = ", ".join(str(VERDICT_NUMBERS[word]) for word in ("undecided", "error"))
@@ -32,6 +32,10 @@ CELLS = (
     "LEFT JOIN case_rows c ON c.leaf = l.cases AND c.n = r.case_n"
 )
 """The tables of the results below a node, where `r.leaf = l.results`, and of their cases."""
+_OF_LEAVES = (
+    "FROM result_rows r JOIN result_nodes n ON n.id = r.leaf "
+    "LEFT JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n"
+)
 _AT_ONCE = 8_000
 """Names in one query."""
 _LEAVES_AT_ONCE = 100
@@ -75,6 +79,15 @@ class ResultLeaf(NamedTuple):
     """The node with their cases."""
 
 
+class PlacedLeaf(NamedTuple):
+    """A node with results of a file."""
+
+    file: str
+    first: int
+    """The number of its first case in the file."""
+    leaf: ResultLeaf
+
+
 class VerdictsOfCases(NamedTuple):
     """How many cases of a node have how many judged, passed and unresolved results each."""
 
@@ -84,6 +97,53 @@ class VerdictsOfCases(NamedTuple):
     cases: int
     results: int
     """Of all these cases; the counts before are of one."""
+
+
+class ResultConditions(NamedTuple):
+    """Which results are wanted, as far as their rows say it."""
+
+    models: Collection[str] | None = None
+    """The candidates; None: all."""
+    words: Collection[str] = ()
+    """What they say, words of `URGENCY`; empty: anything. `no reply` is `pending` here."""
+    tags: Collection[str] = ()
+    """Their cases have one of them; empty: any or none."""
+    without_tags: Collection[str] = ()
+
+    def condition(self) -> tuple[str, list[str]]:
+        """Return the condition for rows of results `r` with their cases `c`, and its parameters."""
+        parts, parameters = ["1 = 1"], list[str]()
+        if self.models is not None:
+            parts.append(f"r.model IN ({_places(self.models)})" if self.models else "1 = 0")
+            parameters += self.models
+        if self.words:
+            words = {"pending" if word == "no reply" else word for word in self.words}
+            places = ", ".join(str(URGENCY.index(word)) for word in sorted(words))
+            parts.append(f"{_URGENCY} IN ({places})")
+        for tags, start in ((self.tags, ""), (self.without_tags, "NOT ")):
+            if tags:
+                parts.append(
+                    f"{start}EXISTS (SELECT 1 FROM kind_tags g WHERE g.kind = c.kind "
+                    f"AND g.tag IN ({_places(tags)}))"
+                )
+                parameters += tags
+        return " AND ".join(parts), parameters
+
+    def holds(self, model: str, word: str, tags: Collection[str]) -> bool:
+        """Return whether a result that no row says is wanted; of one in a row `no reply` counts."""
+        return (
+            (self.models is None or model in self.models)
+            and (not self.words or word in self.words)
+            and (not self.tags or any(tag in tags for tag in self.tags))
+            and not any(tag in tags for tag in self.without_tags)
+        )
+
+
+ALL_RESULTS = ResultConditions()
+
+
+def _places(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 class ResultIds(NamedTuple):
@@ -149,11 +209,16 @@ class RowQueries(Database):
 
     def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
         """Return the nodes with results of a tree of results, each with its file, in order."""
-        query = f"{OF_RUNS} SELECT file, results, cases FROM leaf ORDER BY file, first"
+        return [(place.file, place.leaf) for place in self.find_placed_leaves(tree)]
+
+    def find_placed_leaves(self, tree: str) -> list[PlacedLeaf]:
+        """Return the same with the number of the first case of each in its file."""
+        query = f"{OF_RUNS} SELECT file, first, results, cases FROM leaf ORDER BY file, first"
         with self._reading() as connection:
             rows = connection.execute(query, (as_bytes(tree),)).fetchall()
         return [
-            (str(file), ResultLeaf(as_digits(id), as_digits(cases))) for file, id, cases in rows
+            PlacedLeaf(str(file), first, ResultLeaf(as_digits(id), as_digits(cases)))
+            for file, first, id, cases in rows
         ]
 
     def find_result_ids(self, leaves: Iterable[ResultLeaf]) -> dict[str, list[ResultIds]]:
@@ -322,22 +387,41 @@ class RowQueries(Database):
             rows = connection.execute(query, (as_bytes(tree),)).fetchall()
         return [(as_digits(results), as_digits(cases) if cases else "") for results, cases in rows]
 
-    def iterate_cells(self, node: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the results of a file, in order, each with facts of its case.
+    def find_cells(
+        self, leaves: Sequence[ResultLeaf], wanted: ResultConditions
+    ) -> dict[str, list[tuple[Any, ...]]]:
+        """Return the results in a few nodes that are wanted, with facts of their cases, by node.
 
-        These are its number in the file and all columns of the result but its place, then the key,
-        the label, the tests and the evaluation of the case, what it has in common with others, and
-        the system prompt; the last columns are None where there is none.
+        The facts are the number of its case in the node and all columns of the result but its
+        place, then the key, the label, the tests and the evaluation of the case, what it has in
+        common with others, and the system prompt; the last columns are None where there is none.
         """
+        condition, parameters = wanted.condition()
         query = (
-            f"{_OF_FILES} SELECT l.first + r.case_n, r.prompt, r.model, r.verdict, r.score, "
-            "r.wanted, r.sessions, r.judgements, c.key, c.row, c.tests, c.evaluation, k.content, "
-            f"p.number, p.prompt {CELLS} LEFT JOIN kinds k ON k.id = c.kind "
+            "SELECT r.leaf, r.case_n, r.prompt, r.model, r.verdict, r.score, r.wanted, r.sessions, "
+            "r.judgements, c.key, c.row, c.tests, c.evaluation, k.content, p.number, p.prompt "
+            f"{_OF_LEAVES} LEFT JOIN kinds k ON k.id = c.kind "
             "LEFT JOIN kind_prompts p ON p.kind = c.kind AND p.number = r.prompt "
-            "WHERE r.leaf = l.results ORDER BY l.first, r.n"
+            f"WHERE {condition} AND r.leaf IN ({_places(leaves)}) ORDER BY r.leaf, r.n"
         )
-        with self.snapshot() as connection:
-            yield from connection.stream(query, (as_bytes(node),))
+        ids = all_as_bytes(leaf.id for leaf in leaves)
+        found: dict[str, list[tuple[Any, ...]]] = {leaf.id: [] for leaf in leaves}
+        with self._reading() as connection:
+            for leaf, *cell in connection.execute(query, (*parameters, *ids)):
+                found[as_digits(leaf)].append(tuple(cell))
+        return found
+
+    def count_cells(self, leaves: Sequence[ResultLeaf], wanted: ResultConditions) -> Counter[str]:
+        """Return how many results in a few nodes are wanted, by node."""
+        condition, parameters = wanted.condition()
+        query = (
+            f"SELECT r.leaf, count(*) {_OF_LEAVES} "
+            f"WHERE {condition} AND r.leaf IN ({_places(leaves)}) GROUP BY r.leaf"
+        )
+        ids = all_as_bytes(leaf.id for leaf in leaves)
+        with self._reading() as connection:
+            rows = connection.execute(query, (*parameters, *ids)).fetchall()
+        return Counter({as_digits(leaf): int(count) for leaf, count in rows})
 
     def count_results_by_kind(
         self, tree: str

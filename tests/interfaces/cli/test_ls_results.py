@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import evalstore as library
+from evalstore.planning.options import Location
+from evalstore.results.table.result_list import ResultFilter, find_filtered
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
 from tests.interfaces.cli.run.test_run import edit
@@ -115,3 +117,21 @@ def test_only_results_are_chosen_by_verdict(judged: Path, evalstore: Evalstore) 
     refused = evalstore("ls", "cases", "--verdict", "fail")
     assert refused.exit_code == 2
     assert refused.stderr.endswith("hint: write 'evalstore ls results'\n")
+
+
+def test_judges_are_those_of_the_command_for_python(judged: Path, documents: Any) -> None:
+    judges = library.Workspace(judged).judges()
+    assert judges.document()["groups"] == documents("stats", "--by", "judge")["groups"] != []
+
+
+@pytest.mark.parametrize("verdicts", [[], ["fail"]])
+def test_an_agent_reads_the_same_results_in_pages(
+    judged: Path, documents: Any, verdicts: list[str]
+) -> None:
+    options = [f"--verdict={word}" for word in verdicts]
+    whole = documents("ls", "results", "--run", "@", *options)["results"]
+    with find_filtered(Location(judged), "@", ResultFilter(verdicts=tuple(verdicts))) as (_, found):
+        pages = [found.page(offset, 3) for offset in range(0, len(whole) + 3, 3)]
+    assert {total for _, total in pages} == {len(whole)}
+    read = [(it.file, it.row, it.model) for page, _ in pages for it, _ in page]
+    assert read == [(it["file"], it["row"], it["model"]) for it in whole]

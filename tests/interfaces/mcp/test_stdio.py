@@ -184,6 +184,11 @@ def test_statistics_are_by_group(agent: ConnectedClient) -> None:
     ]
 
 
+def test_statistics_of_judges_say_how_they_agree(agent: ConnectedClient) -> None:
+    (judge,) = agent.call("stats", by=["judge"]).data["groups"]
+    assert judge["judgements"] == judge["passed"] + judge["failed"] == 2
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "error", "hint"),
     [

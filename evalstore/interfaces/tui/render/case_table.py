@@ -100,8 +100,8 @@ def case_columns(
 ) -> list[Column]:
     """Return the file, the row, a column for each candidate, and perhaps the last verdicts.
 
-    `rates` are the pass rates of the candidates, for the line at the top; if verdicts have chosen
-    the cases, `whole` are those in all cases. With `by_file` the name
+    `rates` are the pass rates of the candidates, for the line at the top; if verdicts or words have
+    chosen the cases, `whole` are those in all cases. With `by_file` the name
     of the file stands above the cases, or in the title when all are of the `only_file`. The last
     verdicts are those on the `picked` candidate. `answered` are the candidates with results in the
     listed cases, by number; None: all.
@@ -206,7 +206,7 @@ def _heads(
 
 
 def _counts(rate: Rate, of_all: Rate) -> tuple[str, str, str]:
-    """Return how many of the cases that were chosen by their verdicts pass, and the rate of all.
+    """Return how many of the cases that were chosen by verdicts or words pass, and the rate of all.
 
     The second text names that rate alone, and the third leaves it out.
     """

@@ -57,8 +57,8 @@ _TABLE = """\
 A line for each case, and a column for each candidate with the verdict on its answer. A case with
 several system prompts has a line for each. The title counts the cases, and the verdicts of all
 lines. The head of a column has the pass rate in the listed cases with its 95 % interval; 'of 8' or
-~ marks a candidate with fewer verdicts than others. With a filter by verdict it has '10 of 50', and
-the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate of the
+~ marks a candidate with fewer verdicts than others. With a filter by verdict or words it has '10 of
+50', and the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate of the
 selected column, the oldest first (✓ pass, ✗ fail), for files with up to 3,000 cases. The case under
 the cursor, with its question, answer and verdicts, is below the table, or at its right in a wide
 terminal; {panel.next} moves the focus there.
@@ -409,8 +409,8 @@ class CaseFigures:
         self._rates: Sequence[Rate] = ()
         """The pass rates of the candidates in the listed cases, once they are known."""
         self._whole: Sequence[Rate] = ()
-        """Those in all cases, if the listed ones are chosen by their verdicts."""
-        self._is_by_verdict = False
+        """Those in all cases, if the listed ones are chosen by verdicts or words."""
+        self._is_by_outcome = False
         self._rated: tuple[object, ...] = ()
         """The cases and the filter that they are about."""
         self._pause: Timer | None = None
@@ -437,7 +437,7 @@ class CaseFigures:
 
     def request_rates(self, query: Query, *about: object) -> None:
         """Read the pass rates in the listed cases, unless they are `about` the same as before."""
-        self._is_by_verdict = query.is_about_verdicts
+        self._is_by_outcome = query.is_by_outcome
         about = (query, *about)
         listing, now = self._listing, (self._listing.cases, *about)
         is_same = len(now) == len(self._rated) and all(map(is_, now, self._rated))
@@ -457,7 +457,7 @@ class CaseFigures:
     def _read_rates(self) -> None:
         source, cases, rows = self._page.source, self._listing.cases, self._listing.matching
         if cases is not None:
-            every = cases.rows if self._is_by_verdict else ()
+            every = cases.rows if self._is_by_outcome else ()
 
             def read(cases: Cases = cases) -> tuple[tuple[Rate, ...], ...]:
                 return tuple(source.candidate_rates(cases, some) for some in (rows, every))
@@ -465,7 +465,7 @@ class CaseFigures:
             self._page.fetch(read, lambda found: self._show_rates(*found), group="rates")
 
     def _show_rates(self, rates: Sequence[Rate], whole: Sequence[Rate] = ()) -> None:
-        self._rates, self._whole = rates, whole if self._is_by_verdict else ()
+        self._rates, self._whole = rates, whole if self._is_by_outcome else ()
         self._grid.set_columns(self.columns())
 
     def _show_history(self) -> None:

@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.core.display import plural, safe, short, widest
+from evalstore.core.display import columns_of, plural, safe, short, widest
 from evalstore.core.styled_text import (
     BLANK,
     StyledLine,
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.log.test_history import Edit, Version
 
+_VERDICT = 6
+"""The width of the column of a candidate without a verdict."""
 _SPARK = 9
 """The width of the last verdicts."""
 _WITH_AGE = 60
@@ -143,8 +145,10 @@ that run, with the candidate of the selected column; {list.left} and {list.right
 
     def _columns(self) -> list[Column]:
         verdicts = [
-            Column(name, max(11, min(18, len(name))), picks=True, least=11)
-            for name in short_names(self._candidates)
+            Column(name, max(11, min(18, len(name))), picks=True, least=least)
+            for name, least in zip(
+                short_names(self._candidates), map(self._least, self._candidates), strict=True
+            )
         ]
         edits = max(12, widest(", ".join(version.edits) for version in self._versions))
         needed = sum(width + GAP for width in (9, 14, 12, *(it.least for it in verdicts), _SPARK))
@@ -164,6 +168,11 @@ that run, with the candidate of the selected column; {list.left} and {list.right
                 head_names=ShortenedNames(lambda _group: self._candidates),
             ),
         ]
+
+    def _least(self, model: str) -> int:
+        """Return the width of the widest verdict on a candidate."""
+        cells = (_worst_cell(it.verdicts[model]) for it in self._versions if model in it.verdicts)
+        return max((columns_of(cell.text) for cell in cells), default=_VERDICT)
 
     @property
     def _picked(self) -> int:

@@ -75,9 +75,10 @@ class Query:
         return tuple(it for field in self.fields if field.name == "answer" for it in field.values)
 
     @property
-    def is_about_verdicts(self) -> bool:
-        """Return whether the filter chooses cases by their verdicts."""
-        return any(field.name == "verdict" for field in self.fields)
+    def is_by_outcome(self) -> bool:
+        """Return whether the filter chooses cases by verdicts or by words, which answers have."""
+        names = {field.name for field in self.fields}
+        return bool(self.words or self.without or names & {"verdict", "answer"})
 
     @property
     def is_about_broken(self) -> bool:

@@ -456,7 +456,7 @@ def compare_within(
         found = diff_prompts(location, run, models, only=among.has_case if among else None)
     else:
         found = diff_models(location, run, models, only=among.has if among else None)
-    if among and read_query(among.typed).is_about_verdicts:
+    if among and read_query(among.typed).is_by_outcome:
         found.comparison.by_verdict = True
     return found
 
