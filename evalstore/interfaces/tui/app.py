@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -19,7 +20,6 @@ from textual.widgets import Input, TextArea
 
 from evalstore.core.errors import EvalstoreError, hide_passwords
 from evalstore.interfaces.tui.contrast import readable_variables
-from evalstore.interfaces.tui.heap import LargePages, collect_little_at_once, share_heap
 from evalstore.interfaces.tui.keys.key_validation import Appearance
 from evalstore.interfaces.tui.keys.registry import KeyRegistry
 from evalstore.interfaces.tui.render.run import end_summary, run_texts
@@ -64,6 +64,12 @@ if TYPE_CHECKING:
     from evalstore.runs.interactive_run import PlanPreview, RunRequest
 
 
+_GARBAGE = (10_000, 5, 1 << 30)
+"""New objects before a collection of garbage looks through them, some milliseconds; those before
+that does so for the objects of the last ones; and those before all are looked through, for which
+the screen would wait."""
+_COLLECT_SECONDS = 1.0
+"""So long after cases were left all is looked through, once nothing is read."""
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store or edited files."""
 
@@ -174,12 +180,12 @@ class Browser(MessageApp):
         self.unsaved_labels: list[str] = []
         """Labels that could not be stored, until the user was told."""
         self._connection = DisplayConnection()
-        self.large_pages = LargePages(self.set_timer, self.workers)
 
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
-        share_heap()
-        collect_little_at_once()
+        gc.set_threshold(*_GARBAGE)
+        if not gc.get_freeze_count():  # a second browser of a process would leave out the first one
+            gc.freeze()
         self.set_keymap(dict(self.appearance.keys))
         if self.appearance.theme:
             self.theme = self.appearance.theme
@@ -190,6 +196,16 @@ class Browser(MessageApp):
         self.set_interval(_CHECK_SECONDS, self.check_store)
         self.set_interval(_AGE_SECONDS, lambda: refresh_ages(self))
         self.check_store()
+
+    def collect_later(self) -> None:
+        """Free what a page of cases has left."""
+        self.set_timer(_COLLECT_SECONDS, self._collect)
+
+    def _collect(self) -> None:
+        if any(worker.is_running for worker in self.workers):
+            self.collect_later()
+        else:
+            gc.collect()
 
     def check_store(self) -> None:
         """Read again when somebody has written to the store, or edited files of the workspace."""

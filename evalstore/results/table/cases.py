@@ -39,14 +39,7 @@ from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.results.labels.labels import LabelIndex, read_labels
 from evalstore.results.prompt_names import label_prompts
-from evalstore.results.table.case_rows import (
-    NO_RESULT,
-    CaseRow,
-    PackedResults,
-    ResultPacker,
-    in_order,
-    put,
-)
+from evalstore.results.table.case_rows import CaseRow, in_order
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
 from evalstore.store.schema.stamp import read_stamp
@@ -62,7 +55,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-_Cells = tuple[PackedResults, str, tuple[str, ...]]
+_Cells = tuple["dict[int, Result]", str, tuple[str, ...]]
 """The results of a case by number of the candidate, its row, and its tags."""
 _EDITS = 200
 """Runs, the newest, whose edits are found."""
@@ -286,7 +279,6 @@ def _arranged(
     all_prompts: dict[str | None, None] = {}
     labels = read_labels(project.store)
     labelled: set[str] = set()
-    packer = ResultPacker()
 
     def keep(path: str, places: dict[int, _Cells], prompts: dict[str | None, int]) -> bool:
         """Keep the cases of a file that are complete; returns whether more are needed."""
@@ -296,12 +288,9 @@ def _arranged(
         if several and prompts != named:
             names, named = label_prompts(project, prompts), {**prompts}
         rows = []
-        for packed, label, tagged in places.values():
-            row = CaseRow(path, label, "", tagged, packed)
+        for found, label, tagged in places.values():
+            row = CaseRow(path, label, "", tagged, tuple(map(found.get, range(len(numbers)))))
             rows.append(replace(row, prompt=names[row.prompt_id]) if several else row)
-        if not kept.is_whole and len(numbers) > 1:
-            order = range(len(numbers))
-            rows = [replace(row, packed=in_order(row.packed, order)) for row in rows]
         return kept.add(Cases(run, tuple(numbers), rows, labels))
 
     for path, cells in files:
@@ -320,12 +309,8 @@ def _arranged(
             mixes.add(result_cell, judged_by)
             place = case << 16 | result_cell.prompt_number
             number = numbers.setdefault(result_cell.model, len(numbers))
-            packed = packer.pack(result_cell)
-            if place in places:
-                packed = put(places[place][0], number, packed)
-            elif number:
-                packed = NO_RESULT * number + packed
-            places[place] = packed, result_cell.row, tagged
+            cell = places.setdefault(place, ({}, result_cell.row, tagged))
+            cell[0][number] = result_cell
             prompts[result_cell.prompt] = result_cell.prompt_number
             if result_cell.model not in labelled and labels.of(result_cell):
                 labelled.add(result_cell.model)
@@ -335,7 +320,7 @@ def _arranged(
     models = tuple(sorted(numbers, key=candidate_order(project.settings)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
-        rows = [replace(row, packed=in_order(row.packed, order)) for row in rows]
+        rows = [replace(row, results=in_order(row.results, order)) for row in rows]
     mixed, mixed_models = mixes.finish()
     return Cases(
         *(run, models, rows, labels, frozenset(labelled), mixed, mixed_models),
@@ -345,11 +330,10 @@ def _arranged(
 
 def _with_failed(arranged: Cases, failed: Collection[CellKey]) -> Cases:
     """Return the cases with a mark on the results for which a call failed."""
-    packer = ResultPacker()
 
     def marked(row: CaseRow) -> CaseRow:
-        results = (result and mark_failed(result, failed) for result in row.results)
-        return replace(row, packed=packer.pack_all(results))
+        results = tuple(result and mark_failed(result, failed) for result in row.results)
+        return replace(row, results=results)
 
     rows = [marked(row) if "pending" in row.words else row for row in arranged.rows]
     return replace(arranged, rows=rows)
@@ -386,7 +370,7 @@ def store_stamp(location: Location) -> StoreStamp:
 # --- the part of many cases that the browser keeps in memory: the first that it wants
 
 
-MANY = 200_000
+MANY = 50_000
 """Results; where there are more, not all cases are kept."""
 KEPT = 10_000
 """The most lines that are kept then."""

@@ -24,7 +24,6 @@ from evalstore.interfaces.tui.state.wanted_reading import WantedReading
 from evalstore.interfaces.tui.widgets.title_line import TitleLine, TitlePart
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.heap import LargePages
     from evalstore.interfaces.tui.keys.registry import KeyRegistry
     from evalstore.interfaces.tui.state.case_listing import CasePlace
     from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
@@ -91,8 +90,9 @@ class BrowserApp(Protocol):
     """Why the store cannot be read at the moment."""
     unsaved_labels: list[str]
     """Labels that could not be stored, until the user was told."""
-    large_pages: LargePages
-    """The open pages with many cases."""
+
+    def collect_later(self) -> None:
+        """Free what a page of cases has left."""
 
     @property
     def source(self) -> WorkspaceSource:

@@ -421,7 +421,6 @@ class CaseFigures:
 
     def renew(self, cases: Cases) -> None:
         """Read the figures of cases that were read again."""
-        self._page.browser.large_pages.hold(self._page, len(cases.rows))
         self.history.renew(cases.run)
         if len(self._rates) != len(cases.models):
             self._rates = ()
@@ -429,7 +428,8 @@ class CaseFigures:
     def forget(self) -> None:
         """Free the cases of a page that was left."""
         self._listing.clear()
-        self._page.browser.large_pages.release(self._page)
+        if self._page.app.is_running:
+            self._page.browser.collect_later()
         self._rated = ()
         if self._pause:
             self._pause.stop()

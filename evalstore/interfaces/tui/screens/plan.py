@@ -70,10 +70,6 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
         self._is_planning = True
         self.fetch(self._plan, self._show)
 
-    def on_unmount(self) -> None:
-        """Collect garbage again, also of the reading."""
-        self.browser.large_pages.release(self)
-
     @property
     def is_planning(self) -> bool:
         """Return whether the plan is still being made."""
@@ -81,7 +77,6 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
 
     def _end_planning(self) -> None:
         self._is_planning = False
-        self.browser.large_pages.release(self)
         below = self.browser.shown_page
         if isinstance(below, ActionsPage):
             below.go_on_reading()

@@ -37,7 +37,6 @@ def news_to(
             return
         made: Any = make(reached)
         if not worker.is_cancelled:
-            page.browser.large_pages.hold(page, reached.done)
             page.post_message(page.Fetched(show, made, _GROUP))
         last = time.monotonic()
 

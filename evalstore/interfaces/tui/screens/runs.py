@@ -470,7 +470,6 @@ class DashboardReader:
             self._timer = None
         self._under_way = None
         self._page.workers.cancel_group(self._page, _GROUP)
-        self._page.browser.large_pages.release(self._page)
 
     def _read(self) -> None:
         self._timer = None
@@ -497,7 +496,6 @@ class DashboardReader:
             self._draw()
 
     def _show(self, reading: _Reading) -> None:
-        self._page.browser.large_pages.release(self._page)
         self._seconds, self._ended = reading.seconds, time.monotonic()
         if reading.wish == self._under_way:
             self._under_way = None

@@ -106,10 +106,6 @@ out; what it has not done yet is also listed here."""
 
         self.fetch(read, self._show)
 
-    def on_unmount(self) -> None:
-        """Collect garbage again, also of the reading."""
-        self.browser.large_pages.release(self)
-
     def _show_reading(self, text: str) -> None:
         """Show how far the first reading has come."""
         if not self._lines:
@@ -130,7 +126,6 @@ out; what it has not done yet is also listed here."""
         status, self._status, self._lines, self._texts = read.status, *read[:3]
         if before != read.highlighted:  # the cursor was moved meanwhile
             cursor = self._lines.place_of(before)
-        self.browser.large_pages.release(self)
         if status is None:
             self.set_title("pending work", self._texts.file, "nothing, until the files are fixed")
             self.set_empty("")

@@ -8,7 +8,7 @@ from evalstore.comparison.statistics import Rate
 from evalstore.interfaces.tui.render.case_table import case_columns
 from evalstore.interfaces.tui.state.case_filter import FilteredCases
 from evalstore.interfaces.tui.widgets.grid_columns import fit_columns
-from evalstore.results.table.case_rows import CaseRow, ResultPacker
+from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases
 from tests.comparison.test_comparison import result as a_result
 
@@ -117,8 +117,7 @@ ROWS = ("bike=cargo bike", "bike=tandem", "language=English, time=morning")
 @pytest.mark.parametrize("width", range(88, 260, 3))
 def test_three_candidates_leave_room_for_the_last_verdicts_and_name_theirs(width: int) -> None:
     results = tuple(a_result(model=model, verdict="fail") for model in MODELS)
-    packed = ResultPacker().pack_all(results)
-    rows = [CaseRow("tests/availability.md", row, "", (), packed) for row in ROWS]
+    rows = [CaseRow("tests/availability.md", row, "", (), tuple(results)) for row in ROWS]
     cases = Cases(None, MODELS, rows)
     columns = case_columns(cases, FilteredCases(cases), RATES, with_history=True)
     title = fit_columns(columns, width, 0, 0).columns[-1].title

@@ -260,7 +260,7 @@ def test_the_candidate_stays_chosen_in_the_cases_of_a_version(workspace: Path) -
             assert page.case
             assert page.case.row == "city=Oslo"
         await press(pilot, "v")
-        await resized(pilot, 50, 24)  # with room for one candidate
+        await resized(pilot, 34, 24)  # with room for one candidate
         assert "‹ two" in screen(pilot).splitlines()[2]
         await press(pilot, "h", "enter")
         assert isinstance(pilot.app.screen, CasesPage)
