@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -68,6 +68,7 @@ _GARBAGE = (10_000, 5, 1 << 30)
 """New objects before a collection of garbage looks through them, some milliseconds; those before
 that does so for the objects of the last ones; and those before all are looked through, for which
 the screen would wait."""
+_leave_out = cache(gc.freeze)  # a second browser of a process would leave out the first one
 _COLLECT_SECONDS = 1.0
 """So long after cases were left all is looked through, once nothing is read."""
 _CHECK_SECONDS = 1.0
@@ -184,8 +185,7 @@ class Browser(MessageApp):
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
         gc.set_threshold(*_GARBAGE)
-        if not gc.get_freeze_count():  # a second browser of a process would leave out the first one
-            gc.freeze()
+        _leave_out()
         self.set_keymap(dict(self.appearance.keys))
         if self.appearance.theme:
             self.theme = self.appearance.theme
