@@ -58,10 +58,10 @@ A line for each case, and a column for each candidate with the verdict on its an
 several system prompts has a line for each. The title counts the cases, and the verdicts of all
 lines. The head of a column has the pass rate in the listed cases with its 95 % interval; 'of 8' or
 ~ marks a candidate with fewer verdicts than others. With a filter by verdict or words it has '10 of
-50', and the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate of the
-selected column, the oldest first (✓ pass, ✗ fail), for files with up to 3,000 cases. The case under
-the cursor, with its question, answer and verdicts, is below the table, or at its right in a wide
-terminal; {panel.next} moves the focus there.
+50', and the rate in all cases in grey. 'last runs' has the last eight verdicts on the candidate of
+the selected column, the oldest first (✓ pass, ✗ fail), for files with up to 3,000 cases. The case
+under the cursor, with its question, answer and verdicts, is below the table, or at its right in a
+wide terminal; {panel.next} moves the focus there.
 {list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
 all of them, each with the answer of the candidate in the selected column.
 
