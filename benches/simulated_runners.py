@@ -36,7 +36,7 @@ from evalstore.core.values import (
     TestVersion,
     Text,
 )
-from evalstore.planning.cells.cells import Candidate, Cell, Judge
+from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells
 from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.limits.rate_limiter import Account
@@ -46,7 +46,6 @@ from evalstore.runs.execution.sharing.shared_work import SharedWork
 from evalstore.store import Store
 from evalstore.store.location import read_location
 from evalstore.store.work.leases import SILENT_SECONDS, LeaseHolder
-from tests.built_cells import build_cells
 
 if TYPE_CHECKING:
     from evalstore.planning.pricing import Price

@@ -1,4 +1,4 @@
-"""Keeps the items of a plan for a command that lists them, in a temporary file."""
+"""Keeps the items of a plan for a command that lists them, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Protocol
 
-from evalstore.files.filed_sequence import FiledSequence, NumberedSequence
+from evalstore.files.filed_sequence import FiledSequence
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.plan_item import PlanItem
 
@@ -37,6 +37,23 @@ class NoItems:
         return []
 
 
+class ListedItems:
+    """Keeps the items in memory."""
+
+    def __init__(self) -> None:
+        self._asks: list[PlanItem] = []
+        self._judgements: list[PlanItem] = []
+
+    def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
+        """Add the items of the next batch."""
+        self._asks += asks
+        self._judgements += judgements
+
+    def finish(self) -> list[PlanItem]:
+        """Return all items."""
+        return self._asks + self._judgements
+
+
 class FiledItems(FiledSequence[PlanItem]):
     """Keeps items in a temporary file without a name, which goes when the program ends.
 
@@ -44,7 +61,7 @@ class FiledItems(FiledSequence[PlanItem]):
     """
 
     def __init__(self) -> None:
-        self._asks, self._judgements = _ItemFile(), _ItemFile()
+        self._asks, self._judgements = ItemFile(), ItemFile()
 
     def add(self, asks: Sequence[PlanItem], judgements: Sequence[PlanItem]) -> None:
         """Add the items of the next batch."""
@@ -67,12 +84,12 @@ class FiledItems(FiledSequence[PlanItem]):
         asks = len(self._asks)
         return self._asks[number] if number < asks else self._judgements[number - asks]
 
-    def of_kind(self, kind: str) -> Sequence[PlanItem]:
+    def of_kind(self, kind: str) -> ItemFile:
         """Return the items among which those of a kind are."""
         return self._judgements if kind == "judge" else self._asks
 
 
-class _ItemFile(NumberedSequence[PlanItem]):
+class ItemFile:
     """Items in a file, which are read in their order or by number."""
 
     def __init__(self) -> None:
@@ -88,8 +105,7 @@ class _ItemFile(NumberedSequence[PlanItem]):
     def __iter__(self) -> Iterator[PlanItem]:
         return map(_item_of, self._values)
 
-    def read_one(self, number: int) -> PlanItem:
-        """Return the item with a number."""
+    def __getitem__(self, number: int) -> PlanItem:
         return _item_of(self._values[number])
 
 

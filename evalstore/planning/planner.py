@@ -13,8 +13,10 @@ from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cells import failed_work
 from evalstore.planning.cells.cell_batches import (
+    FEW,
     StreamedCells,
     Summary,
+    summarise_cells,
     take_first_alike,
 )
 from evalstore.planning.cells.cells import (
@@ -24,6 +26,7 @@ from evalstore.planning.cells.cells import (
     Judge,
     PlacedCase,
     SkippedPair,
+    build_cells,
     place_alike,
     place_cases,
     take_first,
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
 class Scope:
     """The cells of a command, and which stored results count for them."""
 
-    cells: StreamedCells
+    cells: Collection[Cell]
     """In the order of files and rows."""
     skipped: list[SkippedPair]
     answers: AgeLimit
@@ -128,12 +131,11 @@ def resolve_scope(
     )
     subset = history_filters.subset_of(selection)
     settled = settled or SettledParts()
-    cells = _choose(project, selection, subset, candidates, judges, settled)
+    cells, skipped = _choose(project, selection, subset, candidates, judges, settled)
     if len(apart := settled.apart_from(cells)) < len(settled):
         settled = apart
-        cells = _choose(project, selection, subset, candidates, judges, settled)
-    skipped = cells.skipped
-    for judge in cells.summary.judges.values():
+        cells, skipped = _choose(project, selection, subset, candidates, judges, settled)
+    for judge in summarise_cells(cells).judges.values():
         project.keep_judges(judge)
     if selection.tags or selection.exclude_tags:
         known = unknown_names.tags_of(files_of(project.reading).values())
@@ -153,15 +155,16 @@ def resolve_scope(
             ),
         )
     tried: failed_work.FailedWork | None = None
-    if selection.last_failed:
-        failed = find_failed(project, cells, hint=history_filters.ALL)
-        cells, skipped = cells.keep(failed), []
-    if selection.retry_errors:
-        busy, tried = failed_work.find_tried(project, cells, selection, answers, judgements)
-        cells, skipped = cells.keep(busy), []
-    if not (history_filters.is_plain(selection) or subset.is_all):
-        cells, skipped = history_filters.take_subset(cells, skipped, subset)
-    _require_judges(project, cells.summary, judges, has_others=bool(settled))
+    if isinstance(cells, StreamedCells):
+        if selection.last_failed:
+            failed = find_failed(project, cells, hint=history_filters.ALL)
+            cells, skipped = cells.keep(failed), []
+        if selection.retry_errors:
+            busy, tried = failed_work.find_tried(project, cells, selection, answers, judgements)
+            cells, skipped = cells.keep(busy), []
+        if not (history_filters.is_plain(selection) or subset.is_all):
+            cells, skipped = history_filters.take_subset(cells, skipped, subset)
+    _require_judges(project, summarise_cells(cells), judges, has_others=bool(settled))
     again = UNSETTLED if selection.retry_errors else ()
     return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun, settled)
 
@@ -173,8 +176,11 @@ def _choose(
     candidates: list[Candidate],
     judges: list[Judge],
     settled: SettledParts,
-) -> StreamedCells:
-    """Return the selected cells and the skipped pairs, before filters by results and the subset."""
+) -> tuple[Collection[Cell], list[SkippedPair]]:
+    """Return the selected cells and the skipped pairs, before filters by results and the subset.
+
+    They are streamed if any such filter is left to apply.
+    """
     is_plain = history_filters.is_plain(selection)
     first = subset.limit if is_plain else None
     criteria = select(project, selection)
@@ -201,6 +207,7 @@ def _choose(
         settled,
         by_row=criteria.is_by_row or selection.changed,
         criteria=criteria,
+        streams=not is_plain,
     )
     if changed is not None:
         changed.require_any()
@@ -341,12 +348,18 @@ def _make_cells(
     *,
     by_row: bool,
     criteria: Selection,
-) -> StreamedCells:
+    streams: bool,
+) -> tuple[Collection[Cell], list[SkippedPair]]:
     """Return the cells of the selected cases, or with `most` of the first of them.
 
-    Without `by_row`, cases with the same tags are selected together.
+    They are streamed with `streams`, and if some of the files are not in memory. Without `by_row`,
+    cases with the same tags are selected together.
     """
     made_of = (files, candidates, judges, selected)
+    are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
+    is_short = most is not None and most <= FEW
+    if not (streams or (are_stored and not is_short)):
+        return build_cells(*made_of, attempts=selection.attempts, most=most)
 
     def place() -> Iterator[PlacedCase]:
         placed = place_cases(
@@ -362,4 +375,5 @@ def _make_cells(
         groups = place_alike(*made_of, settled=settled.by_file)
         return groups if most is None else take_first_alike(groups, most)
 
-    return StreamedCells(place, selection.attempts, None if by_row else place_together)
+    cells = StreamedCells(place, selection.attempts, None if by_row else place_together)
+    return cells, cells.skipped

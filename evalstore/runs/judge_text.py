@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.checks.parser import read_check
@@ -31,8 +30,7 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.planning.cells.cell_batches import StreamedCells
-from evalstore.planning.cells.cells import place_cases
+from evalstore.planning.cells.cells import build_cells
 from evalstore.planning.estimate import estimate
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.plan_price import add_up
@@ -46,6 +44,7 @@ from evalstore.runs.run_preview import PlanTotals, get_leave
 
 if TYPE_CHECKING:
     from evalstore.core.progress import ProgressListener
+    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
@@ -106,7 +105,7 @@ def judge_text(
         cells = _make_cells(project, case, selection)
         bounds = bounds_of(selection, project.settings, judge_only=True, begun=clock.now())
         scope = Scope(cells, [], *bounds, (), None, judge_only=False, run_started=math.inf)
-        plan = plan_cells(project, scope, [*cells])
+        plan = plan_cells(project, scope, cells)
         outcome, (result,) = _carry_out(project, plan, contents, options, listener)
         return _describe(project, plan, outcome, result, selection)
 
@@ -178,11 +177,10 @@ def _read_check(project: Project, number: int, check: Json) -> Json:
     return canonical
 
 
-def _make_cells(project: Project, case: Case, selection: SelectionOptions) -> StreamedCells:
+def _make_cells(project: Project, case: Case, selection: SelectionOptions) -> list[Cell]:
     judges = project.judges(selection) if "models" in case.judged_by else []
-    files = {"": CaseFile((case,))}
-    cells = StreamedCells(partial(place_cases, files, [], judges, lambda _path, _case: True))
-    if cells.summary.unjudged:
+    cells, _ = build_cells({"": CaseFile((case,))}, [], judges, lambda _path, _case: True)
+    if "models" in case.judged_by and not cells[0].judges:
         raise EvalstoreError(
             "there are no judges for texts",
             hint="list a model under 'evaluators:' in evalstore.yaml, or name one",

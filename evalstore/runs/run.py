@@ -366,7 +366,7 @@ def narrow(
     The selection names the paths and the candidates that are left, if some are left out. Raises
     `NothingSelectedError` when no cell is left.
     """
-    cells = scope.cells.keep(map(keep, scope.cells))
+    cells = [cell for cell in scope.cells if keep(cell)]
     if not cells:
         raise NothingSelectedError("nothing is selected")
     if len(cells) == len(scope.cells):

@@ -7,7 +7,7 @@ from itertools import islice
 from math import ceil
 from typing import TYPE_CHECKING
 
-from evalstore.planning.cells.cell_batches import batches
+from evalstore.planning.cells.cell_batches import batches, find_shared, take_out
 from evalstore.planning.estimate import estimate
 from evalstore.planning.plan_price import add_up
 from evalstore.planning.planner import plan_cells
@@ -41,7 +41,7 @@ class Plans:
         count = max(1, round(len(scope.cells) / BATCH))
         self._size = ceil(len(scope.cells) / count)
         self._only = plan_cells(project, scope, [*scope.cells], priced=True) if count == 1 else None
-        self.shared = IdSet() if count == 1 else scope.cells.shared
+        self.shared = IdSet() if count == 1 else find_shared(scope.cells)
         """Ids of the questions that several batches may ask."""
         self._done = 0
         """How many of the first batches are done, as nothing was to be done for them."""
@@ -49,13 +49,13 @@ class Plans:
         """Whether these are all batches."""
 
     def take(self) -> Iterator[Plan]:
-        """Yield the plans to carry out."""
+        """Yield the plans to carry out; cells are removed from the scope as they are planned."""
         if self._only is not None:
             yield self._only
             return
         if self._is_done:
             return
-        cells = batches(self._scope.cells, self._size, LONGEST)
+        cells = batches(take_out(self._scope.cells), self._size, LONGEST)
         for batch in islice(cells, self._done, None):
             yield plan_cells(self._project, self._scope, batch, priced=True)
 

@@ -17,6 +17,7 @@ from evalstore.planning.cells.cells import (
     Candidate,
     Cell,
     Judge,
+    build_cells,
     place_alike,
     place_cases,
     take_first,
@@ -26,7 +27,6 @@ from evalstore.store.contents import decode_content
 from evalstore.store.trees import case_chunks, case_files
 from evalstore.store.trees.case_chunks import build_case_tree, collect
 from evalstore.store.trees.case_files import StoredCases
-from tests.built_cells import build_cells
 
 IDS = [hashing.hash_content(str(number)) for number in range(400)]
 ROWS = 100
@@ -132,14 +132,14 @@ def test_the_first_cases_with_a_candidate_are_taken_alike_in_a_list_and_in_a_str
         treat_as_long(patch)
         files = {"a.md": stored(CaseFile(cases, 2)), "b.md": short}
         arguments = (files, CANDIDATES, JUDGES, selected)
-        whole = StreamedCells(lambda: take_first(place_cases(*arguments), most))
+        whole, skipped = build_cells(*arguments, most=most)
         streamed = StreamedCells(
             lambda: take_first(place_cases(*arguments, by_row=False), most),
             None,
             lambda: take_first_alike(place_alike(*arguments), most),
         )
-        assert [*streamed] == [*whole]
-        assert streamed.skipped == whole.skipped
+        assert [*streamed] == whole
+        assert streamed.skipped == skipped
         assert len({(cell.file, cell.number) for cell in whole}) <= most
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,9 +18,8 @@ from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
 from evalstore.planning import plan as plan_module
 from evalstore.planning import results
 from evalstore.planning.age_limit import EVER, AgeLimit
-from evalstore.planning.cells import cells as placed_cells
-from evalstore.planning.cells.cell_batches import StreamedCells
-from evalstore.planning.cells.cells import Candidate, Cell, Judge, place_cases
+from evalstore.planning.cells.cell_batches import StreamedCells, find_shared, summarise_cells
+from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells, place_cases
 from evalstore.planning.cells.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
@@ -35,7 +33,6 @@ from evalstore.planning.plan import (
 )
 from evalstore.planning.results import CellResult, compute_results
 from evalstore.planning.selection import Selection, Target
-from tests.built_cells import build_cells
 
 FIRST = Candidate("first", "m1", 0)
 JUDGE = Judge("judge", "e1", "p1")
@@ -832,16 +829,14 @@ def test_streamed_cells_are_those_of_all_cases_and_know_what_several_ask() -> No
         "b.md": CaseFile((*needy, case(ids[5]), case(ids[9]))),
     }
     arguments = (files, candidates, (JUDGE,), lambda _path, _case: True)
-    listed = [
-        each for of_case in place_cases(*arguments) for each in placed_cells.cells_of(of_case, None)
-    ]
-    cells = [each for each in listed if isinstance(each, Cell)]
+    cells, skipped = build_cells(*arguments)
     streamed = StreamedCells(partial(place_cases, *arguments))
-    assert ([*streamed], len(streamed)) == (cells, len(cells))
-    assert streamed.skipped == [each for each in listed if not isinstance(each, Cell)]
-    assert {*streamed.summary.judges.values()} == {cell.judges for cell in cells}
-    asked = Counter(id for cell in cells for id in cell.questions)
-    assert all(id in streamed.shared for id, count in asked.items() if count > 1)
+    assert ([*streamed], streamed.skipped, len(streamed)) == (cells, skipped, len(cells))
+    judges = [{*summarise_cells(each).judges.values()} for each in (streamed, cells)]
+    assert judges[0] == judges[1]
+    asked = {id for cell in cells for id in cell.questions}
+    found = find_shared(cells)
+    assert {id for id in asked if id in found} <= {id for id in asked if id in streamed.shared}
     assert streamed.shared.isdisjoint(cells[-1].questions)
 
 

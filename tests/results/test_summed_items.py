@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.files import temporary_list
 from evalstore.planning.plan_item import PlanItem
-from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.plan_items import FiledItems, ListedItems
 from evalstore.planning.status.summed_items import SummedItems
 
 
@@ -41,14 +41,13 @@ def both(
     """The same items in a file and in memory."""
     monkeypatch.setattr(temporary_list, "_AT_ONCE", 7)
     choice = random.Random(request.param)
-    filed, all_asks, all_judgements = FiledItems(), list[PlanItem](), list[PlanItem]()
+    filed, listed = FiledItems(), ListedItems()
     for number in range(choice.randint(0, 4)):
         asks = _items(choice, ("ask", "record"), f"{number}.md")
         judgements = _items(choice, ("judge",), f"{number}.md")
         filed.add(asks, judgements)
-        all_asks += asks
-        all_judgements += judgements
-    return filed, all_asks + all_judgements
+        listed.add(asks, judgements)
+    return filed, listed.finish()
 
 
 def test_items_in_a_file_are_read_like_a_list(both: tuple[FiledItems, list[PlanItem]]) -> None:

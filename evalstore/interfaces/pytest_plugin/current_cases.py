@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
+from evalstore.planning.cells.cell_batches import take_out
 from evalstore.planning.cells.failed_work import busy_cells, failed_judgements, failed_questions
 from evalstore.planning.open_project import open_project
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
@@ -93,7 +94,7 @@ def read_current(location: Location, selection: SelectionOptions) -> CurrentCase
     with open_project(location, create=True) as project:
         require_sound(project, selection)
         scope = resolve_scope(project, selection)
-        plan = plan_cells(project, scope, [*scope.cells])
+        plan = plan_cells(project, scope, [*take_out(scope.cells)])
         results = compute_results(plan, project.settings.verdict)
         described = _Describer(project, plan, results, is_offline=selection.offline)
         cases: dict[str, list[CurrentCase]] = {}

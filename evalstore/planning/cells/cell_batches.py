@@ -46,6 +46,16 @@ def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cel
         yield batch
 
 
+def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
+    """Iterate over the cells in their order; a list is emptied meanwhile, to free memory."""
+    if not isinstance(cells, list):
+        yield from cells
+        return
+    cells.reverse()
+    while cells:
+        yield cells.pop()
+
+
 def take_first_alike(groups: Iterable[AlikeCases], most: int) -> Iterator[AlikeCases]:
     """Yield what `take_first` does of the cases of these groups."""
     left = most
@@ -225,13 +235,15 @@ class StreamedCells(Collection[Cell]):
 class Summary:
     """Facts about all cells of a command together."""
 
-    def __init__(self) -> None:
+    def __init__(self, cells: Iterable[Cell] = ()) -> None:
         self.judges: dict[int, tuple[Judge, ...]] = {}
         """The lists of judges of the cells, each by its `id()`."""
         self.unjudged: dict[str, None] = {}
         """Files with cells that models must judge and that have no judge."""
         self.has_others = False
         """Whether some cell has a judge, or does not need one."""
+        for cell in cells:
+            self.add(cell.file, cell.case, cell.judges)
 
     def add(self, file: str, case: Case, judges: tuple[Judge, ...]) -> None:
         """Add the cells of a case of a file."""
@@ -242,3 +254,32 @@ class Summary:
             self.has_others = self.has_others or "checks" in judged_by
         else:
             self.has_others = True
+
+
+def summarise_cells(cells: Collection[Cell]) -> Summary:
+    """Return the summary of the cells of a command."""
+    return cells.summary if isinstance(cells, StreamedCells) else Summary(cells)
+
+
+def find_shared(cells: Collection[Cell]) -> IdSet:
+    """Return ids of questions: all that the cells of several cases ask are among them."""
+    if isinstance(cells, StreamedCells):
+        return cells.shared
+    finder = SharedQuestions()
+    for cell in cells:
+        finder.add(cell)
+    return finder.shared
+
+
+class SharedQuestions:
+    """Finds the questions that several cells ask; of the other questions it keeps digests."""
+
+    def __init__(self) -> None:
+        self.shared = IdSet()
+        self._seen = DigestSet()
+
+    def add(self, cell: Cell) -> None:
+        """Add a cell; a question that it asks several times counts once."""
+        for question in {*cell.questions}:
+            if not self._seen.add(int(question[:16], 16)):
+                self.shared.add(question)

@@ -202,6 +202,26 @@ def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, 
     return tuple(known[test] for test in tests)
 
 
+def build_cells(
+    files: Mapping[str, CaseFile],
+    candidates: Sequence[Candidate],
+    judges: Sequence[Judge],
+    selected: Callable[[str, Case], bool],
+    *,
+    attempts: int | None = None,
+    most: int | None = None,
+) -> tuple[list[Cell], list[SkippedPair]]:
+    """Return the cells of every selected case, for each candidate and system prompt that suit it.
+
+    `attempts` overrides files and settings. With `most`, only the first so many of the cases
+    that have a candidate.
+    """
+    placed = take_first(place_cases(files, candidates, judges, selected), most)
+    made = [each for of_case in placed for each in cells_of(of_case, attempts)]
+    skipped = [each for each in made if isinstance(each, SkippedPair)]
+    return [each for each in made if not isinstance(each, SkippedPair)], skipped
+
+
 def place_cases(
     files: Mapping[str, CaseFile],
     candidates: Sequence[Candidate],
@@ -257,8 +277,8 @@ def place_alike(
                 yield AlikeCases(placed, tests)
 
 
-def take_first(cases: Iterable[PlacedCase], most: int) -> Iterator[PlacedCase]:
-    """Yield the cases until `most` of them have cells, and read no others."""
+def take_first(cases: Iterable[PlacedCase], most: int | None) -> Iterator[PlacedCase]:
+    """Yield the cases until `most` of them have cells, and read no others; all if it is None."""
     taken = 0
     for placed in cases:
         yield placed

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import ItemFile
     from evalstore.planning.status.status_report import FileChange
 
 _TOLD_EVERY = 1_000
@@ -49,15 +50,21 @@ class AllEqual:
 class SummedItems(NumberedSequence["PlanItem"]):
     """The items of a kind with the counts of equal ones added up, and their totals.
 
-    They are read when they are asked for: equal ones are of one cell, and stand together.
+    Those in a file are read when they are asked for: equal ones are of one cell, and stand
+    together.
     """
 
     def __init__(self, items: Sequence[PlanItem], kind: str) -> None:
         """Add up the items."""
         self.kind = kind
-        self._items = items.of_kind(kind) if isinstance(items, FiledItems) else items
+        self._listed: list[PlanItem] = []
+        self._file: ItemFile | None = None
+        if isinstance(items, FiledItems):
+            self._file = items.of_kind(kind)
+        else:
+            self._listed = summed(item for item in items if item.kind == kind)
         self._starts = array("L")
-        """For each the number of the first one of its cell in `items`."""
+        """For each of those in a file the number of the first one of its cell there."""
         self.total = self.by_checks = 0
         self.files: dict[str, None] = {}
         self.models: dict[str, None] = {}
@@ -82,9 +89,12 @@ class SummedItems(NumberedSequence["PlanItem"]):
         return self._shared.edits
 
     def _place(self) -> Iterator[tuple[int, PlanItem]]:
-        """Yield the items, each with the number of the first one of its cell."""
+        """Yield the items, each with the number of the first one of its cell in the file."""
+        if self._file is None:
+            yield from enumerate(self._listed)
+            return
         start = 0
-        for (kind, *_), same in groupby(self._items, _cell_of):
+        for (kind, *_), same in groupby(self._file, _cell_of):
             listed = list(same)
             if kind == self.kind:
                 for item in listed if len(listed) == 1 else summed(listed):
@@ -99,9 +109,11 @@ class SummedItems(NumberedSequence["PlanItem"]):
 
     def read_one(self, number: int) -> PlanItem:
         """Return the item with a number."""
+        if self._file is None:
+            return self._listed[number]
         start = self._starts[number]
-        items, cell = self._items, _cell_of(self._items[start])
-        rest = map(items.__getitem__, range(start, len(items)))
+        file, cell = self._file, _cell_of(self._file[start])
+        rest = map(file.__getitem__, range(start, len(file)))
         same = takewhile(lambda item: _cell_of(item) == cell, rest)
         return summed(same)[number - bisect_left(self._starts, start)]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.side_names import WORKSPACE
+from evalstore.planning.cells.cell_batches import take_out
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import plan_cells, resolve_scope
 from evalstore.planning.results import CellResult, as_result, compute_results
@@ -33,7 +34,7 @@ def compute_workspace(
     The plan of a batch is dropped before the next is made, so that many cases need little memory.
     """
     scope = scope or resolve_scope(project, SelectionOptions())
-    cells = iter(scope.cells)
+    cells = take_out(scope.cells)
     while batch := list(islice(cells, _CELLS_AT_ONCE)):
         plan = plan_cells(project, scope, batch)
         yield plan, compute_results(plan, project.settings.verdict)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.core.values import RECORDED
-from evalstore.planning.cells.cell_batches import FEW, batches
+from evalstore.planning.cells.cell_batches import FEW, StreamedCells, batches
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import GO_ON, is_partial
-from evalstore.planning.plan_items import FiledItems, NoItems
+from evalstore.planning.plan_items import FiledItems, ListedItems, NoItems
 from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
 from evalstore.planning.status.status_report import Status
@@ -82,7 +82,7 @@ def describe_scope(
     called with each plan; those of batches come before that of all cells if all are planned then.
     """
     cells = scope.cells
-    if len(cells) > FEW:
+    if isinstance(cells, StreamedCells) and len(cells) > FEW:
         shared, kept = cells.shared, items()
 
         def plan_batches() -> Iterator[Plan]:
@@ -98,9 +98,8 @@ def describe_scope(
         except WholePlanError:
             pass
     plan = plan_scope(project, scope)
-    report = _add_up(project, scope, selection, lambda: [plan], items(), note)
-    report.items = [*report.items]
-    return report
+    kept = ListedItems() if items is FiledItems else items()
+    return _add_up(project, scope, selection, lambda: [plan], kept, note)
 
 
 def _add_up(

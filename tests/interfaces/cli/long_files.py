@@ -8,6 +8,7 @@ import pytest
 
 from evalstore.comparison import case_edits, pair_groups
 from evalstore.files import filed_mapping, filed_sequence, temporary_list
+from evalstore.planning import planner
 from evalstore.planning.cells import cell_batches
 from evalstore.results.compare import (
     compared_side,
@@ -46,6 +47,7 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (case_files, "MAX_PART", 8),
         (case_files, "_AT_ONCE", 8),
         (cell_batches, "FEW", 50),
+        (planner, "FEW", 50),
         (digest_set, "_BUCKET_BITS", 6),
         (run_plans, "BATCH", 30),
         (run_plans, "LONGEST", 30),

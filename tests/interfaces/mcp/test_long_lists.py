@@ -19,6 +19,7 @@ from evalstore.interfaces.mcp.arguments import (
 )
 from evalstore.planning.options import Location
 from evalstore.planning.plan_item import PlanItem
+from evalstore.planning.plan_items import ListedItems
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.search.grep import SearchHit
 from tests.builders import tree
@@ -57,8 +58,9 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_a_page_of_the_status_reads_its_items_alone(
-    location: Location, described: list[object]
+    location: Location, described: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ListedItems, "add", lambda *_: pytest.fail("items are in memory"))
     for start, kinds in ((0, {"ask"}), (299, {"ask", "judge"}), (598, {"judge"}), (600, set())):
         document = read_tools.status(
             location, StatusArguments.model_validate({"offset": start, "limit": 2})

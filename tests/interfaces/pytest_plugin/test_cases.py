@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import tomllib
-from collections.abc import Iterable
-from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -299,21 +297,13 @@ def test_a_run_of_many_cells_names_their_files() -> None:
     assert narrowed(40, 39).models == ()
 
 
-class _Cells(list[Any]):
-    """Cells of which some can be kept."""
-
-    def keep(self, kept: Iterable[int]) -> list[Any]:
-        """Return those for which a number is not 0."""
-        return [*compress(self, kept)]
-
-
 def narrowed(rows: int, kept: int) -> SelectionOptions:
     """The selection of a run of one file and of some rows of another; a third one is left out."""
     places = [("gone.md", ""), ("other.md", ""), *(("many.md", str(row)) for row in range(rows))]
-    cells = _Cells(
+    cells = [
         SimpleNamespace(file=file, case=SimpleNamespace(row=row), candidate=SimpleNamespace(id="m"))
         for file, row in places
-    )
+    ]
     scope: Any = Scope(cells, [], EVER, EVER, (), None, judge_only=False, run_started=0)  # type: ignore[arg-type]
     keep = {("other.md", ""), *places[2 : 2 + kept]}
     return narrow(scope, SelectionOptions(), lambda cell: (cell.file, cell.case.row) in keep)[1]

@@ -13,7 +13,7 @@ import pytest
 from evalstore.core.errors import NothingSelectedError
 from evalstore.planning import planner
 from evalstore.planning.cells import cell_batches, failed_work
-from evalstore.planning.cells.cell_batches import StreamedCells, batches
+from evalstore.planning.cells.cell_batches import StreamedCells, batches, find_shared
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.cells.failed_work import FailedJudgements, FailedWork
 from evalstore.planning.open_project import open_project
@@ -106,7 +106,7 @@ def _compare_selected(root: Path) -> int:
 
 def _compare_plans(project: Any, scope: Any) -> None:
     """Compare the plans of batches with that of all cells."""
-    earlier = EarlierBatches(scope.cells.shared)
+    earlier = EarlierBatches(find_shared(scope.cells))
     plans: list[Plan] = []
     with suppress(WholePlanError):
         for batch in batches(scope.cells, 20, 20):

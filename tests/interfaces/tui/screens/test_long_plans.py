@@ -25,7 +25,7 @@ from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.planning import planner
 from evalstore.planning.options import Location
 from evalstore.planning.plan import Plan
-from evalstore.planning.plan_items import FiledItems
+from evalstore.planning.plan_items import FiledItems, ListedItems
 from evalstore.planning.status.status_report import Status
 from evalstore.planning.status.summed_items import SummedItems
 from evalstore.runs import interactive_run
@@ -55,6 +55,7 @@ def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     root = tree(tmp_path / "ws", files)
     monkeypatch.chdir(root)
+    monkeypatch.setattr(ListedItems, "add", _refuse)
     return root
 
 
