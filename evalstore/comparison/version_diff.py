@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from evalstore.comparison.check_pairs import pair_checks
-from evalstore.comparison.check_words import BOUND, as_setting, as_written
 from evalstore.comparison.word_diff import changed_ranges, shared_ends
-from evalstore.core.display import plural
+from evalstore.core.display import plural, shorten
 from evalstore.core.values import AnswerRef, Json, SampleRef
 
 _SHOWN = 60
@@ -395,3 +394,151 @@ def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
         *(f"-{line}" for line in gone),
         *(f"+{line}" for line in come),
     ]
+
+
+# --- describes a check of a stored evaluation as its author has written it
+
+
+BOUND = ("turns", "templates", "data")
+"""Fields of a check that its author has not written."""
+_HIDDEN = (*BOUND, "type", "revision", "given", "prompts")
+"""Fields of a check that are not shown with its type."""
+_MAIN = ("expected", "pattern", "check")
+"""Settings of checks that are shown without their names, as in `type: value`."""
+_MAIN_PATH = re.compile(r"(expected|pattern)(?:\[(\d+)\])?([.\[].*)?", re.DOTALL)
+"""The place of a setting that is written behind the type, an element of it, and what is in that."""
+
+
+def as_written(check: Json, other: Json) -> str:
+    """Return a check in one line: its type, and the settings that `other` has not alike."""
+    settings, others = (_settings_of(each) for each in (check, other))
+    kind = str(check.get("type", ""))
+    main = (kind, *_MAIN)
+    own = [name for name, value in settings.items() if name not in others or others[name] != value]
+    words = [
+        _setting_text(settings[name]) if name in main else f"{name} {_setting_text(settings[name])}"
+        for name in sorted(own, key=lambda name: (name not in main, name))
+    ]
+    return " ".join([kind, ", ".join(words)]).strip()
+
+
+def _setting_text(value: Json) -> str:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict) and "path" in value:  # a file with the id of its content
+        return str(value["path"])
+    if isinstance(value, dict) and "type" in value:  # a check inside of another one
+        return as_written(value, {})
+    return shorten(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _settings_of(check: Json) -> dict[str, Json]:
+    """Return the settings of a check that its author has written, without the ids of versions."""
+    whole = {**check, **check.get("given", {})}
+    return {
+        name: value
+        for name, value in whole.items()
+        if name not in _HIDDEN and not (name == "schema" and isinstance(value, str))
+    }
+
+
+def as_setting(path: str, check: Json) -> str:
+    """Return a path in a check as its author has written it: the type in place of `expected[0]`."""
+    check = {**check, **check.get("given", {})}
+    if path.startswith("check."):
+        return as_setting(path.removeprefix("check."), check["check"])
+    match = _MAIN_PATH.fullmatch(path)
+    if match is None:
+        return path
+    name, number, rest = match.groups()
+    if number and not rest:
+        is_only = len(check[name]) == 1
+        return check["type"] if is_only else f"{check['type']}, value {int(number) + 1}"
+    return f"{check['type']}{path.removeprefix(name)}"
+
+
+# --- pairs the checks of two versions of an evaluation by content, as edits move and insert them
+
+
+_MOST_COMPARED = 50
+"""Of more checks without an equal one, those of one type are paired in their order."""
+_LENGTH_COMPARED = 2_000
+"""The characters of a check that are compared."""
+
+
+def pair_checks(was: Sequence[Json], now: Sequence[Json]) -> dict[int, int]:
+    """Return the number of the old check for each new one that has a partner; both from 0.
+
+    Equal checks are partners; of the rest those of one type, the most similar first; then those
+    that stand in the same place between partners, as one check that replaces another.
+    """
+    before, after = ([json.dumps(check, sort_keys=True) for check in each] for each in (was, now))
+    pairs: dict[int, int] = {}
+    _pair_equal(before, after, pairs)
+    _pair_types(was, now, before, after, pairs)
+    old, new = _left(before, pairs.values()), _left(after, pairs)
+    places_old, places_new = sorted(pairs.values()), sorted(pairs)
+    waiting: dict[int, list[int]] = {}
+    for number in old:
+        waiting.setdefault(bisect_left(places_old, number), []).append(number)
+    for number in new:
+        if others := waiting.get(bisect_left(places_new, number)):
+            pairs[number] = others.pop(0)
+    return pairs
+
+
+def _left(checks: Sequence[object], paired: Iterable[int]) -> list[int]:
+    """Return the numbers of the checks that are not paired."""
+    taken = set(paired)
+    return [number for number in range(len(checks)) if number not in taken]
+
+
+def _pair_equal(before: Sequence[str], after: Sequence[str], pairs: dict[int, int]) -> None:
+    """Pair equal checks that stand in other places."""
+    by_text: dict[str, list[int]] = {}
+    for number in _left(before, pairs.values()):
+        by_text.setdefault(before[number], []).append(number)
+    for number in _left(after, pairs):
+        if others := by_text.get(after[number]):
+            pairs[number] = others.pop(0)
+
+
+def _pair_types(
+    was: Sequence[Json],
+    now: Sequence[Json],
+    before: Sequence[str],
+    after: Sequence[str],
+    pairs: dict[int, int],
+) -> None:
+    """Pair checks of one type, the most similar first."""
+    by_type: dict[str, tuple[list[int], list[int]]] = {}
+    for side, checks, left in (
+        (0, was, _left(before, pairs.values())),
+        (1, now, _left(after, pairs)),
+    ):
+        for number in left:
+            by_type.setdefault(checks[number]["type"], ([], []))[side].append(number)
+    for old, new in by_type.values():
+        if len(old) * len(new) == 1 or len(old) * len(new) > _MOST_COMPARED**2:
+            pairs.update(zip(new, old, strict=False))
+        elif old and new:
+            pairs.update(_most_similar(old, new, before, after))
+
+
+def _most_similar(
+    old: Sequence[int], new: Sequence[int], before: Sequence[str], after: Sequence[str]
+) -> dict[int, int]:
+    """Return the pairs of new and old checks of one type, the most similar first."""
+    from rapidfuzz.distance import Indel  # takes a moment, and most edits do not need it
+
+    def likeness(pair: tuple[int, int]) -> float:
+        texts = (text[:_LENGTH_COMPARED] for text in (before[pair[0]], after[pair[1]]))
+        return Indel.normalized_similarity(*texts)
+
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    for i, n in sorted(((i, n) for n in new for i in old), key=likeness, reverse=True):
+        if i not in taken and n not in pairs:
+            pairs[n] = i
+            taken.add(i)
+    return pairs

@@ -24,8 +24,7 @@ from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.stats.overview import make_overview
-from evalstore.results.stats.reuse_savings import sum_savings
-from evalstore.results.stats.stats import Stats, collect_stats
+from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
 from evalstore.store.revisions import resolve_run

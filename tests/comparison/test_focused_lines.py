@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalstore.comparison.focused_lines import focus
 from evalstore.core.display import columns_of
+from evalstore.results.edits.change_text import focus
 
 DESK = (
     "You are the desk of a bicycle shop that rents, repairs and sells. Answer in one sentence. "

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.comparison.check_pairs import pair_checks
 from evalstore.comparison.version_diff import (
     changed_lines,
     differ_evaluations,
@@ -17,6 +16,7 @@ from evalstore.comparison.version_diff import (
     differ_prompts,
     differ_tests,
     in_place,
+    pair_checks,
     recorded_text,
     shorten_line,
     unified,

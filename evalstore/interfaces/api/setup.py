@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from evalstore.interfaces.api.calls import system_errors
 from evalstore.interfaces.api.workspace import Workspace
 
 if TYPE_CHECKING:
+    from evalstore.core.values import Json
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.interfaces.api.options import StrPath
 
@@ -60,3 +61,22 @@ def import_tests(
         return import_files(
             location, format, sources, into=folder, sessions=sessions, force=force, dry_run=dry_run
         )
+
+
+# --- converts what methods return to the JSON that their commands print
+
+
+def to_json(value: object) -> Json:
+    """Return the JSON that the command of a method prints with `--json`.
+
+    Its lists are in memory, also those that a command prints while they are read.
+    """
+    from evalstore.files import json_output
+
+    document = json_output.to_json(value)
+    if isinstance(document, dict):
+        return {
+            name: list(inner) if isinstance(inner, Iterator) else inner
+            for name, inner in document.items()
+        }
+    return document

@@ -5,12 +5,13 @@ Costs are those of the answers and judgements that count, even if an earlier run
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
@@ -23,17 +24,18 @@ from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.cells.same_cells import find_cells
+from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.options import (
     describe_selection,
     is_chosen_by_verdict,
     is_partial,
     leaves_out_cases,
 )
+from evalstore.planning.plan import CHECKS
 from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
 from evalstore.results.stats.group_sums import AT_ONCE, GroupSums, judge_attempts
-from evalstore.results.stats.reuse_savings import sum_savings
 from evalstore.results.stats.stats_filter import Filter
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import WORK
@@ -46,6 +48,7 @@ from evalstore.store.trees.path_trees import read_tree, read_trees
 if TYPE_CHECKING:
     from evalstore.comparison.group_totals import ResultGroup
     from evalstore.core.runs import Run
+    from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.store import Store
@@ -543,3 +546,114 @@ def _count(
         else:
             left.append(cell)
     return left
+
+
+# --- how the judges of a run agree with people and with each other: `stats --by judge`
+
+
+@dataclass(slots=True)
+class JudgeStats:
+    """What a judge said, and how often others said the same about the same answer."""
+
+    judge: str
+    verdicts: Counter[str] = field(default_factory=Counter)
+    people: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The verdict of the judge and that of a person -> how often."""
+    judges: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The same with another judge."""
+
+    @property
+    def false_passes(self) -> int:
+        """Return how often it passed what a person failed."""
+        return self.people["pass", "fail"]
+
+    @property
+    def false_fails(self) -> int:
+        """Return how often it failed what a person passed."""
+        return self.people["fail", "pass"]
+
+    def document(self) -> Json:
+        """Return the figures as JSON."""
+        return {
+            "evaluator": self.judge,
+            "judgements": self.verdicts.total(),
+            "passed": self.verdicts["pass"],
+            "failed": self.verdicts["fail"],
+            "undecided": self.verdicts["undecided"],
+            "errors": self.verdicts["error"],
+            "people": {
+                "agreed": agreed(self.people),
+                "compared": compared(self.people),
+                "falsePasses": self.false_passes,
+                "falseFails": self.false_fails,
+            },
+            "evaluators": {
+                "agreed": agreed(self.judges),
+                "compared": compared(self.judges),
+                "passedAlone": self.judges["pass", "fail"],
+                "failedAlone": self.judges["fail", "pass"],
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTable:
+    """The judges of a run, or of the workspace."""
+
+    JSON_FIELDS = ("run", "started", "groups")
+    run: str
+    started: int = field(metadata={"json_as": iso})
+    groups: tuple[JudgeStats, ...]
+
+    def document(self) -> Json:
+        """Return the judges as JSON."""
+        return {**fields_to_json(self), "groups": [each.document() for each in self.groups]}
+
+
+def compared(pairs: Counter[tuple[str, str]]) -> int:
+    """Return how many pairs are of a pass or a fail on both sides."""
+    return sum(count for both, count in pairs.items() if {*both} <= {"pass", "fail"})
+
+
+def agreed(pairs: Counter[tuple[str, str]]) -> int:
+    """Return in how many of these both said the same."""
+    return pairs["pass", "pass"] + pairs["fail", "fail"]
+
+
+def judge_stats(location: Location, revision: str) -> JudgeTable:
+    """Return the figures of each judge, by name; raises `NothingSelectedError` without any.
+
+    Several versions of a judge are one. Checks are not judges.
+    """
+    with open_revision(location, revision) as project:
+        run, batches = find_results(project, revision)
+        collector = StatsCollector(project, run, [])
+        collector.collect(batches)
+        with collector.open_sums() as sums:
+            pairs = [*sums.judged_pairs()]
+        names = evaluator_names(project.store, {pair.judge for pair in pairs})
+        people = {id for id, (_, is_person) in names.items() if is_person}
+    judges: dict[str, JudgeStats] = {}
+    for pair in pairs:
+        name, other = names[pair.judge][0], names.get(pair.other, ("", False))[0]
+        if pair.judge in people or CHECKS in (pair.judge, pair.other):
+            continue
+        judge = judges.setdefault(name, JudgeStats(name))
+        if not pair.other:
+            judge.verdicts[pair.verdict] += pair.times
+        elif pair.other in people:
+            judge.people[pair.verdict, pair.word] += pair.times
+        elif name != other:
+            judge.judges[pair.verdict, pair.word] += pair.times
+    if not judges:
+        raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
+    return JudgeTable(run.id, run.started, tuple(judges[name] for name in sorted(judges)))
+
+
+# --- what a run did not pay for: answers and judgements that earlier runs had stored
+
+
+def sum_savings(sums: ResultSums, run: Run) -> float:
+    """Return the cost of the answers and judgements that are older than a run, in USD."""
+    calls = chain(sums.answers((), run.started), sums.judgements((), run.started))
+    return round(sum(each.usd for each in calls), 8)

@@ -14,7 +14,7 @@ from evalstore.planning.status.status_report import FileChange, ReasonCounts
 from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
 from evalstore.results.edits.participant_edits import find_current_edits, without_named
-from evalstore.results.labels.new_labels import NewLabels
+from evalstore.results.labels.labels import NewLabels
 from evalstore.results.prompt_names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again
 

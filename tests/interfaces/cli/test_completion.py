@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from evalstore.interfaces.cli import completion_scripts, completions
+from evalstore.interfaces.cli import completions
+from evalstore.interfaces.cli import main as completion_scripts
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from tests.builders import tree

@@ -13,7 +13,7 @@ import pytest
 from evalstore import __version__
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import GROUPS
-from evalstore.interfaces.cli.examples import EXAMPLES
+from evalstore.interfaces.cli.help import EXAMPLES
 from evalstore.interfaces.cli.main import commands, hoist, main
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.wrapping import around
+from evalstore.interfaces.cli.output import around
 from tests.interfaces.cli.conftest import Evalstore
 
 COMMAND = "\"evalstore show 'tests/refund.md::time=six weeks' -m large\""

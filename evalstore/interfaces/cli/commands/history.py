@@ -113,7 +113,7 @@ def diff(
                 answers=answers,
             )
     except EvalstoreError as problem:
-        from evalstore.results.compare.candidate_arguments import explain_candidates
+        from evalstore.results.compare.diff_within import explain_candidates
 
         models = (*selection.models, *([versus] if versus and prompt is None else []))
         raise explain_candidates(here(), sides, models) or problem from None

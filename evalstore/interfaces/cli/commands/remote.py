@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from evalstore.core.display import bytes_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
@@ -17,6 +18,8 @@ from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
     from evalstore.exchange.sync.remotes import GarbageReport, Remote, RemoteReport
+    from evalstore.remotes.collect_garbage import FileCounts
+
 
 _PUSHES = 10
 """The newest pushes that `remote show` lists."""
@@ -110,8 +113,6 @@ def remote(
     elif action == "gc":
         collected = _collect_garbage(name, dry_run=dry_run, grace=grace)
         if not print_data(collected, lists, output_format, kind=kind, json=json):
-            from evalstore.interfaces.cli.render.collected_garbage import print_collected
-
             print_collected(collected)
     elif action == "list":
         listed = remotes.list_remotes(here())
@@ -193,3 +194,46 @@ def _collect_garbage(name: str | None, *, dry_run: bool, grace: str | None) -> G
             dry_run=dry_run,
             listener=listener,
         )
+
+
+# --- prints what a clean-up of a remote has done
+
+
+def print_collected(report: GarbageReport) -> None:
+    """Print what was compacted and deleted, and what is deleted later."""
+    collected, is_planned = report.collected, report.dry_run
+    place = f"{report.remote} ({output.safe(report.address)})"
+    if collected.replaced.indexes:
+        verb = "would compact" if is_planned else "compacted"
+        pushes = output.plural(collected.replaced.indexes, "push")
+        size = bytes_text(collected.replaced.size)
+        text = f"{verb} {pushes} with {_packs(collected.replaced)} in {place}: {size}"
+        if collected.written.indexes:
+            size = bytes_text(collected.written.size) if collected.written.size else "there already"
+            text += f" -> {_packs(collected.written)}, {size}"
+        print_sentence(text)
+    if collected.deleted:
+        verb = "would delete" if is_planned else "deleted"
+        print_sentence(f"{verb} {_counts(collected.deleted)} in {place}")
+    if not collected.replaced and not collected.deleted:
+        print_sentence(f"nothing to compact or delete in {place}")
+    if collected.waiting:
+        is_one = collected.waiting.indexes + collected.waiting.packs == 1
+        verb, them, were = ("is", "it", "it was") if is_one else ("are", "them", "they were")
+        print_sentence(
+            f"{_counts(collected.waiting)} {verb} no longer needed; 'evalstore remote gc' deletes "
+            f"{them} {report.grace} after {were} marked"
+        )
+    if collected.others:
+        pushes = output.plural(collected.others, "push")
+        output.talk(f"{pushes} can be compacted only by those who have signed them")
+
+
+def _packs(counts: FileCounts) -> str:
+    return output.plural(counts.packs, "pack")
+
+
+def _counts(counts: FileCounts) -> str:
+    words = [(counts.indexes, "index file"), (counts.packs, "pack")]
+    files = " and ".join(output.plural(count, word) for count, word in words if count)
+    return f"{files} ({bytes_text(counts.size)})"

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from evalstore.comparison.group_totals import ResultGroup
-    from evalstore.results.stats.judge_stats import JudgeTable
-    from evalstore.results.stats.stats import Stats
+    from evalstore.results.stats.stats import JudgeTable, Stats
 
 _BAR = 16
 _ALWAYS = ("passed", "judged")
@@ -71,7 +70,7 @@ def stats(
 
     names = [name.strip() for value in by or ["model"] for name in value.split(",")]
     if names in (["judge"], ["evaluator"]) and not (query or currency):
-        from evalstore.results.stats.judge_stats import judge_stats
+        from evalstore.results.stats.stats import judge_stats
 
         judges = judge_stats(here(), revision)
         if not print_data(judges, ["groups"], output_format, kind="stats --by judge", json=json):
@@ -137,7 +136,7 @@ def print_stats(statistics: Stats) -> None:
 
 def print_judges(table: JudgeTable) -> None:
     """Print the judges as a table."""
-    from evalstore.results.stats.judge_stats import agreed, compared
+    from evalstore.results.stats.stats import agreed, compared
 
     where = "workspace" if table.run == WORKSPACE else f"run {output.short(table.run)}"
     output.line(f"{where}, judges")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.interfaces.cli.progress import TerminalProgress
-from evalstore.interfaces.cli.render.progress_bars import ProgressBars
+from evalstore.interfaces.cli.progress import ProgressBars, TerminalProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
