@@ -28,7 +28,7 @@ from evalstore.core.errors import (
 from evalstore.interfaces.cli import output, streams
 from evalstore.interfaces.cli.app import COMPLETING, GROUPS, Globals, _Interrupted, app, here
 from evalstore.interfaces.cli.hinted_commands import use_folder
-from evalstore.interfaces.cli.options import OptionGroup, Table, grouped
+from evalstore.interfaces.cli.options import OptionGroup, Table, grouped, option
 from evalstore.interfaces.cli.pager import COMMANDS, find_pager
 from evalstore.interfaces.cli.resources import explain_resources
 
@@ -52,33 +52,21 @@ class GlobalOptions(NamedTuple):
 
 
 GLOBAL: Table = {
-    "directory": typer.Option(
-        "-C", metavar="DIR", help="Run as if started in DIR.", show_default=False
+    "directory": option("-C DIR", "Run as if started in DIR.", show_default=False),
+    "config": option("-c, --config FILE", "Settings file (default: evalstore.yaml)."),
+    "store": option("--store PATH", "Path of the store (overrides the settings)."),
+    "overrides": option("--set KEY=VALUE", "Override a setting (repeatable)."),
+    "allow_outside": option(
+        "--allow-outside", "Allow files outside of the workspace (remembered)."
     ),
-    "config": typer.Option(
-        "-c", "--config", metavar="FILE", help="Settings file (default: evalstore.yaml)."
-    ),
-    "store": typer.Option(
-        "--store", metavar="PATH", help="Path of the store (overrides the settings)."
-    ),
-    "overrides": typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a setting (repeatable)."
-    ),
-    "allow_outside": typer.Option(
-        "--allow-outside", help="Allow files outside of the workspace (remembered)."
-    ),
-    "color": typer.Option("--color", help="When to use colours."),
-    "progress": typer.Option("--progress", help="How to show progress."),
-    "no_pager": typer.Option("--no-pager", help="Do not show long output through a pager."),
-    "wide": typer.Option("--wide", help="Show all columns of tables, however long the lines get."),
-    "quiet": typer.Option("-q", "--quiet", help="Print less."),
-    "verbose": typer.Option("-v", "--verbose", help="Print more."),
-    "show_completion": typer.Option(
-        "--show-completion",
-        metavar="SHELL",
-        help="Print a script for bash, zsh or fish.",
-    ),
-    "version": typer.Option("--version", help="Print the version of this program."),
+    "color": option("--color", "When to use colours."),
+    "progress": option("--progress", "How to show progress."),
+    "no_pager": option("--no-pager", "Do not show long output through a pager."),
+    "wide": option("--wide", "Show all columns of tables, however long the lines get."),
+    "quiet": option("-q, --quiet", "Print less."),
+    "verbose": option("-v, --verbose", "Print more."),
+    "show_completion": option("--show-completion SHELL", "Print a script for bash, zsh or fish."),
+    "version": option("--version", "Print the version of this program."),
 }
 
 

@@ -20,28 +20,45 @@ Table = Mapping[str, Any]
 """From the name of a field to the option or argument that sets it, in the order of the help."""
 
 
-def option(names: str, section: str, text: str, **settings: Any) -> Any:
-    """Return an option for a table: its names, the section of the help it is in, and its help."""
-    return typer.Option(*names.split(", "), help=text, rich_help_panel=section, **settings)
+Complete = Callable[..., Any]
+"""Returns what can be typed for a value."""
 
 
-JSON = option("--json", help.OUTPUT, "Print JSON (stable schema).")
+def option(
+    words: str,
+    text: str,
+    complete: Complete | None = None,
+    *,
+    section: str | None = None,
+    **settings: Any,
+) -> Any:
+    """Return an option: `-n, --limit N` are its names, and what its help has for the value."""
+    *names, last = words.split(", ")
+    name, _, value = last.partition(" ")
+    settings |= {"metavar": value or None, "autocompletion": complete, "rich_help_panel": section}
+    return typer.Option(*names, name, help=text, **settings)
+
+
+def argument(value: str, text: str, complete: Complete | None = None, **settings: Any) -> Any:
+    """Return an argument: what its help has for the value, and its help."""
+    return typer.Argument(metavar=value, help=text, autocompletion=complete, **settings)
+
+
+JSON = option("--json", "Print JSON (stable schema).", section=help.OUTPUT)
 Json = Annotated[bool, JSON]
 RunOrWorkspace = Annotated[
     str,
-    typer.Argument(
-        metavar="REV",
-        help="A run (default: the last), or @work: the workspace as it is now.",
-        autocompletion=completions.runs,
+    argument(
+        "REV", "A run (default: the last), or @work: the workspace as it is now.", completions.runs
     ),
 ]
 WorkspaceOrRun = Annotated[
     str,
-    typer.Argument(
-        metavar="REV",
-        help="A run, such as @, the last one. Without it: @work, the workspace as it is now.",
+    argument(
+        "REV",
+        "A run, such as @, the last one. Without it: @work, the workspace as it is now.",
+        completions.runs,
         show_default=False,
-        autocompletion=completions.runs,
     ),
 ]
 
@@ -56,79 +73,65 @@ def require_revision(command: str, text: str) -> None:
 
 Output = Annotated[
     Literal["table", "json", "jsonl", "csv", "md"],
-    option("-o, --output", help.OUTPUT, "As table, json, jsonl, csv or md.", metavar="FORMAT"),
+    option("-o, --output FORMAT", "As table, json, jsonl, csv or md.", section=help.OUTPUT),
 ]
 
 SELECTION: Table = {
-    "paths": typer.Argument(
-        metavar="PATH[::ROW]",
-        help="Test files, folders, or one row of a file.",
-        autocompletion=completions.places,
+    "paths": argument(
+        "PATH[::ROW]", "Test files, folders, or one row of a file.", completions.places
     ),
     "models": option(
-        "-m, --model",
-        help.MODELS,
+        "-m, --model ID",
         "Only this candidate (repeatable); any model.",
-        metavar="ID",
-        autocompletion=completions.models,
+        completions.models,
+        section=help.MODELS,
     ),
     "evaluators": option(
-        "-J, --evaluator",
-        help.MODELS,
+        "-J, --evaluator ID",
         "Only this judge (repeatable).",
-        metavar="ID",
-        autocompletion=completions.models,
+        completions.models,
+        section=help.MODELS,
     ),
     "tags": option(
-        "-t, --tag",
-        help.SELECTION,
+        "-t, --tag T",
         "Only tests with this tag (repeatable).",
-        metavar="T",
-        autocompletion=completions.tags,
+        completions.tags,
+        section=help.SELECTION,
     ),
     "exclude_tags": option(
-        "--exclude-tag",
-        help.SELECTION,
+        "--exclude-tag T",
         "No tests with this tag (repeatable).",
-        metavar="T",
-        autocompletion=completions.tags,
+        completions.tags,
+        section=help.SELECTION,
     ),
     "name": option(
-        "-k, --name",
-        help.SELECTION,
+        "-k, --name EXPR",
         "Only cases whose file::row matches (and, or, not).",
-        metavar="EXPR",
+        section=help.SELECTION,
     ),
     "attempts": option(
-        "-r, --attempts", help.MODELS, "Answers to each question.", metavar="N", min=1, max=10_000
+        "-r, --attempts N", "Answers to each question.", section=help.MODELS, min=1, max=10_000
     ),
     "changed": option(
-        "--changed", help.SELECTION, "Only cases added or edited since the last run."
+        "--changed", "Only cases added or edited since the last run.", section=help.SELECTION
     ),
     "last_failed": option(
-        "--lf, --last-failed", help.SELECTION, "Only cases that did not pass in their last run."
+        "--lf, --last-failed",
+        "Only cases that did not pass in their last run.",
+        section=help.SELECTION,
     ),
-    "sample": option(
-        "--sample", help.SELECTION, "N random cases (see --seed).", metavar="N", min=1
-    ),
-    "seed": option("--seed", help.SELECTION, "Seed of --sample (default: 0).", metavar="S"),
-    "shard": option(
-        "--shard", help.SELECTION, "Part I of N of the cases (1-based).", metavar="I/N"
-    ),
-    "limit": option("--limit", help.SELECTION, "Only the first N cases.", metavar="N", min=1),
-    "refresh": option("--refresh", help.REUSE, "Ask again what is stored."),
-    "max_age": option(
-        "--max-age",
-        help.REUSE,
-        "Ignore older answers: 30d, 12h.",
-        metavar="AGE",
-    ),
+    "sample": option("--sample N", "N random cases (see --seed).", section=help.SELECTION, min=1),
+    "seed": option("--seed S", "Seed of --sample (default: 0).", section=help.SELECTION),
+    "shard": option("--shard I/N", "Part I of N of the cases (1-based).", section=help.SELECTION),
+    "limit": option("--limit N", "Only the first N cases.", section=help.SELECTION, min=1),
+    "refresh": option("--refresh", "Ask again what is stored.", section=help.REUSE),
+    "max_age": option("--max-age AGE", "Ignore older answers: 30d, 12h.", section=help.REUSE),
     "retry_errors": option(
-        "--retry-errors", help.REUSE, "Only failed calls, and undecided or failed verdicts."
+        "--retry-errors", "Only failed calls, and undecided or failed verdicts.", section=help.REUSE
     ),
-    "offline": option("--offline", help.LIMITS, "Skip everything that needs the network."),
+    "offline": option("--offline", "Skip everything that needs the network.", section=help.LIMITS),
     "keep_going": option(
-        "--keep-going", help.SELECTION, "Skip test files with errors (exit code 2)."
+        "--keep-going", "Skip test files with errors (exit code 2).", section=help.SELECTION
     ),
 }
 """The options that select cases, models and answers."""

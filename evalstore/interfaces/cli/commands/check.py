@@ -12,6 +12,7 @@ from evalstore.core.errors import USAGE, EvalstoreError, Problem
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.options import option
 from evalstore.interfaces.cli.render.table import Table, print_table
 from evalstore.planning.options import SelectionOptions
 
@@ -21,16 +22,11 @@ from evalstore.planning.options import SelectionOptions
 def check(
     selection: SelectionOptions,
     schema: Annotated[
-        bool,
-        typer.Option("--schema", help="Print JSON Schemas of files, for editors."),
+        bool, option("--schema", "Print JSON Schemas of files, for editors.")
     ] = False,
-    into: Annotated[
-        Path | None,
-        typer.Option("--into", metavar="DIR", help="With --schema: write them there."),
-    ] = None,
+    into: Annotated[Path | None, option("--into DIR", "With --schema: write them there.")] = None,
     format: Annotated[
-        Literal["text", "sarif"],
-        typer.Option("--format", metavar="FORMAT", help="As text or sarif (SARIF 2.1.0)."),
+        Literal["text", "sarif"], option("--format FORMAT", "As text or sarif (SARIF 2.1.0).")
     ] = "text",
     output_format: options.Output = "table",
     json: options.Json = False,

@@ -11,6 +11,7 @@ from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.hinted_commands import for_here
+from evalstore.interfaces.cli.options import option
 from evalstore.results.edits.distinct_labels import shorten_labels
 
 if TYPE_CHECKING:
@@ -29,18 +30,11 @@ Row = tuple[str, str, str, str | None]
 def doctor(
     models: Annotated[
         list[str] | None,
-        typer.Option(
-            "-m",
-            "--model",
-            metavar="ID",
-            help="Only this model (repeatable).",
-            autocompletion=completions.models,
-        ),
+        option("-m, --model ID", "Only this model (repeatable).", completions.models),
     ] = None,
-    no_ping: Annotated[bool, typer.Option("--no-ping", help="Call no model.")] = False,
+    no_ping: Annotated[bool, option("--no-ping", "Call no model.")] = False,
     timeout: Annotated[
-        float,
-        typer.Option("--timeout", metavar="S", min=0.001, help="Timeout of one ping in seconds."),
+        float, option("--timeout S", "Timeout of one ping in seconds.", min=0.001)
     ] = 20.0,
     output_format: options.Output = "table",
     json: options.Json = False,

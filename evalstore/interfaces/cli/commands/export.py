@@ -5,29 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.formats import FORMATS, Format
 from evalstore.interfaces.cli import options, output, streams
 from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.options import option
 
 
 @app.command()
 def export(
     revision: options.RunOrWorkspace = "@",
     file: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="The file or folder to write (default: print)."
-        ),
+        Path | None, option("-o, --output FILE", "The file or folder to write (default: print).")
     ] = None,
     format: Annotated[
         Format | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help=f"As {', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: by the suffix; jsonl).",
+        option(
+            "--format FORMAT",
+            f"As {', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: by the suffix; jsonl).",
         ),
     ] = None,
 ) -> None:

@@ -9,6 +9,7 @@ import typer
 from evalstore.core.errors import NO, EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.remotes.places.layout import repair_hint
 
 if TYPE_CHECKING:
@@ -23,19 +24,16 @@ _LISTED = 10
 def fsck(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="With --remote: the name of the remote (default: origin, or the only one), or a "
+        argument(
+            "NAME",
+            "With --remote: the name of the remote (default: origin, or the only one), or a "
             "bundle.",
-            autocompletion=completions.remotes,
+            completions.remotes,
         ),
     ] = None,
-    remote: Annotated[
-        bool, typer.Option("--remote", help="Check a remote instead of the store.")
-    ] = False,
+    remote: Annotated[bool, option("--remote", "Check a remote instead of the store.")] = False,
     repair: Annotated[
-        bool,
-        typer.Option("--repair", help="Remove from the store what can no longer be read."),
+        bool, option("--repair", "Remove from the store what can no longer be read.")
     ] = False,
     json: options.Json = False,
 ) -> None:

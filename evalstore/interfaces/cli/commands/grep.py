@@ -14,6 +14,7 @@ from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.options import argument, option
 
 if TYPE_CHECKING:
     from evalstore.results.search.grep import SearchHit
@@ -27,23 +28,19 @@ _MANY = 10_000
 def grep(
     pattern: Annotated[
         str,
-        typer.Argument(metavar="PATTERN", help="Words (all must match), or a quoted phrase."),
+        argument("PATTERN", "Words (all must match), or a quoted phrase."),
     ],
     within: Annotated[
         Literal["answers", "feedback", "tests"] | None,
-        typer.Option("--in", help="Search only these (tests: instructions too)."),
+        option("--in", "Search only these (tests: instructions too)."),
     ] = None,
     name: Annotated[
-        str | None,
-        typer.Option("-k", "--name", metavar="EXPR", help="Only cases whose file::row matches."),
+        str | None, option("-k, --name EXPR", "Only cases whose file::row matches.")
     ] = None,
     name_only: Annotated[
-        bool, typer.Option("-l", "--name-only", help="Only the names of the test files.")
+        bool, option("-l, --name-only", "Only the names of the test files.")
     ] = False,
-    ignore_case: Annotated[
-        bool,
-        typer.Option("-i", "--ignore-case", help="Ignore case (always on)."),
-    ] = False,
+    ignore_case: Annotated[bool, option("-i, --ignore-case", "Ignore case (always on).")] = False,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:

@@ -14,6 +14,7 @@ from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.unsuited_variables import Values, unsuited
 from evalstore.planning.options import SelectionOptions
 
@@ -33,47 +34,36 @@ _MOST_LISTED = 1_000_000_000
 def diff(
     revisions: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[A [B]] [-- PATH...]",
-            help="Two runs, or a run and the workspace: @work, the default of B.",
-            autocompletion=completions.runs,
+        argument(
+            "[A [B]] [-- PATH...]",
+            "Two runs, or a run and the workspace: @work, the default of B.",
+            completions.runs,
         ),
     ] = None,
     *,
     selection: SelectionOptions,
     versus: Annotated[
         str | None,
-        typer.Option(
-            "--vs",
-            metavar="ID",
-            help="Compare --model, or --prompt, with this one in the same run.",
-            autocompletion=completions.compared,
+        option(
+            "--vs ID",
+            "Compare --model, or --prompt, with this one in the same run.",
+            completions.compared,
         ),
     ] = None,
     prompt: Annotated[
         str | None,
-        typer.Option(
-            "--prompt",
-            metavar="NAME",
-            help="With --vs: the system prompt that is compared.",
-            autocompletion=completions.prompts,
+        option(
+            "--prompt NAME", "With --vs: the system prompt that is compared.", completions.prompts
         ),
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="DATE", help="Compare with the newest run before a date."),
+        str | None, option("--since DATE", "Compare with the newest run before a date.")
     ] = None,
-    answers: Annotated[
-        bool, typer.Option("--answers", help="Show how the answers differ.")
-    ] = False,
-    flips: Annotated[
-        bool, typer.Option("--flips", help="List only what broke or was fixed.")
-    ] = False,
-    stat: Annotated[bool, typer.Option("--stat", help="Only the numbers.")] = False,
-    name_only: Annotated[bool, typer.Option("--name-only", help="Only the files.")] = False,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 if anything differs.")
-    ] = False,
+    answers: Annotated[bool, option("--answers", "Show how the answers differ.")] = False,
+    flips: Annotated[bool, option("--flips", "List only what broke or was fixed.")] = False,
+    stat: Annotated[bool, option("--stat", "Only the numbers.")] = False,
+    name_only: Annotated[bool, option("--name-only", "Only the files.")] = False,
+    exit_code: Annotated[bool, option("--exit-code", "Exit with 1 if anything differs.")] = False,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
@@ -215,30 +205,20 @@ def _files(compared: Diff, lists: Sequence[str]) -> list[str]:
 def log(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE[::ROW]",
-            help="Only the history of this test file, or of one row.",
-            autocompletion=completions.places,
+        argument(
+            "FILE[::ROW]", "Only the history of this test file, or of one row.", completions.places
         ),
     ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("-n", metavar="N", min=1, help="At most this many."),
-    ] = None,
-    oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
+    limit: Annotated[int | None, option("-n N", "At most this many.", min=1)] = None,
+    oneline: Annotated[bool, option("--oneline", "One line each.")] = False,
     graph: Annotated[
-        bool, typer.Option("--graph", help="Draw a lane for each machine that ran them.")
+        bool, option("--graph", "Draw a lane for each machine that ran them.")
     ] = False,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="DATE", help="Only runs since a date: monday, 2026-11-23."),
+        str | None, option("--since DATE", "Only runs since a date: monday, 2026-11-23.")
     ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="DATE", help="Only runs before a date.")
-    ] = None,
-    failures: Annotated[
-        bool, typer.Option("--failures", help="List failed calls instead of runs.")
-    ] = False,
+    until: Annotated[str | None, option("--until DATE", "Only runs before a date.")] = None,
+    failures: Annotated[bool, option("--failures", "List failed calls instead of runs.")] = False,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
@@ -299,29 +279,26 @@ def _log_failures(
 def show(
     revision: Annotated[
         str,
-        typer.Argument(
-            metavar="REV",
-            help="@, @~1, @work, an id, REV:path, or FILE::ROW.",
-            autocompletion=completions.revisions_and_answers,
+        argument(
+            "REV",
+            "@, @~1, @work, an id, REV:path, or FILE::ROW.",
+            completions.revisions_and_answers,
         ),
     ] = "@",
     model: Annotated[
         str | None,
-        typer.Option(
-            "-m",
-            "--model",
-            metavar="ID",
-            help="With a file or a row: the candidate (default of a row: one that failed).",
-            autocompletion=completions.models,
+        option(
+            "-m, --model ID",
+            "With a file or a row: the candidate (default of a row: one that failed).",
+            completions.models,
         ),
     ] = None,
     prompt: Annotated[
         str | None,
-        typer.Option(
-            "--prompt",
-            metavar="NAME",
-            help="With a file or a row: the system prompt, of several.",
-            autocompletion=completions.prompts,
+        option(
+            "--prompt NAME",
+            "With a file or a row: the system prompt, of several.",
+            completions.prompts,
         ),
     ] = None,
     output_format: options.Output = "table",
@@ -358,16 +335,12 @@ def show(
 @app.command()
 def tag(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The name, such as v1; without it: lists the names."),
+        str | None, argument("NAME", "The name, such as v1; without it: lists the names.")
     ] = None,
     revision: Annotated[
-        str,
-        typer.Argument(
-            metavar="REV", help="A run (default: the last).", autocompletion=completions.stored_runs
-        ),
+        str, argument("REV", "A run (default: the last).", completions.stored_runs)
     ] = "@",
-    remove: Annotated[bool, typer.Option("-d", "--delete", help="Remove the name.")] = False,
+    remove: Annotated[bool, option("-d, --delete", "Remove the name.")] = False,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from evalstore.core.errors import NO
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
@@ -24,32 +25,29 @@ if TYPE_CHECKING:
 def import_(
     format: Annotated[
         str,
-        typer.Argument(
-            metavar="FORMAT",
-            help="ai-tester-db, evalsone, inspect, langbite, lve, nemo, openai-evals, otel, "
+        argument(
+            "FORMAT",
+            "ai-tester-db, evalsone, inspect, langbite, lve, nemo, openai-evals, otel, "
             "promptfoo, or a plug-in's name.",
-            autocompletion=completions.import_formats,
+            completions.import_formats,
         ),
     ],
     paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Files or folders.", show_default=False),
+        list[Path] | None, argument("PATH", "Files or folders.", show_default=False)
     ] = None,
     into: Annotated[
         str | None,
-        typer.Option(
-            "--into",
-            metavar="FOLDER",
-            help="Folder to write to, inside the tests folder; default: the source's name.",
+        option(
+            "--into FOLDER",
+            "Folder to write to, inside the tests folder; default: the source's name.",
         ),
     ] = None,
     sessions: Annotated[
-        bool,
-        typer.Option("--sessions", help="Import recorded answers and verdicts, too (lve)."),
+        bool, option("--sessions", "Import recorded answers and verdicts, too (lve).")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite edited files, too.")] = False,
+    force: Annotated[bool, option("--force", "Overwrite edited files, too.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="List what would be written; write nothing.")
+        bool, option("-n, --dry-run", "List what would be written; write nothing.")
     ] = False,
     json: options.Json = False,
 ) -> None:

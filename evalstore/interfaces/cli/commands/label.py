@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from evalstore.core.case_name import case_name
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.options import argument, option
 
 if TYPE_CHECKING:
     from evalstore.results.labels.add_labels import LabelReport
@@ -21,44 +20,33 @@ LabelWord = Literal["pass", "fail", "none"]
 def label(
     case: Annotated[
         str,
-        typer.Argument(
-            metavar="CASE",
-            help="PATH::row, PATH, FILE [row] as it is printed, or an answer's id.",
-            autocompletion=completions.answers,
+        argument(
+            "CASE",
+            "PATH::row, PATH, FILE [row] as it is printed, or an answer's id.",
+            completions.answers,
         ),
     ],
     verdict: Annotated[
         LabelWord | None,
-        typer.Argument(
-            metavar="pass|fail|none",
-            help="Your verdict; none removes your label, as --remove does.",
+        argument(
+            "pass|fail|none",
+            "Your verdict; none removes your label, as --remove does.",
             show_default=False,
         ),
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove your label.")] = False,
-    note: Annotated[str, typer.Option("-m", "--message", metavar="NOTE", help="A note.")] = "",
+    remove: Annotated[bool, option("--remove", "Remove your label.")] = False,
+    note: Annotated[str, option("-m, --message NOTE", "A note.")] = "",
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="ID",
-            help="The candidate, if several have answered.",
-            autocompletion=completions.models,
-        ),
+        option("--model ID", "The candidate, if several have answered.", completions.models),
     ] = None,
     prompt: Annotated[
         str | None,
-        typer.Option(
-            "--prompt",
-            metavar="NAME",
-            help="The system prompt, if the case has several.",
-            autocompletion=completions.prompts,
-        ),
+        option("--prompt NAME", "The system prompt, if the case has several.", completions.prompts),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Label every case that CASE names.")] = False,
+    every: Annotated[bool, option("--all", "Label every case that CASE names.")] = False,
     person: Annotated[
-        str | None,
-        typer.Option("--as", metavar="NAME", help="Your name (default: git's user.name)."),
+        str | None, option("--as NAME", "Your name (default: git's user.name).")
     ] = None,
     json: options.Json = False,
 ) -> None:

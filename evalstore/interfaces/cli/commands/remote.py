@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import progress
 from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.copied_rows import counts_text, print_sentence
 from evalstore.interfaces.cli.render.table import Table, print_table
 
@@ -61,20 +60,19 @@ def _complete(ctx: Any, incomplete: str) -> list[str]:
 def remote(
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[ACTION] [NAME] [ADDRESS]",
-            help="list (the default), add NAME ADDRESS, remove NAME, show [NAME], or gc [NAME].",
-            autocompletion=_complete,
+        argument(
+            "[ACTION] [NAME] [ADDRESS]",
+            "list (the default), add NAME ADDRESS, remove NAME, show [NAME], or gc [NAME].",
+            _complete,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="With gc: only say what would be done.")
+        bool, option("-n, --dry-run", "With gc: only say what would be done.")
     ] = False,
     grace: Annotated[
         str | None,
-        typer.Option(
-            metavar="AGE",
-            help="With gc: delete what has not been needed for this long (default: 14d).",
+        option(
+            "--grace AGE", "With gc: delete what has not been needed for this long (default: 14d)."
         ),
     ] = None,
     output_format: options.Output = "table",
@@ -141,10 +139,10 @@ def _read_action(words: Sequence[str], given: Sequence[str]) -> tuple[str, Seque
             f"'remote {name}' takes {action.usage or 'no arguments'}",
             hint=f"evalstore remote {name} {action.usage}".rstrip(),
         )
-    for option in given:
-        if option not in action.options:
+    for each in given:
+        if each not in action.options:
             raise EvalstoreError(
-                f"'remote {name}' has no option '{option}'", hint="'evalstore remote gc' has it"
+                f"'remote {name}' has no option '{each}'", hint="'evalstore remote gc' has it"
             )
     return name, arguments
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output, streams
 from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.options import argument, option
 
 _PAGE = "evalstore-report.html"
 
@@ -30,33 +29,28 @@ def _is_markdown(path: str | None, *, asked: bool) -> bool:
 def report(
     revision: Annotated[
         str | None,
-        typer.Argument(
-            metavar="REV",
-            help="A run, such as @, the last one. Without it: @work, the workspace as it is now; "
+        argument(
+            "REV",
+            "A run, such as @, the last one. Without it: @work, the workspace as it is now; "
             "Markdown is of the last run.",
-            autocompletion=completions.runs,
+            completions.runs,
         ),
     ] = None,
     path: Annotated[
         str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help=f"The file to write (default: {_PAGE}; Markdown is printed); -: stdout.",
+        option(
+            "-o, --output FILE",
+            f"The file to write (default: {_PAGE}; Markdown is printed); -: stdout.",
         ),
     ] = None,
     compare: Annotated[
         str | None,
-        typer.Option(
-            "--compare",
-            metavar="REV",
-            help="Compare with this run (default: the previous one).",
-            autocompletion=completions.runs,
+        option(
+            "--compare REV", "Compare with this run (default: the previous one).", completions.runs
         ),
     ] = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="As Markdown, for a comment on a pull request.")
+        bool, option("--markdown", "As Markdown, for a comment on a pull request.")
     ] = False,
     json: options.Json = False,
 ) -> None:

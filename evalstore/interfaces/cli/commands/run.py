@@ -28,82 +28,74 @@ def _keep_bytes(text: str | None) -> str | None:
 
 RUN: options.Table = {
     "concurrency": option(
-        "-j, --concurrency",
-        help.LIMITS,
+        "-j, --concurrency N",
         "Concurrent calls for each account.",
-        metavar="N",
+        section=help.LIMITS,
         min=1,
         max=1024,
     ),
     "timeout": option(
-        "--timeout",
-        help.LIMITS,
+        "--timeout S",
         "Timeout of one call in seconds, retries included.",
-        metavar="S",
+        section=help.LIMITS,
         min=0.001,
     ),
     "retries": option(
-        "--retries", help.LIMITS, "Retries after a transient failure.", metavar="N", min=0, max=100
+        "--retries N", "Retries after a transient failure.", section=help.LIMITS, min=0, max=100
     ),
     "threshold": option(
-        "--threshold",
-        help.GATE,
+        "--threshold RATE",
         "Pass if this share of the results passes.",
-        metavar="RATE",
+        section=help.GATE,
         min=0,
         max=1,
     ),
-    "fail_on": option("--fail-on", help.GATE, "What makes the exit code 1."),
+    "fail_on": option("--fail-on", "What makes the exit code 1.", section=help.GATE),
     "baseline": option(
-        "--baseline",
-        help.GATE,
-        "With --fail-on regression: accept what failed in this run (or, if not judged, before).",
-        metavar="REV",
-        autocompletion=completions.stored_runs,
+        "--baseline REV",
+        "With --fail-on regression: accept what failed in this run, or, for a case that it did "
+        "not judge, in the newest run before it.",
+        completions.stored_runs,
+        section=help.GATE,
     ),
     "max_cost": option(
-        "--max-cost",
-        help.LIMITS,
+        "--max-cost USD",
         "Stop before the run costs more (exit code 4).",
-        metavar="USD",
+        section=help.LIMITS,
         min=0,
     ),
     "max_time": option(
-        "--max-time", help.LIMITS, "Stop after this many seconds (exit code 4).", metavar="S", min=0
+        "--max-time S", "Stop after this many seconds (exit code 4).", section=help.LIMITS, min=0
     ),
     "judge_only": option(
         "--judge-only",
-        help.EXECUTION,
-        "Judge stored answers without a verdict; ask nothing. --refresh and --max-age "
-        "are then about verdicts.",
+        "Judge stored answers without a verdict; ask nothing. --refresh and --max-age are about "
+        "judgements then.",
+        section=help.EXECUTION,
     ),
-    "yes": option("-y, --yes", help.EXECUTION, "Skip the confirmation of the cost."),
-    "exit_first": option("-x, --exitfirst", help.EXECUTION, "Stop at the first new failure."),
+    "yes": option("-y, --yes", "Skip the confirmation of the cost.", section=help.EXECUTION),
+    "exit_first": option(
+        "-x, --exitfirst", "Stop at the first new failure.", section=help.EXECUTION
+    ),
     "executor": option(
         "--executor",
-        help.EXECUTION,
         "Start further runners of this run: as processes on this machine, or as tasks of dask.",
+        section=help.EXECUTION,
     ),
     "workers": option(
-        "--workers",
-        help.EXECUTION,
+        "--workers N",
         "How many runners --executor starts.",
-        metavar="N",
+        section=help.EXECUTION,
         min=1,
         max=10_000,
     ),
     "scheduler": option(
-        "--scheduler",
-        help.EXECUTION,
+        "--scheduler ADDRESS",
         "With --executor dask: the address of its scheduler, or 'local'.",
-        metavar="ADDRESS",
+        section=help.EXECUTION,
     ),
     "message": option(
-        "--message",
-        help.OUTPUT,
-        "A note to store with the run.",
-        metavar="TEXT",
-        callback=_keep_bytes,
+        "--message TEXT", "A note to store with the run.", section=help.OUTPUT, callback=_keep_bytes
     ),
 }
 """The options of `run` that limit calls, cost and time, and set the gate."""
@@ -135,35 +127,38 @@ class Mode(NamedTuple):
 
 MODE: options.Table = {
     "watch": option(
-        "-w, --watch", help.EXECUTION, "Run again whenever files are saved, until Ctrl-C."
+        "-w, --watch", "Run again whenever files are saved, until Ctrl-C.", section=help.EXECUTION
     ),
-    "dry_run": option("-n, --dry-run", help.EXECUTION, "List what would be done; do nothing."),
-    "explain": option("--explain", help.OUTPUT, "A dry run always explains.", hidden=True),
-    "every": option("--all", help.OUTPUT, "List all failures, not only what is new."),
+    "dry_run": option(
+        "-n, --dry-run", "List what would be done; do nothing.", section=help.EXECUTION
+    ),
+    "explain": option("--explain", "A dry run always explains.", section=help.OUTPUT, hidden=True),
+    "every": option("--all", "List all failures, not only what is new.", section=help.OUTPUT),
     "exports": option(
-        "-o, --output",
-        help.OUTPUT,
+        "-o, --output FILE",
         "Write the results to FILE, as 'export' does (repeatable).",
-        metavar="FILE",
+        section=help.OUTPUT,
     ),
     "remote": option(
-        "--remote",
-        help.REUSE,
-        "Pull what the plan needs from this remote first, and push the results to it.",
-        metavar="NAME",
-        autocompletion=completions.remotes,
+        "--remote NAME",
+        "Pull what the plan asks for from this remote first, and push the results to it.",
+        completions.remotes,
+        section=help.REUSE,
     ),
     "json": options.JSON,
     "join": option(
-        "--join",
-        help.EXECUTION,
-        "Join a run in progress ('@': the newest). Needs keys and --store, but no workspace.",
-        metavar="RUN",
-        autocompletion=completions.joinable_runs,
+        "--join RUN",
+        "Take part in the run RUN of the store, which is in progress ('@': the newest). Needs the "
+        "keys and --store, but no workspace.",
+        completions.joinable_runs,
+        section=help.EXECUTION,
     ),
     # For the processes that '--executor processes' starts.
     "until_eof": option(
-        "--until-eof", help.EXECUTION, "With --join: end with the standard input.", hidden=True
+        "--until-eof",
+        "With --join: end with the standard input.",
+        section=help.EXECUTION,
+        hidden=True,
     ),
 }
 """The options of `run` that choose what is done and shown."""
@@ -174,26 +169,19 @@ MODE: options.Table = {
 def status(
     selection: SelectionOptions,
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain", help="Give the reason for each call.", rich_help_panel=help.OUTPUT
-        ),
+        bool, option("--explain", "Give the reason for each call.", section=help.OUTPUT)
     ] = False,
     short: Annotated[
         bool,
-        typer.Option(
-            "--short",
-            help="Print git's two letters for each changed file.",
-            rich_help_panel=help.OUTPUT,
-        ),
+        option("--short", "Print git's two letters for each changed file.", section=help.OUTPUT),
     ] = False,
     remote: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Read first which answers this remote has.",
-            rich_help_panel=help.REUSE,
-            autocompletion=completions.remotes,
+        option(
+            "--remote NAME",
+            "First read which of the answers this remote has.",
+            completions.remotes,
+            section=help.REUSE,
         ),
     ] = None,
     output_format: options.Output = "table",

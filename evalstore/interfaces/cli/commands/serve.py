@@ -7,33 +7,27 @@ from importlib.util import find_spec
 from math import isfinite
 from typing import Annotated
 
-import typer
-
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.options import option
 
 
 @app.command()
 def serve(
     port: Annotated[
-        int,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="The port (default: a free one)."
-        ),
+        int, option("--port N", "The port (default: a free one).", min=0, max=65535)
     ] = 0,
-    mcp: Annotated[bool, typer.Option("--mcp", help="Serve a coding agent instead.")] = False,
+    mcp: Annotated[bool, option("--mcp", "Serve a coding agent instead.")] = False,
     allow_run: Annotated[
-        bool,
-        typer.Option("--allow-run", help="With --mcp: offer a tool that runs; needs --max-cost."),
+        bool, option("--allow-run", "With --mcp: offer a tool that runs; needs --max-cost.")
     ] = False,
     max_cost: Annotated[
         float | None,
-        typer.Option(
-            "--max-cost",
-            metavar="USD",
+        option(
+            "--max-cost USD",
+            "With --mcp: what all runs together may cost until the server ends.",
             min=0,
-            help="With --mcp: what all runs together may cost until the server ends.",
         ),
     ] = None,
 ) -> None:

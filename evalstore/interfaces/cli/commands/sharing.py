@@ -6,12 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.copied_rows import (
     counts_text,
     print_sentence,
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 
 Remote = Annotated[
     str | None,
-    typer.Argument(
-        metavar="REMOTE",
-        help="The name of a remote (default: origin, or the only one), or a file.",
-        autocompletion=completions.remotes,
+    argument(
+        "REMOTE",
+        "The name of a remote (default: origin, or the only one), or a file.",
+        completions.remotes,
     ),
 ]
 
@@ -54,29 +53,22 @@ def push(
     remote: Remote = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="REV",
-            help="Only the runs after this one, with all that belongs to them.",
-            autocompletion=completions.runs,
+        option(
+            "--since REV",
+            "Only the runs after this one, with all that belongs to them.",
+            completions.runs,
         ),
     ] = None,
     exclude_tag: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude-tag",
-            metavar="T",
-            help="Exclude cases with this tag (repeatable).",
-            autocompletion=completions.tags,
-        ),
+        option("--exclude-tag T", "Nothing of cases with this tag (repeatable).", completions.tags),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Only say what would be pushed.")
-    ] = False,
+    dry_run: Annotated[bool, option("-n, --dry-run", "Only say what would be pushed.")] = False,
     with_failures: Annotated[
-        bool, typer.Option("--with-failures", help="Also push failed calls, with their messages.")
+        bool, option("--with-failures", "Also push failed calls, with their messages.")
     ] = False,
     allow_keys: Annotated[
-        bool, typer.Option("--allow-keys", help="Also push what seems to contain a key.")
+        bool, option("--allow-keys", "Also push what seems to contain a key.")
     ] = False,
     json: options.Json = False,
 ) -> None:
@@ -121,19 +113,16 @@ def push(
 @app.command()
 def pull(
     remote: Remote = None,
-    dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Only say what would be pulled.")
-    ] = False,
+    dry_run: Annotated[bool, option("-n, --dry-run", "Only say what would be pulled.")] = False,
     for_plan: Annotated[
-        bool,
-        typer.Option("--for-plan", help="Only answers and verdicts that a run would ask for now."),
+        bool, option("--for-plan", "Only answers and verdicts that a run would ask for now.")
     ] = False,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            metavar="REV",
-            help="With --for-plan: also this run, for the same option of run.",
-            autocompletion=completions.runs,
+        option(
+            "--baseline REV",
+            "With --for-plan: also this run, for the same option of run.",
+            completions.runs,
         ),
     ] = None,
     json: options.Json = False,
@@ -180,14 +169,9 @@ def _print_pulled(report: PullReport, *, json: bool) -> None:
 
 @app.command()
 def clone(
-    address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="The remote, or the file of a bundle.")
-    ],
+    address: Annotated[str, argument("ADDRESS", "The remote, or the file of a bundle.")],
     directory: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DIR", help="The folder to make (default: the last name of the address)."
-        ),
+        Path | None, argument("DIR", "The folder to make (default: the last name of the address).")
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
-import typer
-
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.table import Table, print_table
 from evalstore.store.rows.views import VIEWS
 
@@ -19,15 +18,10 @@ _COLUMNS = "SELECT * FROM {} WHERE 1 = 0"
 @app.command()
 def sql(
     query: Annotated[
-        str | None,
-        typer.Argument(metavar="QUERY", help="A SELECT. Without it: the views with their columns."),
+        str | None, argument("QUERY", "A SELECT. Without it: the views with their columns.")
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="The most rows of a table.", min=1)
-    ] = 1_000,
-    timeout: Annotated[
-        float, typer.Option("--timeout", metavar="S", help="End the query after S seconds.", min=0)
-    ] = 60,
+    limit: Annotated[int, option("--limit N", "The most rows of a table.", min=1)] = 1_000,
+    timeout: Annotated[float, option("--timeout S", "End the query after S seconds.", min=0)] = 60,
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from evalstore.core.display import interval_bar
 from evalstore.core.side_names import WORKSPACE
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.options import option
 from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
@@ -38,24 +37,19 @@ def stats(
     revision: options.WorkspaceOrRun = "@work",
     by: Annotated[
         list[str] | None,
-        typer.Option(
-            "--by",
-            metavar="LIST",
-            help="Group by model, prompt, tag, file (comma-separated), or by judge alone.  "
+        option(
+            "--by LIST",
+            "Group by model, prompt, tag, file (comma-separated), or by judge alone.  "
             "[default: model]",
+            completions.groups,
             show_default=False,
-            autocompletion=completions.groups,
         ),
     ] = None,
     query: Annotated[
-        str | None,
-        typer.Option("--query", metavar="NAME", help="Apply this query of 'analysisQueries'."),
+        str | None, option("--query NAME", "Apply this query of 'analysisQueries'.")
     ] = None,
     currency: Annotated[
-        str | None,
-        typer.Option(
-            "--currency", metavar="CODE", help="A currency with a currency file (default: USD)."
-        ),
+        str | None, option("--currency CODE", "A currency with a currency file (default: USD).")
     ] = None,
     output_format: options.Output = "table",
     json: options.Json = False,

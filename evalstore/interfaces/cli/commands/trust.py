@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
@@ -22,18 +21,18 @@ if TYPE_CHECKING:
 def trust(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE | env NAME HOST",
-            help="Python files of checks, and model files of applications; with --revoke also "
+        argument(
+            "FILE | env NAME HOST",
+            "Python files of checks, and model files of applications; with --revoke also "
             "hashes, allowed paths and remotes. Or a variable and a host.",
-            autocompletion=completions.trusted_files,
+            completions.trusted_files,
         ),
     ] = None,
     network: Annotated[
-        bool, typer.Option("--network", help="Also allow network access to checks that need it.")
+        bool, option("--network", "Also allow network access to checks that need it.")
     ] = False,
-    show: Annotated[bool, typer.Option("--list", help="List what is trusted.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw the trust.")] = False,
+    show: Annotated[bool, option("--list", "List what is trusted.")] = False,
+    revoke: Annotated[bool, option("--revoke", "Withdraw the trust.")] = False,
     json: options.Json = False,
 ) -> None:
     """Allow code to run, or a key to be sent.

@@ -20,6 +20,7 @@ from evalstore.core.errors import (
 )
 from evalstore.interfaces.cli import completions, output
 from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.options import argument, option
 
 if TYPE_CHECKING:
     from evalstore.interfaces.tui.keys.key_validation import Appearance
@@ -29,50 +30,27 @@ _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows 
 
 Revision = Annotated[
     str | None,
-    typer.Argument(
-        metavar="REV",
-        help="The run to open first; @work: the workspace.",
-        autocompletion=completions.runs,
+    argument(
+        "REV",
+        "The run to open first; @work: the workspace.",
+        completions.runs,
         envvar="EVALSTORE_VIEW_REVISION",
     ),
 ]
 Theme = Annotated[
-    str | None,
-    typer.Option(
-        "--theme",
-        metavar="NAME",
-        help="Colour theme (overrides the settings).",
-        autocompletion=completions.themes,
-    ),
+    str | None, option("--theme NAME", "Colour theme (overrides the settings).", completions.themes)
 ]
 Key = Annotated[
     list[str] | None,
-    typer.Option(
-        "--key",
-        metavar="ID=KEYS",
-        help="Rebind an action: history.compare=D,f4 (repeatable).",
-    ),
+    option("--key ID=KEYS", "Rebind an action: history.compare=D,f4 (repeatable)."),
 ]
-Web = Annotated[
-    bool,
-    typer.Option("--web", help="Serve it to a local web browser at a secret URL."),
-]
+Web = Annotated[bool, option("--web", "Serve it to a local web browser at a secret URL.")]
 Port = Annotated[
-    int | None,
-    typer.Option(
-        "--port",
-        metavar="N",
-        min=1,
-        max=65535,
-        help="With --web: the port (default: a free one).",
-    ),
+    int | None, option("--port N", "With --web: the port (default: a free one).", min=1, max=65535)
 ]
-Offline = Annotated[
-    bool, typer.Option("--offline", help="Make no network calls in runs started here.")
-]
+Offline = Annotated[bool, option("--offline", "Make no network calls in runs started here.")]
 MaxCost = Annotated[
-    float | None,
-    typer.Option("--max-cost", metavar="USD", min=0, help="Stop each run before it costs more."),
+    float | None, option("--max-cost USD", "Stop each run before it costs more.", min=0)
 ]
 
 

@@ -18,6 +18,7 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, from_here, here
 from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.table import Table, align_points, print_table
 from evalstore.planning.options import Kind, SelectionOptions
 
@@ -55,18 +56,14 @@ _SHORTENED = {"cases": {"row": 16}, "checks": {"description": 36, "settings": 20
 @app.command()
 def init(
     directory: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DIR|FILE", help="The folder (default: the current one), or a test file."
-        ),
+        Path | None, argument("DIR|FILE", "The folder (default: the current one), or a test file.")
     ] = None,
-    example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
+    example: Annotated[bool, option("--example", "Copy the example workspace.")] = False,
     bare: Annotated[
-        bool, typer.Option("--bare", help="Write no example test and models, as for an import.")
+        bool, option("--bare", "Write no example test and models, as for an import.")
     ] = False,
     adopt: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="DIR", help="Adopt the ai-tester project in DIR."),
+        Path | None, option("--from DIR", "Adopt the ai-tester project in DIR.")
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -129,42 +126,34 @@ def _tell_next(title: str, commands: list[str]) -> None:
 def ls(
     kind: Annotated[
         Kind,
-        typer.Argument(
-            metavar="KIND",
-            help="tests, cases, results, models, evaluators, prompts, tools, schemas, tags, "
+        argument(
+            "KIND",
+            "tests, cases, results, models, evaluators, prompts, tools, schemas, tags, "
             "labels, runs or checks.",
         ),
     ] = "tests",
     full: Annotated[
-        bool, typer.Option("--full", help="With cases: include messages and instructions (JSON).")
+        bool, option("--full", "With cases: include messages and instructions (JSON).")
     ] = False,
     *,
     selection: SelectionOptions,
     run: Annotated[
         str,
-        typer.Option(
-            "--run",
-            metavar="REV",
-            help="With results: those of a run (default: of the workspace).",
-            autocompletion=completions.runs,
+        option(
+            "--run REV",
+            "With results: those of a run (default: of the workspace).",
+            completions.runs,
         ),
     ] = "@work",
     verdict: Annotated[
-        list[str] | None,
-        typer.Option("--verdict", metavar="WORD", help="With results: such as fail,undecided."),
+        list[str] | None, option("--verdict WORD", "With results: such as fail,undecided.")
     ] = None,
     grep: Annotated[
-        str,
-        typer.Option(
-            "--grep", metavar="TEXT", help="With results: words in answer, test or feedback."
-        ),
+        str, option("--grep TEXT", "With results: words in answer, test or feedback.")
     ] = "",
-    broke: Annotated[
-        bool, typer.Option("--broke", help="With results: what broke and is not fixed.")
-    ] = False,
+    broke: Annotated[bool, option("--broke", "With results: what broke and is not fixed.")] = False,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="REV|DATE", help="With --broke: what broke since then."),
+        str | None, option("--since REV|DATE", "With --broke: what broke since then.")
     ] = None,
     output_format: options.Output = "table",
     json: options.Json = False,
