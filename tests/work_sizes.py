@@ -53,7 +53,7 @@ exchange.exports.parquet: _AT_ONCE
 exchange.exports.rows: _AT_ONCE
 results.compare.compared_side: _AT_ONCE
 results.search.grep: _AT_ONCE _KEPT_PLACES
-results.stats.group_sums: AT_ONCE
+results.stats.groups: AT_ONCE
 exchange.imports.records: _AT_ONCE
 results.flips.regressions: _AT_ONCE
 results.stats.stats: _AT_ONCE _TREES_AT_ONCE

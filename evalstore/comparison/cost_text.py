@@ -1,14 +1,13 @@
-"""Formats the costs of runs and of groups of results, for the command line and all pages alike."""
+"""Formats the costs of runs, for the command line and all pages alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import cost_text, known_price, money
+from evalstore.core.display import cost_text, money
 
 if TYPE_CHECKING:
-    from evalstore.comparison.group_totals import ResultGroup
     from evalstore.core.values import Json
 
 SIMULATED = "costs of scripted models are simulated: they call nobody"
@@ -40,29 +39,3 @@ def _sum_text(spending: Sequence[Json]) -> str:
     costs = [each["cost"] for each in spending]
     unmarked = [{**each, "simulated": False} for each in spending]
     return cost_text(None if None in costs else sum(costs), unmarked, brief=True)
-
-
-# --- groups of results
-
-
-def answers_cost(group: ResultGroup, currency: str = "USD") -> str:
-    """Return the cost of the answers."""
-    return known_price(group.answering, group.unpriced_answers, currency, brief=True)
-
-
-def answers_cost_per_100(group: ResultGroup, currency: str = "USD") -> str:
-    """Return the cost of 100 answers, without the judging; empty if there are no answers."""
-    if not group.sessions:
-        return ""
-    amount = group.per_100(group.answering)
-    return known_price(amount, group.unpriced_answers, currency, brief=True)
-
-
-def judging_cost(group: ResultGroup, currency: str = "USD") -> str:
-    """Return the cost of the judgements."""
-    return known_price(group.judging, group.unpriced_judgements, currency, brief=True)
-
-
-def total_cost(group: ResultGroup, currency: str = "USD") -> str:
-    """Return the cost of the answers and the judgements."""
-    return known_price(group.cost, group.unpriced, currency, brief=True)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.cost_text import spending_text
-from evalstore.comparison.group_totals import PARTLY_TEXT
 from evalstore.core.case_name import case_name
 from evalstore.core.display import cost_text, money, percent, plural, saved_text, short
 from evalstore.exchange.exports.cells import code_block, code_span
@@ -23,6 +22,7 @@ from evalstore.results.flips.regressions import find_open_regressions, regressio
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
 from evalstore.results.prompt_names import label_prompts
+from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import make_overview
 from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
 from evalstore.runs.run_text import run_counts_text, scope_text

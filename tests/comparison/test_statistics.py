@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.comparison.group_totals import flip_probability
 from evalstore.comparison.statistics import (
     Clusters,
     Counts,
@@ -25,6 +24,7 @@ from evalstore.comparison.statistics import (
 )
 from evalstore.core.values import Verdict
 from evalstore.files.json_output import to_json
+from evalstore.results.stats.groups import flip_probability
 
 
 @pytest.mark.parametrize(

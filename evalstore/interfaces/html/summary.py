@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.cost_text import answers_cost_per_100, total_cost
-from evalstore.comparison.group_totals import PARTLY_TEXT, partly_judged
 from evalstore.core.case_name import case_name
 from evalstore.core.clock import minute
 from evalstore.core.display import cost_text, money, percent, plural, safe, short, simulated
@@ -19,18 +17,24 @@ from evalstore.interfaces.html.charts import Drawing, interval_chart, share_bar,
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import SideVerdict, describe_pair, summary_lines
 from evalstore.results.growing_results import cell_of
+from evalstore.results.stats.groups import (
+    PARTLY_TEXT,
+    answers_cost_per_100,
+    partly_judged,
+    total_cost,
+)
 from evalstore.results.stats.overview import make_overview
 from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
-    from evalstore.comparison.group_totals import ResultGroup
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
+    from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.overview import CandidateRow
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend, TrendRun

@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.cost_text import answers_cost_per_100
-from evalstore.comparison.group_totals import partly_judged
 from evalstore.core.display import percent, plural
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.flips.regressions import regressions_text
+from evalstore.results.stats.groups import answers_cost_per_100, partly_judged
 
 if TYPE_CHECKING:
-    from evalstore.comparison.group_totals import ResultGroup
     from evalstore.core.runs import Run
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
+    from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
 
 _MOST_NAMED = 2

@@ -35,7 +35,7 @@ from evalstore.planning.plan import CHECKS
 from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
-from evalstore.results.stats.group_sums import AT_ONCE, GroupSums, judge_attempts
+from evalstore.results.stats.groups import AT_ONCE, GroupSums, judge_attempts
 from evalstore.results.stats.stats_filter import Filter
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import WORK
@@ -46,11 +46,11 @@ from evalstore.store.simulated_costs import is_all_scripted
 from evalstore.store.trees.path_trees import read_tree, read_trees
 
 if TYPE_CHECKING:
-    from evalstore.comparison.group_totals import ResultGroup
     from evalstore.core.runs import Run
     from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results.stats.groups import ResultGroup
     from evalstore.store import Store
     from evalstore.workspace.settings.settings import AnalysisQuery
 

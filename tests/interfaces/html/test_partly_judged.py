@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.comparison.group_totals import PARTLY_TEXT
+from evalstore.results.stats.groups import PARTLY_TEXT
 from tests.interfaces.html.pages import TEST, call, make_workspace, report, scripted
 
 

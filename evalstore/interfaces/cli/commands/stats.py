@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from evalstore.core.display import interval_bar
 from evalstore.core.side_names import WORKSPACE
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
@@ -15,21 +14,10 @@ from evalstore.interfaces.cli.render.table import Table, print_table
 if TYPE_CHECKING:
     from collections import Counter
 
-    from evalstore.comparison.group_totals import ResultGroup
     from evalstore.results.stats.stats import JudgeTable, Stats
 
-_BAR = 16
-_ALWAYS = ("passed", "judged")
-"""Columns that are shown even if they are empty."""
-INTERVAL_BAR = ""
-"""The name of the column with the drawing of the interval."""
-OPTIONAL = (
-    *("files", "answers", "verdicts", "per 100", "cases", "judging"),
-    *("latency", "flaky", "asking", INTERVAL_BAR, "95% interval", "undecided", "errors"),
-)
-"""The columns that a narrow terminal leaves out, in this order."""
 JUDGES_OPTIONAL = ("judged", "undecided", "failed alone", "passed alone", "passed")
-"""Those of the table of judges."""
+"""The columns of the table of judges that a narrow terminal leaves out, in this order."""
 
 
 @app.command()
@@ -79,7 +67,14 @@ def stats(
 
 def print_stats(statistics: Stats) -> None:
     """Print statistics as a table."""
-    from evalstore.comparison.group_totals import PARTLY_TEXT, partly_judged
+    from evalstore.results.stats.groups import (
+        ALWAYS,
+        INTERVAL_BAR,
+        OPTIONAL,
+        PARTLY_TEXT,
+        partly_judged,
+        table_cells,
+    )
 
     about = f", {output.safe(statistics.query)}" if statistics.query else ""
     part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
@@ -94,10 +89,10 @@ def print_stats(statistics: Stats) -> None:
     partly = [*partly_judged(groups), False]
     groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
     rows = [
-        _row(group, statistics, is_partly=is_partly)
+        table_cells(group, statistics.by, statistics.currency, is_partly=is_partly)
         for group, is_partly in zip(groups, partly, strict=False)
     ]
-    always = {*statistics.by, *_ALWAYS}
+    always = {*statistics.by, *ALWAYS}
     kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
     numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
     print_table(Table(kept, [[row[name] for name in kept] for row in rows], numbers, OPTIONAL))
@@ -163,35 +158,4 @@ def print_judges(table: JudgeTable) -> None:
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
     if not any(compared(judge.people) for judge in table.groups):
-        output.talk("(no labels yet: 'evalstore label' tells where a judge is wrong)")
-
-
-def _row(group: ResultGroup, statistics: Stats, *, is_partly: bool) -> dict[str, str]:
-    """Return the cells of a group by the names of their columns."""
-    from evalstore.comparison.cost_text import (
-        answers_cost,
-        answers_cost_per_100,
-        judging_cost,
-    )
-
-    rate, currency = group.rate, statistics.currency
-    low, high = rate.interval or (0.0, 0.0)
-    names = group.names or (group.name, *("" for _ in statistics.by[1:]))
-    return {
-        **dict(zip(statistics.by, names, strict=True)),
-        "passed": group.rate_text(is_partly=is_partly),
-        "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
-        INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
-        "judged": f"{rate.judged:,}/{group.results:,}",
-        "undecided": f"{group.undecided:,}" if group.undecided else "",
-        "errors": f"{errors:,}" if (errors := rate.unresolved - group.undecided) else "",
-        "files": f"{group.tests:,}",
-        "cases": f"{group.cases:,}",
-        "answers": f"{group.sessions:,}",
-        "verdicts": f"{group.evaluations:,}",
-        "latency": "" if group.latency is None else f"{group.latency:.2f}s",
-        "asking": answers_cost(group, currency),
-        "per 100": answers_cost_per_100(group, currency),
-        "judging": judging_cost(group, currency),
-        "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",
-    }
+        output.talk("('evalstore label' tells where a judge is wrong: no label counts here yet)")

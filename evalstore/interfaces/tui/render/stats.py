@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.cost_text import (
-    SIMULATED,
-    answers_cost,
-    answers_cost_per_100,
-    judging_cost,
-)
+from evalstore.comparison.cost_text import SIMULATED
 from evalstore.core.display import clip, interval_bar, plural, safe, short, widest
 from evalstore.core.side_names import WORKSPACE
 from evalstore.core.styled_text import BLANK, StyledLine, heading, text_lines
@@ -20,9 +15,10 @@ from evalstore.interfaces.tui.render.verdicts import rate_text, short_names
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import wrap_line
+from evalstore.results.stats.groups import answers_cost, answers_cost_per_100, judging_cost
 
 if TYPE_CHECKING:
-    from evalstore.comparison.group_totals import ResultGroup
+    from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend
 

@@ -29,8 +29,8 @@ from evalstore.store.revisions import WORK
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from evalstore.comparison.group_totals import ResultGroup
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+    from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend
 

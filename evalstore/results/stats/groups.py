@@ -1,4 +1,7 @@
-"""Makes the groups of `stats` of what SQL sums of results, calls and attempts."""
+"""The sums of the results of a group: pass rates, costs, latencies and flakiness.
+
+An answer that several cases of a group share, and a judgement of it, count once.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import judge_so_far
-from evalstore.comparison.group_totals import ResultGroup, flip_probability
 from evalstore.comparison.statistics import Counts, rate_of_files
 from evalstore.core.deserialize import MODELS
+from evalstore.core.display import interval_bar, known_price
+from evalstore.core.values import Json
 from evalstore.planning.plan import CHECKS
 from evalstore.results.attempts import group_votes
 from evalstore.store.costs import JudgingCost, Spent
@@ -20,11 +24,213 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from evalstore.checks.judging.aggregation import JudgedSession
+    from evalstore.comparison.statistics import Rate
     from evalstore.core.values import Verdict
     from evalstore.results.stats.call_costs import CostReader
     from evalstore.store import Store
     from evalstore.store.costs import StoredJudgement
     from evalstore.store.rows.result_sums import AttemptedCell, By, Call, Key, ResultSums
+
+
+PARTLY_TEXT = "~ marks a pass rate over fewer judged results than another group has"
+"""What explains the sign before the rate of a group that is partly judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultGroup:
+    """The sums of the results of a group."""
+
+    key: tuple[str | None, ...]
+    """A model, a system prompt's id, a tag or a file; None for results without one."""
+    name: str
+    """The name of the group for display."""
+    rate: Rate
+    results: int
+    """Cases, each with every candidate and system prompt."""
+    tests: int
+    """Test files."""
+    cases: int
+    sessions: int
+    evaluations: int
+    latency: float | None
+    """Mean seconds of the sessions whose duration is known."""
+    answering: float | None
+    """The cost of the sessions, in the currency of the statistics; None when none is known."""
+    judging: float | None
+    """The cost of the judgements; None when none is known."""
+    unpriced_answers: int
+    """Sessions whose cost is unknown."""
+    unpriced_judgements: int
+    attempted: int
+    """Results of several attempts that are all judged."""
+    flaky: int
+    """Those of `attempted` whose attempts disagree."""
+    flip: float | None
+    """The probability that two attempts at a case differ in passing; None without attempts."""
+    undecided: int = 0
+    """Results that are undecided; the others that are unresolved are errors."""
+    names: tuple[str, ...] = ()
+    """The parts of the key for display."""
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Return the share of judged results that passed, 0..1; None when nothing was judged."""
+        return self.rate.rate
+
+    def rate_text(self, *, is_partly: bool) -> str:
+        """Return the pass rate, with `~` before it if the group is partly judged."""
+        return f"~{self.rate.text}" if is_partly else self.rate.text
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 95 % interval of the pass rate; None when nothing was judged."""
+        return self.rate.interval
+
+    @property
+    def coverage(self) -> float | None:
+        """Return the share of the results that are judged."""
+        return self.rate.judged / self.results if self.results else None
+
+    @property
+    def flakiness(self) -> float | None:
+        """Return the share of the results whose attempts disagree; it grows with the attempts."""
+        return self.flaky / self.attempted if self.attempted else None
+
+    @property
+    def unpriced(self) -> int:
+        """Return the number of sessions and judgements whose cost is unknown."""
+        return self.unpriced_answers + self.unpriced_judgements
+
+    @property
+    def cost(self) -> float | None:
+        """Return the known cost of candidates and judges together; None when none is known."""
+        known = [number for number in (self.answering, self.judging) if number is not None]
+        return sum(known) if known else None
+
+    def per_100(self, cost: float | None) -> float | None:
+        """Return a cost for 100 sessions, which is a lower bound if some prices are unknown."""
+        return None if cost is None or not self.sessions else 100 * cost / self.sessions
+
+    def document(self) -> Json:
+        """Return the group as JSON."""
+        return {
+            "name": self.name,
+            **self.rate.document(),
+            "undecided": self.undecided,
+            "results": self.results,
+            "coverage": self.coverage,
+            "tests": self.tests,
+            "cases": self.cases,
+            "sessions": self.sessions,
+            "evaluations": self.evaluations,
+            "latency": _rounded(self.latency, 4),
+            "cost": {
+                name: {"total": _rounded(usd, 8), "per100Sessions": _rounded(self.per_100(usd), 8)}
+                for name, usd in (
+                    ("candidates", self.answering),
+                    ("judges", self.judging),
+                    ("all", self.cost),
+                )
+            }
+            | {"unpriced": self.unpriced},
+            "flakiness": {
+                "cases": self.attempted,
+                "flaky": self.flaky,
+                "share": self.flakiness,
+                "flip": self.flip,
+            },
+        }
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def flip_probability(passed: int, attempts: int) -> float:
+    """Return the probability that two of at least two attempts differ in passing.
+
+    Unbiased: the mean over all ways to draw two of them.
+    """
+    return 2 * passed * (attempts - passed) / (attempts * (attempts - 1))
+
+
+def partly_judged(groups: Sequence[ResultGroup]) -> list[bool]:
+    """Return for each group whether its pass rate is of a part of its results alone.
+
+    Some are not judged, and fewer of them are than of another of these groups: its rate is hardly
+    comparable with that one.
+    """
+    most = max((group.rate.judged for group in groups), default=0)
+    return [0 < group.rate.judged < min(group.results, most) for group in groups]
+
+
+# --- the table of `stats`
+
+
+_BAR = 16
+ALWAYS = ("passed", "judged")
+"""Columns that are shown even if they are empty."""
+INTERVAL_BAR = ""
+"""The name of the column with the drawing of the interval."""
+OPTIONAL = (
+    *("files", "sessions", "judgements", "per 100", "cases", "judging"),
+    *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "undecided", "errors"),
+)
+"""The columns that a narrow terminal leaves out, in this order."""
+
+
+def table_cells(
+    group: ResultGroup, by: Sequence[str], currency: str, *, is_partly: bool
+) -> dict[str, str]:
+    """Return the cells of a group by the names of their columns."""
+    rate = group.rate
+    low, high = rate.interval or (0.0, 0.0)
+    names = group.names or (group.name, *("" for _ in by[1:]))
+    return {
+        **dict(zip(by, names, strict=True)),
+        "passed": group.rate_text(is_partly=is_partly),
+        "95% interval": f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
+        INTERVAL_BAR: interval_bar(rate.interval, rate.rate, _BAR),
+        "judged": f"{rate.judged:,}/{group.results:,}",
+        "undecided": f"{group.undecided:,}" if group.undecided else "",
+        "errors": f"{errors:,}" if (errors := rate.unresolved - group.undecided) else "",
+        "files": f"{group.tests:,}",
+        "cases": f"{group.cases:,}",
+        "sessions": f"{group.sessions:,}",
+        "judgements": f"{group.evaluations:,}",
+        "latency": "" if group.latency is None else f"{group.latency:.2f}s",
+        "answers": answers_cost(group, currency),
+        "per 100": answers_cost_per_100(group, currency),
+        "judging": judging_cost(group, currency),
+        "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",
+    }
+
+
+def answers_cost(group: ResultGroup, currency: str = "USD") -> str:
+    """Return the cost of the answers."""
+    return known_price(group.answering, group.unpriced_answers, currency, brief=True)
+
+
+def answers_cost_per_100(group: ResultGroup, currency: str = "USD") -> str:
+    """Return the cost of 100 answers, without the judging; empty if there are no answers."""
+    if not group.sessions:
+        return ""
+    amount = group.per_100(group.answering)
+    return known_price(amount, group.unpriced_answers, currency, brief=True)
+
+
+def judging_cost(group: ResultGroup, currency: str = "USD") -> str:
+    """Return the cost of the judgements."""
+    return known_price(group.judging, group.unpriced_judgements, currency, brief=True)
+
+
+def total_cost(group: ResultGroup, currency: str = "USD") -> str:
+    """Return the cost of the answers and the judgements."""
+    return known_price(group.cost, group.unpriced, currency, brief=True)
+
+
+# --- what SQL sums of results, calls and attempts
+
 
 AT_ONCE = 4_000
 """Results whose answers and judgements are looked up together."""
