@@ -75,7 +75,7 @@ planning.reasons.version_reader: _AT_ONCE
 files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
 comparison.case_edits: _AT_ONCE
-comparison.pair_groups: _AT_ONCE _KEPT
+comparison.pair_groups: _AT_ONCE
 remotes.arrivals: _AT_ONCE _LOOKED_UP
 remotes.differences: _FEW
 remotes.indexes.index_cache: _AT_ONCE

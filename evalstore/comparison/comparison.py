@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evalstore.comparison.pair_groups import OTHER_JUDGEMENT as OTHER_JUDGEMENT
 from evalstore.comparison.pair_groups import Change as Change
 from evalstore.comparison.pair_groups import (
-    GrowingGroup,
     Numbers,
     PairGroup,
     Pairing,
     Sides,
-    join_groups,
     pair_by_places,
 )
 from evalstore.comparison.pair_groups import Pair as Pair
@@ -211,7 +210,7 @@ class Comparison:
         )
 
     def _join(self, *groups: PairGroup) -> PairGroup:
-        return join_groups(self.sides, groups)
+        return PairGroup(self.sides, chain.from_iterable(group.numbers() for group in groups))
 
 
 def _rate(side: PlacedResults, numbers: Iterable[int], equal: Iterable[EqualPart]) -> Rate:
@@ -230,18 +229,20 @@ def _rate(side: PlacedResults, numbers: Iterable[int], equal: Iterable[EqualPart
 
 
 class SortedPairs:
-    """Pairs that are sorted into the groups of a comparison."""
+    """The numbers of pairs, sorted into the groups of a comparison."""
 
     def __init__(self) -> None:
-        self._groups = {name: GrowingGroup() for name in _GROUPS}
+        self._groups = {name: (array("l"), array("l")) for name in _GROUPS}
 
-    def add(self, group: str, numbers: Numbers, pair: Pair) -> None:
-        """Add a pair, with the numbers of its results, to a group."""
-        self._groups[group].add(numbers, pair)
+    def add(self, group: str, numbers: Numbers) -> None:
+        """Add a pair, by the numbers of its results, to a group."""
+        for column, number in zip(self._groups[group], numbers, strict=True):
+            column.append(number)
 
     def finish(self, sides: Sides) -> Comparison:
         """Return the comparison of these sides."""
-        return Comparison(sides, *(self._groups[name].finish(sides) for name in _GROUPS))
+        pairs = (zip(*self._groups[name], strict=True) for name in _GROUPS)
+        return Comparison(sides, *(PairGroup(sides, numbers) for numbers in pairs))
 
 
 _GROUPS = ("broke", "fixed", "changed", "same_answer", "new", "gone", "unchanged")
@@ -276,7 +277,7 @@ def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
     pairs = SortedPairs()
     for batch in pairing.batches():
         for numbers, pair in batch:
-            pairs.add(sort_pair(pair, answers=answers), numbers, pair)
+            pairs.add(sort_pair(pair, answers=answers), numbers)
     return pairs.finish(pairing.sides)
 
 

@@ -89,8 +89,6 @@ _NONE = -1
 """The number of a result that a side does not have."""
 _AT_ONCE = 2_000
 """About how many pairs are read together."""
-_KEPT = 5_000
-"""The most pairs of a group that stay in memory: few of many are costly to read again."""
 Numbers = tuple[int, int]
 """The numbers of the results of both sides of a pair."""
 
@@ -125,32 +123,23 @@ class Sides(NamedTuple):
 class PairGroup(FiledSequence[Pair]):
     """Pairs that changed alike; it is compared, copied and pickled as a list of them."""
 
-    def __init__(
-        self, sides: Sides, numbers: Iterable[Numbers] = (), kept: list[Pair] | None = None
-    ) -> None:
-        """`kept` are the pairs, where they stay in memory."""
+    def __init__(self, sides: Sides, numbers: Iterable[Numbers] = ()) -> None:
         self.sides = sides
         self._was, self._now = array("l"), array("l")
         for old, new in numbers:
             self._was.append(old)
             self._now.append(new)
-        self._kept = kept
 
     def __len__(self) -> int:
         return len(self._was)
 
     def __iter__(self) -> Iterator[Pair]:
-        if self._kept is not None:
-            yield from self._kept
-            return
         numbers = self.numbers()
         while batch := list(islice(numbers, _AT_ONCE)):
             yield from self.sides.read(batch)
 
     def read_one(self, number: int) -> Pair:
         """Return the pair with a number."""
-        if self._kept is not None:
-            return self._kept[number]
         return self.sides.read([(self._was[number], self._now[number])])[0]
 
     def numbers(self) -> Iterator[Numbers]:
@@ -215,8 +204,7 @@ class PairGroup(FiledSequence[Pair]):
 
     def swapped(self) -> PairGroup:
         """Return the same pairs with the sides exchanged."""
-        kept = None if self._kept is None else [pair.swapped() for pair in self._kept]
-        return PairGroup(self.sides.swapped(), zip(self._now, self._was, strict=True), kept)
+        return PairGroup(self.sides.swapped(), zip(self._now, self._was, strict=True))
 
     def _is_now_pending(self, numbers: Numbers) -> bool:
         old, new = numbers
@@ -229,41 +217,7 @@ class PairGroup(FiledSequence[Pair]):
         return old == _NONE and self.sides.now.verdict(new) not in (None, "pass")
 
     def _only(self, places: Iterable[int]) -> PairGroup:
-        listed = array("l", places)
-        kept = None if self._kept is None else [self._kept[place] for place in listed]
-        numbers = ((self._was[place], self._now[place]) for place in listed)
-        return PairGroup(self.sides, numbers, kept)
-
-
-def join_groups(sides: Sides, groups: Iterable[PairGroup]) -> PairGroup:
-    """Return the pairs of several groups of these sides, one group after the other."""
-    listed = list(groups)
-    kept: list[Pair] | None = []
-    for group in listed:
-        kept = None if kept is None or group._kept is None else kept + group._kept
-    numbers = (each for group in listed for each in group.numbers())
-    return PairGroup(sides, numbers, kept)
-
-
-class GrowingGroup:
-    """Pairs of a group that are added one by one."""
-
-    def __init__(self) -> None:
-        self._numbers: list[array[int]] = [array("l"), array("l")]
-        self._kept: list[Pair] | None = []
-
-    def add(self, numbers: Numbers, pair: Pair) -> None:
-        """Add a pair."""
-        for column, number in zip(self._numbers, numbers, strict=True):
-            column.append(number)
-        if self._kept is not None:
-            self._kept.append(pair)
-            if len(self._kept) > _KEPT:
-                self._kept = None
-
-    def finish(self, sides: Sides) -> PairGroup:
-        """Return the group."""
-        return PairGroup(sides, zip(*self._numbers, strict=True), self._kept)
+        return PairGroup(self.sides, ((self._was[place], self._now[place]) for place in places))
 
 
 # --- pairing

@@ -76,8 +76,8 @@ class PairSorter:
             listed = list(zip(groups, batch, strict=True))
             # Of one row, what was found to be equal comes after what was not asked anew.
             listed.sort(key=lambda entry: (pairing.key(entry[1][0]), entry[0] == _EQUAL))
-            for group, (numbers, pair) in listed:
-                self._pairs.add(_GROUP.get(group, group), numbers, _renamed(pair, name))
+            for group, (numbers, _) in listed:
+                self._pairs.add(_GROUP.get(group, group), numbers)
         was = pairing.sides.was.with_names(name)
         return self._pairs.finish(pairing.sides._replace(was=was))
 
@@ -104,13 +104,6 @@ class PairSorter:
         self.judgements.update({ids: words for ids, words in changes.items() if words})
         self._details.read([*on_both, *of_group("new", "gone")])
         return groups
-
-
-def _renamed(pair: Pair, name: Callable[[str], str]) -> Pair:
-    """Return a pair with the name by which the file of the first side is shown."""
-    if pair.was is None or (file := name(pair.was.file)) == pair.was.file:
-        return pair
-    return Pair(pair.was._replace(file=file), pair.now)
 
 
 def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:

@@ -7,13 +7,12 @@ What a label shares with another one is left out before what is its own.
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable
 from itertools import groupby, pairwise
-from operator import itemgetter
 
 from evalstore.core.display import clip, columns_of, first_difference, safe
-from evalstore.files.temporary_list import SortedValues, TemporaryList
 
 _SHARE = 4
 """One column of so many is for the start that labels share."""
@@ -26,38 +25,6 @@ def file_of(label: str) -> str:
     """Return the file at the start of a label; all of a text that does not name a case."""
     start = _START.match(label)
     return start[0] if start else ""
-
-
-class SharedWords:
-    """The words that the labels of each file share."""
-
-    def __init__(self, labels: Iterable[str], files: Collection[str]) -> None:
-        """`labels` are sorted; those of a file, as `file_of` returns it, are all that begin so."""
-        self._words: dict[str, set[str]] = {}
-        """Without those of files whose labels share the words of the file alone."""
-        waiting = sorted(files, reverse=True)
-        current: list[tuple[str, set[str]]] = []
-        """Files that the label begins with, each of which begins with the one before it."""
-        for label in labels:
-            while current and not label.startswith(current[-1][0]):
-                self._add(*current.pop())
-            own = set(_WORD.findall(label)) if current or waiting else set()
-            for _, words in current:
-                words &= own
-            while waiting and label.startswith(waiting[-1]):
-                current.append((waiting.pop(), set(own)))
-        for file, words in current:
-            self._add(file, words)
-
-    def _add(self, file: str, words: set[str]) -> None:
-        if words != set(_WORD.findall(file)):
-            self._words[file] = words
-
-    def of(self, label: str) -> Collection[str]:
-        """Return the words that the labels of the file of a label share."""
-        file = file_of(label)
-        words = self._words.get(file)
-        return set(_WORD.findall(file)) if words is None else words
 
 
 def shorten_between(label: str, shared: Collection[str], columns: int) -> str:
@@ -145,59 +112,23 @@ def _word_start(text: str, at: int, most: int) -> int:
     return at
 
 
-# --- shortens labels that are listed together; of many, few are in memory
-
-
-def shorten_labels(labels: Iterable[str], columns: int) -> Collection[str]:
+def shorten_labels(labels: Iterable[str], columns: int) -> list[str]:
     """Return the labels, each as one line of at most this many columns."""
-    kept = TemporaryList(map(one_line, labels))
-    if all(columns_of(label) <= columns for label in kept):
-        return kept
-    return TemporaryList(_shorten(kept, columns))
-
-
-def _shorten(labels: TemporaryList, columns: int) -> Iterator[str]:
-    ordered = SortedValues()
-    ordered.add([label, number] for number, label in enumerate(labels))
-    ranks, starts = _compare(ordered, len(labels))
-    short = TemporaryList(
-        shorten_label(label, columns, start) for label, start in zip(labels, starts, strict=True)
-    )
-    alike = _find_alike(short, ranks)
-    files = {file_of(label) for label, is_alike in zip(labels, alike, strict=True) if is_alike}
-    words = SharedWords((label for label, _ in ordered), files)
-    for label, text, is_alike in zip(labels, short, alike, strict=True):
-        yield shorten_between(label, words.of(label), columns) if is_alike else text
-
-
-def _compare(ordered: SortedValues, count: int) -> tuple[array[int], array[int]]:
-    """Return for each label its rank, and how many characters it shares with its neighbours.
-
-    Equal labels have the same rank. The neighbours are those in the order of the texts: no other
-    label shares more with it.
-    """
-    ranks, starts = array("L", [0]) * count, array("L", [0]) * count
-    before, shared_before = "", 0
-    numbers = array("L")
-    for rank, (label, same) in enumerate(groupby(ordered, itemgetter(0))):
-        shared = first_difference(before, label) if rank else 0
-        for number in numbers:
-            starts[number] = max(shared_before, shared)
-        numbers = array("L", (number for _, number in same))
-        for number in numbers:
-            ranks[number], starts[number] = rank, shared
-        before, shared_before = label, shared
-    return ranks, starts
-
-
-def _find_alike(short: TemporaryList, ranks: array[int]) -> bytearray:
-    """Return for each short label whether another label was shortened to the same text."""
-    ordered = SortedValues()
-    ordered.add([text, number] for number, text in enumerate(short))
-    alike = bytearray(len(short))
-    for _, same in groupby(ordered, itemgetter(0)):
-        numbers = array("L", (number for _, number in same))
-        if any(ranks[number] != ranks[numbers[0]] for number in numbers):
-            for number in numbers:
-                alike[number] = True
-    return alike
+    whole = [*map(one_line, labels)]
+    if all(columns_of(label) <= columns for label in whole):
+        return whole
+    starts = shared_starts(whole)
+    short = {label: shorten_label(label, columns, start) for label, start in starts.items()}
+    times = Counter(short.values())
+    ordered, shared = [*short], dict[str, set[str]]()
+    for file in {file_of(label) for label in ordered if times[short[label]] > 1}:
+        first, end = bisect_left(ordered, file), bisect_left(ordered, f"{file}\U0010ffff")
+        shared[file] = set.intersection(
+            *(set(_WORD.findall(label)) for label in ordered[first:end])
+        )
+    return [
+        shorten_between(label, shared[file_of(label)], columns)
+        if times[short[label]] > 1
+        else short[label]
+        for label in whole
+    ]

@@ -66,7 +66,6 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (temporary_list, "_AT_ONCE", 4),
         (case_edits, "_AT_ONCE", 7),
         (pair_groups, "_AT_ONCE", 7),
-        (pair_groups, "_KEPT", 2),
         (pair_sorter, "_AT_ONCE", 7),
         (diff_sides, "_AT_ONCE", 5),
         (compared_side, "_AT_ONCE", 7),
