@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from evalstore.core.values import Verdict
     from evalstore.interfaces.api import (
         Answer,
-        JudgedText,
-        Judgement,
         Run,
         Workspace,
         check,
@@ -37,7 +35,9 @@ if TYPE_CHECKING:
     )
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.status.status_report import Status
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.compare.diff_result import Diff
+    from evalstore.runs.judge_text import JudgedText
     from evalstore.runs.run_report import RunReport
 
 __version__ = "0.1.0"
@@ -70,14 +70,16 @@ __all__ = [
 
 _MODULES = {
     "evalstore.interfaces.api": (
-        *("Answer", "JudgedText", "Judgement", "Run", "Workspace"),
+        *("Answer", "Run", "Workspace"),
         *("check", "import_tests", "init", "to_json"),
     ),
     "evalstore.core.errors": (
         *("EvalstoreError", "NothingSelectedError", "Problem", "RevisionError", "StoreError"),
         "WorkspaceError",
     ),
+    "evalstore.results.answer.judgements": ("Judgement",),
     "evalstore.results.compare.diff_result": ("Diff",),
+    "evalstore.runs.judge_text": ("JudgedText",),
     "evalstore.runs.run_report": ("RunReport",),
     "evalstore.planning.status.status_report": ("Status",),
     "evalstore.planning.plan_item": ("PlanItem",),

@@ -38,7 +38,7 @@ from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.reasons.history_filters import bounds_of
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.results import compute_results
-from evalstore.results.answer.judgements import JudgementView, read_judgements
+from evalstore.results.answer.judgements import Judgement, read_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_preview import PlanTotals, get_leave
 
@@ -69,23 +69,20 @@ class TextToJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class TextJudgement:
-    """The verdict on a text, and what it has cost now."""
+class JudgedText:
+    """The verdict on a text that a program has passed, with its judgements."""
 
-    verdict: Verdict | None
-    """None: a judgement is missing."""
+    verdict: Verdict
     score: float | None
-    session: str | None
-    """The id under which the store has the text; None if it was not stored."""
-    judgements: tuple[JudgementView, ...]
+    """0..1; None if no judgement has one."""
+    session: str
+    """The id under which the store has the text, for `evalstore show`."""
+    judgements: tuple[Judgement, ...]
     """The judgements that count."""
     judged: int
-    """The number of judgements that were made now; the others are from the store."""
+    """The number of judgements that were made now; the others were stored."""
     cost: float | None
-    """USD of the calls that were made now; None if a price is not known."""
-    missing: str
-    """Why a judgement is missing; empty if none is."""
-    is_interrupted: bool = False
+    """USD of the judgements that were made now; None if a price is not known."""
 
 
 def judge_text(
@@ -94,10 +91,11 @@ def judge_text(
     selection: SelectionOptions,
     options: RunOptions,
     listener: ProgressListener,
-) -> TextJudgement:
-    """Judge a text, unless the store has its verdict; raises `EvalstoreError`.
+) -> JudgedText:
+    """Judge a text, unless the store has its verdict.
 
-    Of the selection only `evaluators`, `offline`, `refresh` and `max_age` count.
+    Of the selection only `evaluators`, `offline`, `refresh` and `max_age` count. Raises
+    `EvalstoreError` when there is no verdict, and `KeyboardInterrupt` when it was interrupted.
     """
     with _open(location) as project:
         contents: dict[str, tuple[str, str]] = {}
@@ -226,28 +224,27 @@ def _describe(
     outcome: ExecutionCounts,
     result: CellResult,
     selection: SelectionOptions,
-) -> TextJudgement:
-    session = result.sessions[0] if result.sessions else None
-    votes = [vote.id for vote in result.votes]
-    judgements: tuple[JudgementView, ...] = ()
-    if session:
-        listed = read_judgements(project.store, session, votes, None)[1]
-        judgements = tuple(judgement for judgement in listed if judgement.id in votes)
-    missing = ""
-    if result.verdict is None:
+) -> JudgedText:
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if result.verdict is None or not result.sessions:
         missing = (
             "; ".join(outcome.failures)
             or ("the limit of cost or time was reached" if outcome.over_budget else "")
             or (f"'{min(plan.waiting_models)}' is not trusted" if plan.waiting_models else "")
             or ("no call was allowed" if selection.offline else "it was not judged")
         )
-    return TextJudgement(
+        raise EvalstoreError(
+            f"the text has no verdict: {missing}",
+            hint="what was judged is stored; call it again for the rest",
+        )
+    session, votes = result.sessions[0], [vote.id for vote in result.votes]
+    listed = read_judgements(project.store, session, votes, None)[1]
+    return JudgedText(
         verdict=result.verdict,
         score=result.score,
         session=session,
-        judgements=judgements,
+        judgements=tuple(judgement for judgement in listed if judgement.id in votes),
         judged=outcome.judged,
         cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
-        missing=missing,
-        is_interrupted=outcome.interrupted,
     )

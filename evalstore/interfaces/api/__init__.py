@@ -5,7 +5,7 @@ Nothing here prints, asks on a terminal or needs one, and what can go wrong is a
 """
 
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
-from evalstore.interfaces.api.answers import Answer, JudgedText, Judgement
+from evalstore.interfaces.api.answers import Answer
 from evalstore.interfaces.api.progress import Progress
 from evalstore.interfaces.api.setup import import_tests, init, to_json
 from evalstore.interfaces.api.text_check import check
@@ -13,8 +13,6 @@ from evalstore.interfaces.api.workspace import Workspace
 
 __all__ = [
     "Answer",
-    "JudgedText",
-    "Judgement",
     "Progress",
     "Run",
     "RunCandidate",

@@ -1,50 +1,14 @@
-"""The answers and judgements that the library returns."""
+"""The answers that the library returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.core.errors import EvalstoreError
-from evalstore.core.values import Verdict, Word
-
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView, TurnView
-    from evalstore.results.answer.judgements import CheckResult, JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.session_facts import SessionFacts
-    from evalstore.runs.judge_text import TextJudgement
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verdict on an answer by checks, a model or a person."""
-
-    id: str
-    verdict: Word
-    """`none`: a person has withdrawn a label."""
-    by: str
-    """`checks`, the display id of a model, or a person's name."""
-    is_person: bool
-    counts: bool
-    """Whether it counts for the verdict on the case."""
-    score: float | None
-    """0..1"""
-    label: str
-    """The class that a classifying judge chose; or empty."""
-    feedback: str
-    reasoning: str
-    checks: tuple[CheckResult, ...]
-    """The result of each check: `verdict`, `name`, `feedback`."""
-    started: int
-    """Microseconds since 1970, UTC."""
-    cost: float | None
-    """USD"""
-    latency: float
-    """Seconds of the judge's call."""
-    evaluation: str
-    """Id of the evaluation version that the answer was judged by."""
-    sessions: tuple[str, ...]
-    """Ids of the judged answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,41 +63,6 @@ class Answer:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedText:
-    """The verdict on a text that a program has passed, with its judgements."""
-
-    verdict: Verdict
-    score: float | None
-    """0..1; None if no judgement has one."""
-    session: str
-    """The id under which the store has the text, for `evalstore show`."""
-    judgements: tuple[Judgement, ...]
-    judged: int
-    """The number of judgements that were made now; the others were stored."""
-    cost: float | None
-    """USD of the judgements that were made now; None if a price is not known."""
-
-
-def judged_text_from(text: TextJudgement) -> JudgedText:
-    """Return the verdict on a text; raises `EvalstoreError` when a judgement is missing."""
-    if text.is_interrupted:
-        raise KeyboardInterrupt
-    if text.verdict is None or text.session is None:
-        raise EvalstoreError(
-            f"the text has no verdict: {text.missing}",
-            hint="what was judged is stored; call it again for the rest",
-        )
-    return JudgedText(
-        verdict=text.verdict,
-        score=text.score,
-        session=text.session,
-        judgements=tuple(map(_judgement_from, text.judgements)),
-        judged=text.judged,
-        cost=text.cost,
-    )
-
-
 def answer_from(view: AnswerView) -> Answer:
     """Convert the answer that a view shows."""
     return Answer(
@@ -142,27 +71,7 @@ def answer_from(view: AnswerView) -> Answer:
         row=view.row,
         text=view.answer,
         conversation=view.conversation,
-        judgements=tuple(map(_judgement_from, view.judgements)),
+        judgements=view.judgements,
         failures=view.failures,
         facts=view.facts,
-    )
-
-
-def _judgement_from(view: JudgementView) -> Judgement:
-    return Judgement(
-        id=view.id,
-        verdict=view.verdict,  # type: ignore[arg-type]  # a stored one is always one of these
-        by=view.by,
-        is_person=view.is_person,
-        counts=not view.why_not,
-        score=view.score,
-        label=view.label,
-        feedback=view.feedback,
-        reasoning=view.reasoning,
-        checks=view.checks,
-        started=view.started,
-        cost=view.cost,
-        latency=view.latency,
-        evaluation=view.evaluation,
-        sessions=view.sessions,
     )

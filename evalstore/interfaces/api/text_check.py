@@ -14,8 +14,8 @@ from evalstore.results.case_reference import show_answer
 from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.api.answers import JudgedText
     from evalstore.interfaces.api.options import StrPath
+    from evalstore.runs.judge_text import JudgedText
 
 _LONGEST = 2_000
 """The most characters of a text in the error of an assertion."""

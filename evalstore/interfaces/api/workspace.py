@@ -15,7 +15,6 @@ from evalstore.core.progress import ProgressListener
 from evalstore.core.results import Result
 from evalstore.core.values import Json
 from evalstore.interfaces.api import options
-from evalstore.interfaces.api.answers import JudgedText, judged_text_from
 from evalstore.interfaces.api.calls import outside_of_a_loop
 from evalstore.interfaces.api.names import any_revision, run_revision
 from evalstore.interfaces.api.options import RunSettings, SelectionKeywords, StrPath
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.report import WrittenReport
     from evalstore.planning.status.status_report import Status
     from evalstore.results.labels.add_labels import LabelReport
+    from evalstore.runs.judge_text import JudgedText
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.workspace_checks.check import CheckReport
 
@@ -274,10 +274,9 @@ class Workspace(ResultSharing):
         run_options = options.run_options_of({"max_cost": max_cost, "yes": yes}, judge_only=True)
         listener = ProgressListener()
         with self._use() as location:
-            judged = outside_of_a_loop(
+            return outside_of_a_loop(
                 lambda: judge_text(location, text, selection, run_options, listener)
             )
-        return judged_text_from(judged)
 
     def _carry_out(
         self,

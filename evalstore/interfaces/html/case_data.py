@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from evalstore.core.values import Case, FileRef
     from evalstore.results.answer.answer import Criteria, TurnView
     from evalstore.results.answer.case_answers import AnswerReader, ResultView
-    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.growing_results import CellKey
@@ -356,7 +356,7 @@ def _facts(facts: SessionFacts) -> str:
     return facts_text(replace(facts, finish_reason="") if whole else facts, None)
 
 
-def _vote(vote: JudgementView, texts: TextTable) -> Json:
+def _vote(vote: Judgement, texts: TextTable) -> Json:
     """Return the verdict, who gave it, and the numbers of its texts; without what is missing."""
     checks = [
         [check.verdict, texts.add(check_text(check), markdown=False)] for check in vote.checks

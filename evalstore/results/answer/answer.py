@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.core.values import Message
     from evalstore.planning.first_pushes import FirstPush
     from evalstore.planning.options import Location
-    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.show.session_details import SessionDetails
     from evalstore.store import Store
 
@@ -112,7 +112,7 @@ class AnswerView:
     conversation: tuple[TurnView, ...]
     answer: str
     """The text of the last answer; JSON is indented."""
-    judgements: tuple[JudgementView, ...]
+    judgements: tuple[Judgement, ...]
     """The judgements: those that count first, people before models, then the newest first."""
     criteria: Mapping[str, Criteria]
     """The instructions and checks by id of the evaluation version, that of the case first."""
@@ -203,7 +203,7 @@ def _same_evaluation(cells: Sequence[Result]) -> str | None:
     return versions.pop() if len(versions) == 1 else None
 
 
-def _in_order(current: Collection[str], judgements: Sequence[JudgementView]) -> Iterator[str]:
+def _in_order(current: Collection[str], judgements: Sequence[Judgement]) -> Iterator[str]:
     """Yield the evaluation versions; those whose judgements count come first, in their order."""
     yield from (judgement.evaluation for judgement in judgements if judgement.evaluation in current)
     yield from sorted(current)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         CheckText,
         TurnView,
     )
-    from evalstore.results.answer.judgements import CheckResult, JudgementView
+    from evalstore.results.answer.judgements import CheckResult, Judgement
     from evalstore.results.session_facts import SessionFacts
 
 OTHER_VERSIONS = "verdicts by other instructions, checks or judges"
@@ -56,12 +56,12 @@ def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
         yield from text_lines(f"The call failed: {text}", "error", _INDENT)
 
 
-def own_judgements(view: AnswerView) -> list[JudgementView]:
+def own_judgements(view: AnswerView) -> list[Judgement]:
     """Return the judgements that count, and the labels on the same version of the case."""
     return [each for each in view.judgements if not (each.is_of_other_version or each.is_repeated)]
 
 
-def other_judgements(view: AnswerView) -> Iterator[tuple[str, list[JudgementView]]]:
+def other_judgements(view: AnswerView) -> Iterator[tuple[str, list[Judgement]]]:
     """Yield the other judgements: those made more than once, and those of other versions."""
     for title, judgements in (
         (REPEATED, [each for each in view.judgements if each.is_repeated]),
@@ -71,7 +71,7 @@ def other_judgements(view: AnswerView) -> Iterator[tuple[str, list[JudgementView
             yield title, judgements
 
 
-def counts_otherwise(view: AnswerView) -> list[JudgementView]:
+def counts_otherwise(view: AnswerView) -> list[Judgement]:
     """Return the first judgements whose verdict the workspace counts instead of the one shown."""
     counted = [each for each in view.judgements if not each.why_not]
     if any(each.is_person for each in counted):
@@ -112,7 +112,7 @@ def _workspace_lines(view: AnswerView) -> Iterator[StyledLine]:
 
 
 def judgement_lines(
-    judgement: JudgementView,
+    judgement: Judgement,
     now: int,
     *,
     signs: Mapping[str, str],
@@ -150,7 +150,7 @@ def judgement_lines(
         yield from text_lines(judgement.feedback, indent=_INDENT)
 
 
-def judgement_title(judgement: JudgementView) -> str:
+def judgement_title(judgement: Judgement) -> str:
     """Return who judged, with the score, the choice and the judgement that is used again."""
     person = " (a person)" if judgement.is_person else ""
     score = "" if judgement.score is None else f"  score {judgement.score:g}"
@@ -245,7 +245,7 @@ def _check_lines(
             yield StyledLine((comment,), 2, mark=_COMMENT)
 
 
-def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
+def _of_which(view: AnswerView, judgements: Sequence[Judgement]) -> str:
     """Return the row of these judgements if the answer belongs to several cases; else empty."""
     row = next(
         (view.rows[judgement.id] for judgement in judgements if view.rows.get(judgement.id)), ""
@@ -253,7 +253,7 @@ def _of_which(view: AnswerView, judgements: Sequence[JudgementView]) -> str:
     return f" of [{row}]" if row else ""
 
 
-def reasoning(judgements: Iterable[JudgementView]) -> Iterator[TextBlock]:
+def reasoning(judgements: Iterable[Judgement]) -> Iterator[TextBlock]:
     """Yield the reasoning of judges."""
     for judgement in judgements:
         if judgement.reasoning:

@@ -20,7 +20,7 @@ from evalstore.results.answer.answer import (
     failure_text,
     read_conversation,
 )
-from evalstore.results.answer.judgements import JudgementView, judgement_view
+from evalstore.results.answer.judgements import Judgement, judgement_view
 from evalstore.results.failed_results import judged_subjects, questions_in_run
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
@@ -60,7 +60,7 @@ class ResultView:
     result: Result
     case: Case
     sessions: tuple[SessionView, ...]
-    judgements: tuple[JudgementView, ...]
+    judgements: tuple[Judgement, ...]
     failures: tuple[str, ...]
     """Why an answer or a judgement is missing, newest first."""
     attempts: tuple[Attempt, ...] = ()

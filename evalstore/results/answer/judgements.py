@@ -17,7 +17,7 @@ from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
     from evalstore.core.results import Evaluation, Vote
-    from evalstore.core.values import Json
+    from evalstore.core.values import Json, Word
     from evalstore.store import Store
 
 EARLIER = "older instructions or checks"
@@ -44,14 +44,16 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgementView:
-    """One judgement of a session, or of several together."""
+class Judgement:
+    """A verdict on an answer, or on several together, by checks, a model or a person."""
 
     id: str
-    verdict: str
+    verdict: Word
+    """`none`: a person has withdrawn a label."""
     evaluator: str
     """The id of the evaluator."""
     by: str
+    """`checks`, the display id of a model, or a person's name."""
     is_person: bool
     started: int
     """Microseconds since 1970, UTC."""
@@ -62,16 +64,23 @@ class JudgementView:
     score: float | None
     """The score from 0 to 1; None if there is none."""
     label: str
+    """The class that a classifying judge chose; or empty."""
     feedback: str
     reasoning: str
     checks: tuple[CheckResult, ...]
     sessions: tuple[str, ...]
+    """Ids of the judged answers."""
     cost: float | None
     """The cost in USD; None if it is not known."""
     latency: float
     """The duration in seconds."""
     taken_from: str = ""
     """The id of the judgement that is used again because only checks were edited."""
+
+    @property
+    def counts(self) -> bool:
+        """Return whether it counts for the verdict on the case."""
+        return not self.why_not
 
     @property
     def is_of_other_version(self) -> bool:
@@ -91,7 +100,7 @@ def read_judgements(
     judged: Sequence[str],
     current: Collection[str] | None,
     of_others: Callable[[], Collection[str]] = frozenset,
-) -> tuple[list[tuple[str, ...]], tuple[JudgementView, ...]]:
+) -> tuple[list[tuple[str, ...]], tuple[Judgement, ...]]:
     """Return the groups of sessions judged with this one, and all judgements on it.
 
     `judged` are the ids of the judgements that count. `current` are the evaluation versions of the
@@ -122,7 +131,7 @@ def read_judgements(
     )
     with_checks = {each.evaluation for each in evaluations.values() if each.checks}
     contents = store.load_contents("evaluation", with_checks)
-    listed: list[JudgementView] = []
+    listed: list[Judgement] = []
     others: Collection[str] | None = None
     for key, stored in evaluations.items():
         why_not = ""
@@ -153,9 +162,7 @@ def read_judgements(
     return subjects, tuple(sorted(listed, key=partial(_rank, places)))
 
 
-def _rank(
-    places: Mapping[str, int], judgement: JudgementView
-) -> tuple[bool, bool, int, str, int, str]:
+def _rank(places: Mapping[str, int], judgement: Judgement) -> tuple[bool, bool, int, str, int, str]:
     """Return the sort key: judgements that count come first, then people's, then by judge.
 
     `places` are those of the judges in the verdict, which has them in the order of the settings;
@@ -204,13 +211,13 @@ def judgement_view(
     is_person: bool,
     why_not: str = "",
     checks: Sequence[Json] = (),
-) -> JudgementView:
+) -> Judgement:
     """Return a stored judgement as it is shown.
 
     `by` is the name of its evaluator, and `checks` are those of its evaluation version.
     """
     names = name_results(evaluation.checks, checks)
-    return JudgementView(
+    return Judgement(
         id=id,
         verdict=evaluation.verdict,
         evaluator=evaluation.evaluator,

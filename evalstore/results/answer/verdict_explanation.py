@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.planned_work import PlannedWork
     from evalstore.store import Store
     from evalstore.store.session_results import SessionResults
@@ -143,7 +143,7 @@ class VerdictExplanation:
         }
 
 
-def _describe_judgement(judgement: JudgementView) -> Json:
+def _describe_judgement(judgement: Judgement) -> Json:
     return {
         "judgement": judgement.id,
         "verdict": judgement.verdict,
@@ -428,7 +428,7 @@ def find_failed_checks(store: Store, view: AnswerView) -> Iterator[FailedCheck]:
             yield from _checks_of(store, judgement)
 
 
-def _checks_of(store: Store, judgement: JudgementView) -> Iterator[FailedCheck]:
+def _checks_of(store: Store, judgement: Judgement) -> Iterator[FailedCheck]:
     failed = [number for number, each in enumerate(judgement.checks) if each.verdict == "fail"]
     if not failed:
         return

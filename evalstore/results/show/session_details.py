@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.errors import StoreError
 from evalstore.core.values import URGENCY
-from evalstore.results.answer.judgements import JudgementView, read_judgements
+from evalstore.results.answer.judgements import Judgement, read_judgements
 from evalstore.results.show.show import cells_with, results_with
 from evalstore.store.session_results import SessionResults
 
@@ -33,7 +33,7 @@ class SessionDetails:
     """The evaluation versions of these results."""
     subjects: tuple[tuple[str, ...], ...]
     """The sessions that are judged, alone or together with others."""
-    judgements: tuple[JudgementView, ...]
+    judgements: tuple[Judgement, ...]
     """All judgements, those that count first."""
     rows: Mapping[str, str]
     """The row of each judgement that counts, by id of the judgement."""
@@ -75,7 +75,7 @@ def read_session_details(
     )
 
 
-def _urgency(judgement: JudgementView, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
+def _urgency(judgement: Judgement, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
     """Return the sort key of a judgement: those that count come first, of these the most urgent."""
     word = judgement.verdict if judgement.verdict in URGENCY else "pass"
     return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)

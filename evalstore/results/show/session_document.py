@@ -10,7 +10,7 @@ from evalstore.results.show.show import ShownItem
 if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.core.values import Json
-    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.show.session_details import SessionDetails
     from evalstore.store import Store
 
@@ -55,7 +55,7 @@ def _describe_cases(cells: tuple[Result, ...]) -> dict[str, Json]:
     }
 
 
-def _describe_judgement(judgement: JudgementView, row: str | None) -> dict[str, Json]:
+def _describe_judgement(judgement: Judgement, row: str | None) -> dict[str, Json]:
     return {
         "started": judgement.started,
         "id": judgement.id,

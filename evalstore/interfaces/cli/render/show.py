@@ -49,7 +49,7 @@ from evalstore.results.show.shown_results import CaseBatch
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerPlace, AnswerView
-    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.show.shown_item import ExplainedJudgement
 
@@ -415,7 +415,7 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
 
 
 def _print_judgements(
-    view: AnswerView, judgements: Iterable[JudgementView], now: int, indent: int = 0
+    view: AnswerView, judgements: Iterable[Judgement], now: int, indent: int = 0
 ) -> None:
     for judgement in judgements:
         row = view.rows.get(judgement.id, "")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.state.navigation import CaseNavigator
     from evalstore.interfaces.tui.widgets.title_line import TitlePart
     from evalstore.results.answer.answer import AnswerView
-    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.attempts import MixedAttempts
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.table.case_rows import CaseRow
@@ -179,7 +179,7 @@ def reason_lines(view: AnswerView) -> Iterator[StyledLine]:
         yield StyledLine(tuple(spans))
 
 
-def _reason(judgement: JudgementView) -> str:
+def _reason(judgement: Judgement) -> str:
     failed = (check_text(check) for check in judgement.checks if check.verdict != "pass")
     return next(failed, "") or judgement.feedback
 
@@ -194,7 +194,7 @@ def verdict_lines(view: AnswerView, most: int | None = None) -> Iterator[StyledL
     yield from note_lines(view)
 
 
-def _judgement(judgement: JudgementView, most: int | None = None) -> Iterator[StyledLine]:
+def _judgement(judgement: Judgement, most: int | None = None) -> Iterator[StyledLine]:
     yield BLANK
     yield from judgement_lines(judgement, _now(), signs=SIGNS, most=most)
 

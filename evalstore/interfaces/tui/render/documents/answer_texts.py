@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.state.navigation import Position
     from evalstore.results.answer.answer import AnswerView
-    from evalstore.results.answer.judgements import JudgementView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.table.case_rows import CaseRow
 
 
@@ -228,7 +228,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
         yield f"answer {short(view.id)}"
 
 
-def _judgement(judgement: JudgementView) -> Iterator[str]:
+def _judgement(judgement: Judgement) -> Iterator[str]:
     """Yield a list of what the page shows of a judgement, without its age and its ids."""
     for line in judgement_lines(judgement, 0, signs=SIGNS):
         text = "".join(span.text for span in line.spans if span.colour != "faint")
