@@ -39,6 +39,13 @@ def option(
     return typer.Option(*names, name, help=text, **settings)
 
 
+def in_section(section: str, **options: Any) -> Table:
+    """Return options for a table that are in a section of the help."""
+    for each in options.values():
+        each.rich_help_panel = section
+    return options
+
+
 def argument(value: str, text: str, complete: Complete | None = None, **settings: Any) -> Any:
     """Return an argument: what its help has for the value, and its help."""
     return typer.Argument(metavar=value, help=text, autocompletion=complete, **settings)
@@ -80,58 +87,44 @@ SELECTION: Table = {
     "paths": argument(
         "PATH[::ROW]", "Test files, folders, or one row of a file.", completions.places
     ),
-    "models": option(
-        "-m, --model ID",
-        "Only this candidate (repeatable); any model.",
-        completions.models,
-        section=help.MODELS,
+    **in_section(
+        help.MODELS,
+        models=option(
+            "-m, --model ID", "Only this candidate (repeatable); any model.", completions.models
+        ),
+        evaluators=option(
+            "-J, --evaluator ID", "Only this judge (repeatable).", completions.models
+        ),
+        attempts=option("-r, --attempts N", "Answers to each question.", min=1, max=10_000),
     ),
-    "evaluators": option(
-        "-J, --evaluator ID",
-        "Only this judge (repeatable).",
-        completions.models,
-        section=help.MODELS,
+    **in_section(
+        help.SELECTION,
+        tags=option("-t, --tag T", "Only tests with this tag (repeatable).", completions.tags),
+        exclude_tags=option(
+            "--exclude-tag T", "No tests with this tag (repeatable).", completions.tags
+        ),
+        name=option("-k, --name EXPR", "Only cases whose file::row matches (and, or, not)."),
+        changed=option("--changed", "Only cases added or edited since the last run."),
+        last_failed=option(
+            "--lf, --last-failed", "Only cases that did not pass in their last run."
+        ),
+        sample=option("--sample N", "N random cases (see --seed).", min=1),
+        seed=option("--seed S", "Seed of --sample (default: 0)."),
+        shard=option("--shard I/N", "Part I of N of the cases (1-based)."),
+        limit=option("--limit N", "Only the first N cases.", min=1),
+        keep_going=option("--keep-going", "Skip test files with errors (exit code 2)."),
     ),
-    "tags": option(
-        "-t, --tag T",
-        "Only tests with this tag (repeatable).",
-        completions.tags,
-        section=help.SELECTION,
+    **in_section(
+        help.REUSE,
+        refresh=option("--refresh", "Ask again what is stored."),
+        max_age=option("--max-age AGE", "Ignore older answers: 30d, 12h."),
+        retry_errors=option(
+            "--retry-errors", "Only failed calls, and undecided or failed verdicts."
+        ),
     ),
-    "exclude_tags": option(
-        "--exclude-tag T",
-        "No tests with this tag (repeatable).",
-        completions.tags,
-        section=help.SELECTION,
-    ),
-    "name": option(
-        "-k, --name EXPR",
-        "Only cases whose file::row matches (and, or, not).",
-        section=help.SELECTION,
-    ),
-    "attempts": option(
-        "-r, --attempts N", "Answers to each question.", section=help.MODELS, min=1, max=10_000
-    ),
-    "changed": option(
-        "--changed", "Only cases added or edited since the last run.", section=help.SELECTION
-    ),
-    "last_failed": option(
-        "--lf, --last-failed",
-        "Only cases that did not pass in their last run.",
-        section=help.SELECTION,
-    ),
-    "sample": option("--sample N", "N random cases (see --seed).", section=help.SELECTION, min=1),
-    "seed": option("--seed S", "Seed of --sample (default: 0).", section=help.SELECTION),
-    "shard": option("--shard I/N", "Part I of N of the cases (1-based).", section=help.SELECTION),
-    "limit": option("--limit N", "Only the first N cases.", section=help.SELECTION, min=1),
-    "refresh": option("--refresh", "Ask again what is stored.", section=help.REUSE),
-    "max_age": option("--max-age AGE", "Ignore older answers: 30d, 12h.", section=help.REUSE),
-    "retry_errors": option(
-        "--retry-errors", "Only failed calls, and undecided or failed verdicts.", section=help.REUSE
-    ),
-    "offline": option("--offline", "Skip everything that needs the network.", section=help.LIMITS),
-    "keep_going": option(
-        "--keep-going", "Skip test files with errors (exit code 2).", section=help.SELECTION
+    **in_section(
+        help.LIMITS,
+        offline=option("--offline", "Skip everything that needs the network."),
     ),
 }
 """The options that select cases, models and answers."""

@@ -13,7 +13,7 @@ from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.interfaces.cli import completions, help, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.data_output import print_data
-from evalstore.interfaces.cli.options import OptionGroup, option
+from evalstore.interfaces.cli.options import OptionGroup, in_section, option
 from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
@@ -27,75 +27,52 @@ def _keep_bytes(text: str | None) -> str | None:
 
 
 RUN: options.Table = {
-    "concurrency": option(
-        "-j, --concurrency N",
-        "Concurrent calls for each account.",
-        section=help.LIMITS,
-        min=1,
-        max=1024,
+    **in_section(
+        help.LIMITS,
+        concurrency=option(
+            "-j, --concurrency N", "Concurrent calls for each account.", min=1, max=1024
+        ),
+        timeout=option(
+            "--timeout S", "Timeout of one call in seconds, retries included.", min=0.001
+        ),
+        retries=option("--retries N", "Retries after a transient failure.", min=0, max=100),
+        max_cost=option("--max-cost USD", "Stop before the run costs more (exit code 4).", min=0),
+        max_time=option("--max-time S", "Stop after this many seconds (exit code 4).", min=0),
     ),
-    "timeout": option(
-        "--timeout S",
-        "Timeout of one call in seconds, retries included.",
-        section=help.LIMITS,
-        min=0.001,
+    **in_section(
+        help.GATE,
+        threshold=option(
+            "--threshold RATE", "Pass if this share of the results passes.", min=0, max=1
+        ),
+        fail_on=option("--fail-on", "What makes the exit code 1."),
+        baseline=option(
+            "--baseline REV",
+            "With --fail-on regression: accept what failed in this run, or, for a case that it did "
+            "not judge, in the newest run before it.",
+            completions.stored_runs,
+        ),
     ),
-    "retries": option(
-        "--retries N", "Retries after a transient failure.", section=help.LIMITS, min=0, max=100
+    **in_section(
+        help.EXECUTION,
+        judge_only=option(
+            "--judge-only",
+            "Judge stored answers without a verdict; ask nothing. --refresh and --max-age are "
+            "about judgements then.",
+        ),
+        yes=option("-y, --yes", "Skip the confirmation of the cost."),
+        exit_first=option("-x, --exitfirst", "Stop at the first new failure."),
+        executor=option(
+            "--executor",
+            "Start further runners of this run: as processes on this machine, or as tasks of dask.",
+        ),
+        workers=option("--workers N", "How many runners --executor starts.", min=1, max=10_000),
+        scheduler=option(
+            "--scheduler ADDRESS", "With --executor dask: the address of its scheduler, or 'local'."
+        ),
     ),
-    "threshold": option(
-        "--threshold RATE",
-        "Pass if this share of the results passes.",
-        section=help.GATE,
-        min=0,
-        max=1,
-    ),
-    "fail_on": option("--fail-on", "What makes the exit code 1.", section=help.GATE),
-    "baseline": option(
-        "--baseline REV",
-        "With --fail-on regression: accept what failed in this run, or, for a case that it did "
-        "not judge, in the newest run before it.",
-        completions.stored_runs,
-        section=help.GATE,
-    ),
-    "max_cost": option(
-        "--max-cost USD",
-        "Stop before the run costs more (exit code 4).",
-        section=help.LIMITS,
-        min=0,
-    ),
-    "max_time": option(
-        "--max-time S", "Stop after this many seconds (exit code 4).", section=help.LIMITS, min=0
-    ),
-    "judge_only": option(
-        "--judge-only",
-        "Judge stored answers without a verdict; ask nothing. --refresh and --max-age are about "
-        "judgements then.",
-        section=help.EXECUTION,
-    ),
-    "yes": option("-y, --yes", "Skip the confirmation of the cost.", section=help.EXECUTION),
-    "exit_first": option(
-        "-x, --exitfirst", "Stop at the first new failure.", section=help.EXECUTION
-    ),
-    "executor": option(
-        "--executor",
-        "Start further runners of this run: as processes on this machine, or as tasks of dask.",
-        section=help.EXECUTION,
-    ),
-    "workers": option(
-        "--workers N",
-        "How many runners --executor starts.",
-        section=help.EXECUTION,
-        min=1,
-        max=10_000,
-    ),
-    "scheduler": option(
-        "--scheduler ADDRESS",
-        "With --executor dask: the address of its scheduler, or 'local'.",
-        section=help.EXECUTION,
-    ),
-    "message": option(
-        "--message TEXT", "A note to store with the run.", section=help.OUTPUT, callback=_keep_bytes
+    **in_section(
+        help.OUTPUT,
+        message=option("--message TEXT", "A note to store with the run.", callback=_keep_bytes),
     ),
 }
 """The options of `run` that limit calls, cost and time, and set the gate."""
@@ -126,40 +103,35 @@ class Mode(NamedTuple):
 
 
 MODE: options.Table = {
-    "watch": option(
-        "-w, --watch", "Run again whenever files are saved, until Ctrl-C.", section=help.EXECUTION
+    **in_section(
+        help.EXECUTION,
+        watch=option("-w, --watch", "Run again whenever files are saved, until Ctrl-C."),
+        dry_run=option("-n, --dry-run", "List what would be done; do nothing."),
+        join=option(
+            "--join RUN",
+            "Take part in the run RUN of the store, which is in progress ('@': the newest). Needs "
+            "the keys and --store, but no workspace.",
+            completions.joinable_runs,
+        ),
+        until_eof=option("--until-eof", "With --join: end with the standard input.", hidden=True),
     ),
-    "dry_run": option(
-        "-n, --dry-run", "List what would be done; do nothing.", section=help.EXECUTION
+    **in_section(
+        help.OUTPUT,
+        explain=option("--explain", "A dry run always explains.", hidden=True),
+        every=option("--all", "List all failures, not only what is new."),
+        exports=option(
+            "-o, --output FILE", "Write the results to FILE, as 'export' does (repeatable)."
+        ),
     ),
-    "explain": option("--explain", "A dry run always explains.", section=help.OUTPUT, hidden=True),
-    "every": option("--all", "List all failures, not only what is new.", section=help.OUTPUT),
-    "exports": option(
-        "-o, --output FILE",
-        "Write the results to FILE, as 'export' does (repeatable).",
-        section=help.OUTPUT,
-    ),
-    "remote": option(
-        "--remote NAME",
-        "Pull what the plan asks for from this remote first, and push the results to it.",
-        completions.remotes,
-        section=help.REUSE,
+    **in_section(
+        help.REUSE,
+        remote=option(
+            "--remote NAME",
+            "Pull what the plan asks for from this remote first, and push the results to it.",
+            completions.remotes,
+        ),
     ),
     "json": options.JSON,
-    "join": option(
-        "--join RUN",
-        "Take part in the run RUN of the store, which is in progress ('@': the newest). Needs the "
-        "keys and --store, but no workspace.",
-        completions.joinable_runs,
-        section=help.EXECUTION,
-    ),
-    # For the processes that '--executor processes' starts.
-    "until_eof": option(
-        "--until-eof",
-        "With --join: end with the standard input.",
-        section=help.EXECUTION,
-        hidden=True,
-    ),
 }
 """The options of `run` that choose what is done and shown."""
 
