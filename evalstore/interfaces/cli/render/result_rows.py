@@ -15,7 +15,6 @@ from evalstore.interfaces.cli.render.table import (
     leaves_room,
     shorten_models,
     shorten_places,
-    shortens_places,
 )
 from evalstore.results.show.shown_results import ShownResult, ShownResults, word_of
 
@@ -42,34 +41,30 @@ def print_results(item: ShownItem) -> None:
         prompt = item.prompts.get(result["prompt"]) if has_several else None
         return place_of(result["file"], result["row"], prompt)
 
-    widths, behind, models = [0, 0], 0, dict[str, str]()
-    for result, has_several in shown:
-        texts = (word_of(result), full_place(result, has_several))
-        widths = [max(width, columns(text)) for width, text in zip(widths, texts, strict=True)]
-        behind = max(behind, output.shown_columns(_behind(result, item)))
-        models[result["model"]] = ""
+    places = [full_place(*listed) for listed in shown]
+    of_word = max(columns(word_of(result)) for result, _ in shown)
+    behind = max(output.shown_columns(_behind(result, item)) for result, _ in shown)
     has_room = leaves_room(BESIDE_PLACE + behind)
     others = BESIDE_PLACE + behind * has_room
-    models = shorten_models(models, widths[1], others)
+    names = (result["model"] for result, _ in shown)
+    models = shorten_models(names, max(map(columns, places)), others)
     of_model = max(map(columns, models.values()))
-    places: Iterable[str] = (full_place(*listed) for listed in shown)
-    if shortens_places():
-        places = shorten_places(places, others + of_model)
-        widths[1] = max(map(columns, places))
-    before = sum(widths) + of_model + 6
+    places = shorten_places(places, others + of_model)
+    of_place = max(map(columns, places))
+    before = of_word + of_place + of_model + 6
     for (result, _), place in zip(shown, places, strict=True):
         word, more = word_of(result), _behind(result, item)
         beside = output.shown_columns(more) * has_room
         parts = (
-            output.paint(output.pad(word, widths[0]), word),
-            output.pad(place, widths[1]),
+            output.paint(output.pad(word, of_word), word),
+            output.pad(place, of_place),
             output.pad(models[result["model"]], of_model),
             ids_that_fit(result["sessions"], before + beside),
             more[2:] if has_room else "",
         )
         output.line("  ".join(filter(None, parts)).rstrip())
         if more and not has_room:
-            output.line(" " * widths[0] + more)
+            output.line(" " * of_word + more)
     if left := count - (count if output.verbose else len(shown)) + item.left_out:
         output.line(f"… {left} more (-v lists all)")
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.cost_text import spending_text
 from evalstore.core.display import is_simulated, money, plural
-from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.hinted_commands import for_here
 from evalstore.interfaces.cli.render.lines import (
@@ -182,13 +181,9 @@ def _print_results(report: RunReport, extent: Extent) -> None:
 
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts
-    places, widest, of_models = TemporaryList(), 0, dict[str, None]()
-    for result in listed.results:
-        place = case_place(result.file, result.row, result.prompt, prompts)
-        places.append(place)
-        widest = max(widest, output.columns_of(place))
-        of_models[result.model] = None
-    names = shorten_models(of_models, widest, BESIDE_PLACE)
+    places = [case_place(each.file, each.row, each.prompt, prompts) for each in listed.results]
+    widest = max(map(output.columns_of, places), default=0)
+    names = shorten_models((each.model for each in listed.results), widest, BESIDE_PLACE)
     models = max(map(output.columns_of, names.values()), default=0)
     left = shorten_places(places, models + BESIDE_PLACE)
     wide = max(map(output.columns_of, left), default=0)

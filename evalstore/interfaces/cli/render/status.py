@@ -16,7 +16,6 @@ from evalstore.interfaces.cli.render.table import (
     print_table,
     shorten_models,
     shorten_places,
-    shortens_places,
 )
 from evalstore.planning.status.summed_items import SummedItems
 from evalstore.results.edits.change_text import (
@@ -48,7 +47,7 @@ from evalstore.runs.status.status_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
@@ -239,16 +238,12 @@ def _print_items_of_kind(
     def name(item: PlanItem) -> str:
         return " by ".join(filter(None, (item.model, item.evaluator)))
 
-    def full_places() -> Iterator[str]:
-        return (case_place(item.file, item.row, item.prompt, prompts) for item in items)
-
-    place_width = max(map(output.columns_of, full_places()))
-    names = shorten_models((name(item) for item in items), place_width, BESIDE_PLACE)
+    places = [case_place(item.file, item.row, item.prompt, prompts) for item in items]
+    widest = max(map(output.columns_of, places))
+    names = shorten_models((name(item) for item in items), widest, BESIDE_PLACE)
     model_width = max(map(output.columns_of, names.values()))
-    places: Iterable[str] = full_places()
-    if shortens_places():
-        places = shorten_places(places, model_width + BESIDE_PLACE)
-        place_width = max(map(output.columns_of, places))
+    places = shorten_places(places, model_width + BESIDE_PLACE)
+    place_width = max(map(output.columns_of, places))
     last_reason = None
     for item, place in zip(items, places, strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -120,20 +120,12 @@ def align_points(numbers: Sequence[str]) -> list[str]:
     ]
 
 
-def shortens_places() -> bool:
-    """Return whether `shorten_places` may change a place."""
-    return not output.wide and output.table_width() is not None
-
-
-def shorten_places(places: Iterable[str], others: int) -> Collection[str]:
-    """Return the names of cases, as long as the terminal allows beside the `others` columns.
-
-    Those of a long list are in a temporary file.
-    """
+def shorten_places(places: list[str], others: int) -> list[str]:
+    """Return the names of cases, as long as the terminal allows beside the `others` columns."""
     columns = None if output.wide else output.table_width()
-    if columns is None:
-        return places if isinstance(places, TemporaryList) else list(places)
-    return shorten_labels(places, max(_LEAST_PLACE, columns - others))
+    return (
+        places if columns is None else shorten_labels(places, max(_LEAST_PLACE, columns - others))
+    )
 
 
 def shorten_models(models: Iterable[str], places: int, others: int) -> dict[str, str]:
