@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -197,8 +197,11 @@ def differ_models(was: Json, now: Json) -> list[Difference]:
     """Return the differences between two model versions."""
     old_files, new_files = (_files_of(version) for version in (was, now))
     changed = [
-        Difference(f"{CODE_CHANGED}: {path}{_change_of(path, old_files, new_files)}")
+        Difference(f"{CODE_CHANGED}: {path}{change}")
         for path in sorted({*old_files, *new_files})
+        for change in (
+            " is new" if path not in old_files else " is gone" if path not in new_files else "",
+        )
         if old_files.get(path) != new_files.get(path)
     ]
     return changed + [
@@ -213,10 +216,6 @@ def _files_of(version: Json) -> dict[str, str]:
     options = version.get("options") if isinstance(version, dict) else None
     files = options.get("files") if isinstance(options, dict) else None
     return files if isinstance(files, dict) else {}
-
-
-def _change_of(path: str, was: Mapping[str, str], now: Mapping[str, str]) -> str:
-    return " is new" if path not in was else " is gone" if path not in now else ""
 
 
 def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.version_diff import Find
-    from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.core.values import CaseFile, Json
     from evalstore.planning.reasons.version_reader import VersionReader
@@ -43,7 +42,9 @@ def judgement_changes(
     if not makers:
         return {}
     sides = {
-        (was.evaluations, now.evaluations): _judges_the_same(was, now) for was, now in differing
+        (was.evaluations, now.evaluations): was.sessions == now.sessions
+        and was.evaluation == now.evaluation
+        for was, now in differing
     }
     known: dict[tuple[frozenset[_Maker], frozenset[_Maker], bool], list[str]] = {}
     changes: dict[tuple[Judgements, Judgements], list[str]] = {}
@@ -57,11 +58,6 @@ def judgement_changes(
             ]
         changes[was, now] = known[lost, gained, is_same]
     return changes
-
-
-def _judges_the_same(was: Result, now: Result) -> bool:
-    """Return whether the same answers are judged by the same instructions and checks."""
-    return (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
 
 
 _Maker = tuple[str, bool]

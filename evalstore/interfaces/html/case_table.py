@@ -204,7 +204,11 @@ class CaseTable:
         return {
             "files": list(map(safe, self.files)),
             "addresses": [
-                _addresses(self.files),
+                {
+                    str(at): quote(name)
+                    for at, name in enumerate(self.files)
+                    if safe(name) is not name
+                },
                 self.rows.addresses,
             ],
             "models": list(map(safe, self.models)),
@@ -236,7 +240,3 @@ class CaseTable:
                 ],
                 row.question,
             ]
-
-
-def _addresses(names: Iterable[str]) -> dict[str, Json]:
-    return {str(number): quote(name) for number, name in enumerate(names) if safe(name) is not name}

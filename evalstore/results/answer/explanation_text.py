@@ -148,17 +148,13 @@ def _hunk_lines(
         colour = {"-": "old", "+": "new"}.get(line.sign, "")
         label = labels.get(line.sign, "        ") if labels else line.sign
         spans = [StyledSpan(f"{label}  " if labels else f"{label} ", "faint" if labels else colour)]
+        is_whole = all(piece.differs for piece in line.pieces)  # nothing of it is in the other text
         for piece in line.pieces:
-            spans += _piece_spans(piece, colour, whole=_is_whole(line))
+            spans += _piece_spans(piece, colour, whole=is_whole)
         yield StyledLine(tuple(spans), indent, hang=len(spans[0].text))
     left = sum(1 for _ in lines)
     if left:
         yield from text_lines(f"… {plural(left, 'more line')}", "faint", indent)
-
-
-def _is_whole(line: ChangedLine) -> bool:
-    """Return whether nothing of a changed line is in the other text."""
-    return all(piece.differs for piece in line.pieces)
 
 
 def _piece_spans(piece: TextPiece, colour: str, *, whole: bool) -> Iterator[StyledSpan]:

@@ -151,7 +151,10 @@ class Diff:
             was=self.now,
             now=self.was,
             comparison=self.comparison.swapped(),
-            edits=_swap(self.edits),
+            edits={
+                file: keep_differences(edit.swapped() for edit in listed)
+                for file, listed in self.edits.items()
+            },
             participants=(self.participants[1], self.participants[0]),
             reasons=self.reasons.swapped(),
             models=self.models and (self.models[1], self.models[0]),
@@ -289,13 +292,6 @@ def _statistics_json(comparison: Comparison) -> Json:
     """Return the pass rates of both sides and their change."""
     was, now = comparison.rates()
     return {"was": to_json(was), "now": to_json(now), **to_json(comparison.change())}
-
-
-def _swap(edits: Mapping[str, Sequence[Difference]]) -> dict[str, Sequence[Difference]]:
-    """Return the edits with the sides exchanged."""
-    return {
-        file: keep_differences(edit.swapped() for edit in listed) for file, listed in edits.items()
-    }
 
 
 def _name(side: str) -> str:

@@ -52,7 +52,9 @@ def describe_parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> 
         parts[name] = _messages(contents.get(id, {})) + held
     evaluation = contents.get(case.evaluation or "", {})
     parts[INSTRUCTIONS] = text_of(deserialize.restore_parts(evaluation.get("instructions", ())))
-    parts[CHECKS] = "\n".join(_check(check) for check in evaluation.get("checks", ()))
+    parts[CHECKS] = "\n".join(
+        "- " + check_yaml(check).replace("\n", "\n  ") for check in evaluation.get("checks", ())
+    )
     parts[SETTINGS] = "\n".join(_settings(case, contents, file))
     return {name: text for name, text in parts.items() if text}
 
@@ -67,11 +69,6 @@ def _messages(content: Json, *, bare: bool = False) -> str:
         + ("(filled by the candidate)" if message.filled else text_of(message.parts))
         for message in messages
     )
-
-
-def _check(check: Json) -> str:
-    """Return a check in YAML, as an item of a block of checks."""
-    return "- " + check_yaml(check).replace("\n", "\n  ")
 
 
 def _settings(case: Case, contents: Mapping[str, Json], file: CaseFile) -> Iterator[str]:

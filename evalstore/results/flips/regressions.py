@@ -129,7 +129,7 @@ def find_regressions(
 
 def keep_regressions(regressions: Iterable[Regression]) -> Sequence[Regression]:
     """Return regressions as a list, or if there are many in a temporary file."""
-    return keep_values(regressions, _pack, _unpack)
+    return keep_values(regressions, lambda it: (tuple(it.result), it.passed_in), _unpack)
 
 
 def without_files(
@@ -141,10 +141,6 @@ def without_files(
     if not left_out:
         return regressions
     return keep_regressions(each for each in regressions if each.result.file not in left_out)
-
-
-def _pack(regression: Regression) -> tuple[Any, ...]:
-    return tuple(regression.result), regression.passed_in
 
 
 def _unpack(values: Sequence[Any]) -> Regression:

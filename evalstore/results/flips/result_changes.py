@@ -93,7 +93,10 @@ def _edits(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
 ) -> Iterator[ResultChange]:
     """Yield the edits of the test, its system prompt, instructions, checks and settings."""
-    cases = [_only_prompt(record) for record in (was, now)]
+    cases = [
+        each.case._replace(prompts=(each.result.prompt,), tags=(), row="", key="")
+        for each in (was, now)
+    ]
     if cases[0] == cases[1] and was.node == now.node:
         return
     contents = load_test_parts(store, project, cases)
@@ -113,11 +116,6 @@ def _edits(
         if hunks:
             verb = "new" if part not in before else "removed" if part not in after else "edited"
             yield ResultChange(f"{part} {verb}", tuple(map(tuple, hunks)))
-
-
-def _only_prompt(record: JudgedResult) -> Case:
-    """Return the case with no other system prompt than that of the result."""
-    return record.case._replace(prompts=(record.result.prompt,), tags=(), row="", key="")
 
 
 def _candidates(

@@ -131,7 +131,8 @@ def find_history(
             before = record
         records.append(record)
         # Older runs may have judged this version, too, although another one lies between them.
-        if before and len(_answers(_alike(records))) >= _SAMPLES:
+        answers = {(each.result.sessions, each.result.evaluations) for each in _alike(records)}
+        if before and len(answers) >= _SAMPLES:
             is_ended = search.count < len(runs)
             break
     if not records:
@@ -235,11 +236,6 @@ class _Search:
 
 def _passes(record: JudgedResult) -> bool:
     return record.result.verdict == "pass"
-
-
-def _answers(records: Sequence[JudgedResult]) -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return the distinct answers with their judgements; some may differ in labels alone."""
-    return {(record.result.sessions, record.result.evaluations) for record in records}
 
 
 def _alike(records: Sequence[JudgedResult]) -> list[JudgedResult]:

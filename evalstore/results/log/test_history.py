@@ -163,7 +163,7 @@ def _versions(
         else:
             names = dict.fromkeys((*parts_before, *parts))
             changed = [part for part in names if parts_before.get(part) != parts.get(part)]
-            edits = list(dict.fromkeys(_kind(part) for part in changed))
+            edits = list(dict.fromkeys(part.rstrip("0123456789 ") for part in changed))
             edits += dict.fromkeys(_kind_of_edit(edit) for edit in candidates)
             if not edits and before.node != span.node:
                 edits = [OTHERS]
@@ -184,11 +184,6 @@ def _versions(
             prompts=prompts,
             prompt_names=prompt_names,
         )
-
-
-def _kind(part: str) -> str:
-    """Return the kind of a part: its name without the number."""
-    return part.rstrip("0123456789 ")
 
 
 def _candidates(

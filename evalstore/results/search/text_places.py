@@ -103,12 +103,12 @@ def place_documents(
         listed = list_documents(index, [documents[number] for number, *_ in batch])
         for (_, _, place), case in zip(listed, batch, strict=True):
             _, place.file, place.row, place.models = case
-        placed.add(each for each in listed if not by_name or _is_named(each[2], by_name))
+        placed.add(
+            each
+            for each in listed
+            if not by_name or (each[2].file is not None and by_name(each[2].name))
+        )
     return placed
-
-
-def _is_named(place: TextPlace, by_name: Callable[[str], bool]) -> bool:
-    return place.file is not None and by_name(place.name)
 
 
 # --- results that have texts

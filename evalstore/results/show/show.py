@@ -320,7 +320,9 @@ def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
             cells.setdefault((result.file, result.row, result.prompt, result.model), result)
         places = {(result.file, result.row) for result in here}
         prompts |= {
-            (*place, result.prompt) for result in results if (place := _case(result)) in places
+            (result.file, result.row, result.prompt)
+            for result in results
+            if (result.file, result.row) in places
         }
         if here and not is_partial(run):
             break
@@ -340,10 +342,6 @@ def results_with(store: Store, session: str, sessions: SessionResults) -> list[R
 
 
 Cell = tuple[str, str, str | None, str]
-
-
-def _case(result: Result) -> tuple[str, str]:
-    return result.file, result.row
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:

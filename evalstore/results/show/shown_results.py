@@ -275,14 +275,10 @@ class ChosenResults:
             left = (each for each in shown if (each["model"], each["prompt"]) in pairs)
             shown = ShownResults.listing(ShownResult(each, has_several=True) for each in left)
         for each in shown if self._has_older else ():
-            if _is_older(each):
+            if "run" in each:
                 self._every.note(each["file"], each["row"], each["prompt"])
         return ListedResults(shown, self._every.several)
 
 
 _MOST_NAMED = 4
 """The most cases that are known by their names: one more than an error lists."""
-
-
-def _is_older(document: Json) -> bool:
-    return "run" in document

@@ -82,25 +82,18 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
     if not diagnosis.pings:
         output.line("no model was called")
         return
+    cost = diagnosis.cost
     silent = sum(1 for model in diagnosis.models if model.pinged and not model.answered)
     output.line(
         f"{output.plural(diagnosis.pings, 'model')} called, "
         + (output.paint(f"{silent} did not answer", "fail") if silent else "all answered")
-        + f"; the pings cost {_cost(diagnosis.cost)}"
+        + f"; the pings cost {'an unknown amount' if cost is None else output.money(cost)}"
     )
-
-
-def _cost(usd: float | None) -> str:
-    return "an unknown amount" if usd is None else output.money(usd)
 
 
 def _key_text(checkup: Checkup) -> str:
     origin = f" ({checkup.key_origin})" if checkup.key_origin else ""
     return f"{checkup.key_variable} is set{origin}"
-
-
-def _capabilities(text: str) -> str:
-    return "capabilities unknown" if text == "?" else f"can: {text}"
 
 
 def _price(checkup: Checkup) -> str:
@@ -120,9 +113,10 @@ def _rows_of(checkup: Checkup) -> Iterator[Row]:
     if (reply := checkup.reply) is not None:
         name = f" as {reply.resolved_model}" if reply.resolved_model else ""
         yield "ok", topic, f"answered in {reply.latency:.2f} s{name}", None
+    can = capabilities_text(checkup.facts)
     facts = (
         _key_text(checkup) if checkup.key_set else "",
-        _capabilities(capabilities_text(checkup.facts)),
+        "capabilities unknown" if can == "?" else f"can: {can}",
         _price(checkup),
     )
     yield "ok", topic, "; ".join(fact for fact in facts if fact), None

@@ -68,11 +68,10 @@ def _print_table(columns: Sequence[str], rows: Iterator[list[Any]], limit: int) 
         for place, name in enumerate(columns)
         if any(isinstance(row[place], int | float) for row in shown)
     }
-    cells = [["" if value is None else _cell(value) for value in row] for row in shown]
+    cells = [
+        ["" if value is None else output.safe(" ".join(str(value).split())) for value in row]
+        for row in shown
+    ]
     print_table(Table(columns, cells, frozenset(numbers)))
     if next(rows, None) is not None:
         output.talk(f"(only the first {output.plural(limit, 'row')}; --limit N, or -o csv for all)")
-
-
-def _cell(value: Any) -> str:
-    return output.safe(" ".join(str(value).split()))

@@ -416,7 +416,8 @@ _INDENT = 2
 
 def print_check_explanation(check: CheckExplanation) -> None:
     """Print what a check does, its settings and its examples."""
-    output.line(f"{output.paint(output.safe(check.type), bold=True)} passes if {_plain(check)}.")
+    name = output.paint(output.safe(check.type), bold=True)
+    output.line(f"{name} passes if {output.safe(check.description)}.")
     if check.notes:
         _paragraph(check.notes)
     _print_settings("Settings", check.settings, check.main)
@@ -425,10 +426,6 @@ def print_check_explanation(check: CheckExplanation) -> None:
         output.line("It has no settings of its own.")
     _print_settings("Settings of every check", check.common, None)
     _print_examples(check.examples)
-
-
-def _plain(check: CheckExplanation) -> str:
-    return output.safe(check.description)
 
 
 def _paragraph(text: str) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.pair_groups import PairGroup
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.log.failures import FailureEntry, FailureLog
+    from evalstore.results.log.failures import FailureLog
     from evalstore.results.log.log import Log, LogEntry
 
 
@@ -188,7 +188,9 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
             output.safe((failure["model"] or "") + (" (as judge)" if failure["evaluator"] else "")),
             output.safe(place),
             f"{output.paint(kind, 'error')}, {output.plural(failure['attempts'], 'try')}",
-            _resolution(entry) if entry.is_resolved else "",
+            f"({'judged' if failure['evaluator'] else 'answered'} since)"
+            if entry.is_resolved
+            else "",
         )
         message = output.safe(failure["message"])
         if oneline:
@@ -205,16 +207,11 @@ def print_failures(log: FailureLog, *, oneline: bool) -> None:
         output.talk('(failed calls stay in this list; "since" marks those that succeeded later)')
 
 
-def _resolution(entry: FailureEntry) -> str:
-    """Return that a later call has succeeded."""
-    return "(judged since)" if entry.failure.evaluator else "(answered since)"
-
-
 def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = False) -> None:
     """Print runs as a table, `dated` or not; with `graph`, after a lane for each writer."""
     prefixes = [GraphPrefix("", "")] * len(log.entries)
     if graph:
-        prefixes = draw_lanes([_writer(entry) for entry in log.entries])
+        prefixes = draw_lanes([each.push.writer if each.push else "" for each in log.entries])
     is_folded = log.file is None and not (graph or output.verbose)
     idle = _count_idle(log.entries) if is_folded else {}
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
@@ -281,11 +278,6 @@ def _folded(line: str, prefix: str) -> list[str]:
     columns -= output.shown_columns(prefix)
     is_short = output.shown_columns(line) <= columns
     return [line] if is_short else output.wrap_sentence(line, columns)
-
-
-def _writer(entry: LogEntry) -> str:
-    """Return whose lane a run belongs to; empty for this machine."""
-    return entry.push.writer if entry.push else ""
 
 
 def _one_line(entry: LogEntry, *, of_file: bool) -> Iterator[str]:
