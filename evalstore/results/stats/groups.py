@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evalstore.store.rows.result_sums import AttemptedCell, By, Call, Key, ResultSums
 
 
-PARTLY_TEXT = "~ marks a pass rate over fewer judged results than another group has"
+PARTLY_TEXT = "~ marks a group with fewer verdicts than others"
 """What explains the sign before the rate of a group that is partly judged."""
 
 
@@ -173,8 +173,8 @@ ALWAYS = ("passed", "judged")
 INTERVAL_BAR = ""
 """The name of the column with the drawing of the interval."""
 OPTIONAL = (
-    *("files", "sessions", "judgements", "per 100", "cases", "judging"),
-    *("latency", "flaky", "answers", INTERVAL_BAR, "95% interval", "undecided", "errors"),
+    *("files", "answers", "verdicts", "per 100", "cases", "judging"),
+    *("latency", "flaky", "asking", INTERVAL_BAR, "95% interval", "undecided", "errors"),
 )
 """The columns that a narrow terminal leaves out, in this order."""
 
@@ -196,10 +196,10 @@ def table_cells(
         "errors": f"{errors:,}" if (errors := rate.unresolved - group.undecided) else "",
         "files": f"{group.tests:,}",
         "cases": f"{group.cases:,}",
-        "sessions": f"{group.sessions:,}",
-        "judgements": f"{group.evaluations:,}",
+        "answers": f"{group.sessions:,}",
+        "verdicts": f"{group.evaluations:,}",
         "latency": "" if group.latency is None else f"{group.latency:.2f}s",
-        "answers": answers_cost(group, currency),
+        "asking": answers_cost(group, currency),
         "per 100": answers_cost_per_100(group, currency),
         "judging": judging_cost(group, currency),
         "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",

@@ -47,8 +47,8 @@ RUN: options.Table = {
         fail_on=option("--fail-on", "What makes the exit code 1."),
         baseline=option(
             "--baseline REV",
-            "With --fail-on regression: accept what failed in this run, or, for a case that it did "
-            "not judge, in the newest run before it.",
+            "With --fail-on regression: accept what failed in this run (or, if not judged, "
+            "before).",
             completions.stored_runs,
         ),
     ),
@@ -56,8 +56,8 @@ RUN: options.Table = {
         help.EXECUTION,
         judge_only=option(
             "--judge-only",
-            "Judge stored answers without a verdict; ask nothing. --refresh and --max-age are "
-            "about judgements then.",
+            "Judge stored answers without a verdict; ask nothing. --refresh and --max-age "
+            "are then about verdicts.",
         ),
         yes=option("-y, --yes", "Skip the confirmation of the cost."),
         exit_first=option("-x, --exitfirst", "Stop at the first new failure."),
@@ -109,8 +109,7 @@ MODE: options.Table = {
         dry_run=option("-n, --dry-run", "List what would be done; do nothing."),
         join=option(
             "--join RUN",
-            "Take part in the run RUN of the store, which is in progress ('@': the newest). Needs "
-            "the keys and --store, but no workspace.",
+            "Join a run in progress ('@': the newest). Needs keys and --store, but no workspace.",
             completions.joinable_runs,
         ),
         until_eof=option("--until-eof", "With --join: end with the standard input.", hidden=True),
@@ -127,7 +126,7 @@ MODE: options.Table = {
         help.REUSE,
         remote=option(
             "--remote NAME",
-            "Pull what the plan asks for from this remote first, and push the results to it.",
+            "Pull what the plan needs from this remote first, and push the results to it.",
             completions.remotes,
         ),
     ),

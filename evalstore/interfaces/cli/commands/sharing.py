@@ -61,7 +61,7 @@ def push(
     ] = None,
     exclude_tag: Annotated[
         list[str] | None,
-        option("--exclude-tag T", "Nothing of cases with this tag (repeatable).", completions.tags),
+        option("--exclude-tag T", "Exclude cases with this tag (repeatable).", completions.tags),
     ] = None,
     dry_run: Annotated[bool, option("-n, --dry-run", "Only say what would be pushed.")] = False,
     with_failures: Annotated[
