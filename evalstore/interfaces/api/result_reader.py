@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.search.grep import In, SearchHit
-    from evalstore.results.stats.judge_stats import JudgeTable
-    from evalstore.results.stats.stats import Stats
+    from evalstore.results.stats.stats import JudgeTable, Stats
 
 
 class OpenedWorkspace:
@@ -313,7 +312,7 @@ class ResultReader(OpenedWorkspace):
 
         It is about the workspace as it is, or a run, as `evalstore stats --by judge`.
         """
-        from evalstore.results.stats.judge_stats import judge_stats
+        from evalstore.results.stats.stats import judge_stats
 
         with self._use() as location:
             return judge_stats(location, any_revision(run))

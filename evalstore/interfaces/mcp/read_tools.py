@@ -184,7 +184,7 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
 
 def stats(location: Location, arguments: StatsArguments) -> Document:
     """Return pass rates with their intervals, costs and times by group."""
-    from evalstore.results.stats.judge_stats import judge_stats
+    from evalstore.results.stats.stats import judge_stats
     from evalstore.results.stats.stats import stats as operation
 
     if arguments.by == ["judge"]:
