@@ -150,7 +150,7 @@ def status(
         str | None,
         option(
             "--remote NAME",
-            "First read which of the answers this remote has.",
+            "Read first which answers this remote has.",
             completions.remotes,
             section=help.REUSE,
         ),

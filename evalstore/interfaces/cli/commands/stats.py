@@ -158,4 +158,4 @@ def print_judges(table: JudgeTable) -> None:
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
     if not any(compared(judge.people) for judge in table.groups):
-        output.talk("('evalstore label' tells where a judge is wrong: no label counts here yet)")
+        output.talk("(no labels yet: 'evalstore label' tells where a judge is wrong)")
