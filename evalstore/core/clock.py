@@ -56,10 +56,12 @@ def local_minute(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6).astimezone().isoformat(" ")[:16]
 
 
-MOMENTS = "monday, yesterday, 2026-11-23, 2026-11-23 14:00 or 2.days"
+MOMENTS = "monday, yesterday, 2026-11-23, 2026-11-23 14:00 or 2d"
 """Examples of what `read_moment` reads."""
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_AGO = re.compile(r"([0-9]{1,4})(minute|hour|day|week|month|year)s?(?:ago)?")
+_AGO = re.compile(r"([0-9]{1,4})(?:(min(?:ute)?|hour|day|week|month|year)s?|([mhdw]))(?:ago)?")
+"""Matches a time before now; a unit of one letter is what `--max-age` takes."""
+_LETTERS = {"m": "minute", "min": "minute", "h": "hour", "d": "day", "w": "week"}
 _TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
 _DAYS = {"week": 7, "month": 30, "year": 365}
 
@@ -68,14 +70,15 @@ def read_moment(text: str) -> int | None:
     """Return the microseconds since 1970 of a date, in the time zone of the system; None: none.
 
     A day, such as `monday`, `last friday`, `yesterday` or `2026-11-23`, is its beginning, and may
-    be followed by a time; `2.days` and `2 weeks ago` count from now.
+    be followed by a time; `2.days`, `2d` and `2 weeks ago` count from now.
     """
     here = datetime.fromtimestamp(now() / 1e6).astimezone().replace(tzinfo=None)
     text = " ".join(text.lower().split())
     ago = _AGO.fullmatch(re.sub("[ .]", "", text))
     try:
         if ago:
-            count, unit = int(ago[1]), ago[2]
+            count, unit = int(ago[1]), ago[2] or ago[3]
+            unit = _LETTERS.get(unit, unit)
             days = count * _DAYS.get(unit, 1)
             span = {f"{unit}s": count} if unit in ("minute", "hour") else {"days": days}
             return now() - round(timedelta(**span).total_seconds() * 1e6)

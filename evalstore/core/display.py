@@ -150,7 +150,7 @@ def likely_price(
         text = simulated(text) if usd and is_simulated else text
         told = bool(usd) and guess is not None and not brief
         return f"{text} (if an answer has {plural(guess or 0, 'token')})" if told else text
-    most = f"up to {money(usd).removeprefix('<')}"
+    most = f"up to about {money(usd).removeprefix('<')}"
     return simulated(most) if is_simulated else most
 
 

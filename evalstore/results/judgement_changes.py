@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
+NO_LONGER = "no longer counts"
+"""Ends what is said of a label on an earlier answer, or by other instructions or checks."""
 
 
 def judgement_changes(
@@ -27,7 +29,7 @@ def judgement_changes(
 
     Empty for further judgements by the same evaluators, and left out for those of checks alone. A
     label that is gone was only removed if the same answers are judged by the same instructions and
-    checks.
+    checks; else it no longer counts.
     """
     differing = [
         (pair.was, pair.now)
@@ -71,7 +73,7 @@ def _labels(
     *,
     is_same: bool,
 ) -> Iterable[str]:
-    """Return who labelled the answer, or whose label was removed."""
+    """Return who labelled the answer, or whose label was removed or no longer counts."""
 
     def names(makers: Iterable[_Maker]) -> list[str]:
         contents = (evaluators.get(id, {}) for id, _ in makers)
@@ -82,7 +84,8 @@ def _labels(
     removed = {maker for maker in gained if maker[1]}
     if old := names({*lost, *gained} if is_same else removed):
         return [f"label of {', '.join(old)} removed"]
-    return []
+    left = names(lost)
+    return [f"label of {', '.join(left)} {NO_LONGER}"] if left else []
 
 
 def _evaluators(

@@ -13,6 +13,7 @@ from evalstore.files.filed_sequence import FiledSequence
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import CellMarks, cell_of
+from evalstore.results.judgement_changes import NO_LONGER
 from evalstore.runs.run_totals import MOST_PENDING, MOST_SHOWN
 from evalstore.store.results import join_feedback
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
@@ -117,7 +118,11 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> Ranked
     again = CellMarks([(STILL_FAILS, changes.failed_again)] if changes else ())
     causes = CellMarks()
     if changes:
-        by = ((OTHER_JUDGEMENT, changes.judged_otherwise), ("by a label", changes.labelled))
+        by = (
+            (OTHER_JUDGEMENT, changes.judged_otherwise),
+            ("by a label", changes.labelled),
+            (f"its label {NO_LONGER}", changes.unlabelled),
+        )
         causes = CellMarks(by)
     flips = changes.marks() if changes else CellMarks()
     others = CellMarks([("changed", changes.changed)] if changes else ())

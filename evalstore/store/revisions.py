@@ -113,9 +113,14 @@ def as_revision(text: str) -> str:
     return f"@{{{text}}}" if read_moment(text) is not None else text
 
 
-def read_date(text: str) -> int:
-    """Return the moment that a date names; raises `RevisionError`."""
+def read_date(text: str, store: Store | None = None) -> int:
+    """Return the moment that a date names, or with a store the start of a run with this name.
+
+    Raises `RevisionError`.
+    """
     moment = read_moment(text)
+    if moment is None and store and text in (tags := read_tags(store)):
+        return store.load_run(tags[text].run).started
     if moment is None:
         raise RevisionError(f"'{text}' is not a date", hint=f"write {MOMENTS}")
     return moment
@@ -151,7 +156,8 @@ def _first_hint(store: Store) -> str:
     first = store.find_runs(limit=1, offset=max(0, store.count_runs() - 1))
     if not first:
         return _range_hint(store)
-    return f"the first run is {short(first[0].id)} of {local_minute(first[0].started)}"
+    id = short(first[0].id)
+    return f"the first run is {id} of {local_minute(first[0].started)}: 'evalstore diff {id}'"
 
 
 def resolve_run(store: Store, text: str) -> Run:

@@ -226,9 +226,7 @@ def side_lines(
 
     What both sides have in common is said once. Of a side that a person labelled, only the note of
     the label is shown, and of several attempts the feedback on the one that shows the change.
-    A label that no longer counts, as it judged another version, is called so.
     """
-    is_lost = _has_lost_label(diff, pair)
     sides = zip(side_names(diff), (pair.was, pair.now), diff.shown_judgements(pair), strict=True)
     said: dict[tuple[str, str], list[str]] = {}
     for name, side, judgements in sides:
@@ -236,8 +234,6 @@ def side_lines(
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"
         labels = [id for id in judgements if id in diff.labels]
-        if is_lost and side is pair.was:
-            score += " (label, which no longer counts)"
         texts = dict.fromkeys(
             feedback[id] for id in labels or judgements if feedback.get(id)
         ) or dict.fromkeys(["(no note)"] if labels else [])
@@ -252,13 +248,3 @@ def side_lines(
         yield StyledLine((StyledSpan(f"{label}: "), *first.spans), indent)
         for line in others:
             yield StyledLine(line.spans, indent + len(label) + 2)
-
-
-def _has_lost_label(diff: Diff, pair: Pair) -> bool:
-    """Return whether only the first side of a pair is labelled, for another version of the case."""
-    was, now = pair.was, pair.now
-    if was is None or now is None or diff.models:
-        return False
-    before, after = diff.shown_judgements(pair)
-    is_labelled = not diff.labels.isdisjoint(before) and diff.labels.isdisjoint(after)
-    return is_labelled and (was.tests, was.evaluation) != (now.tests, now.evaluation)

@@ -92,6 +92,8 @@ class PairSorter:
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and pair.has_same_verdict:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
+        flips = [pair for pair in of_group(*_FLIPS) if has_equal_texts(pair, sessions)]
+        self.same_answers.update(dict.fromkeys(map(sessions_of, flips), True))
         same = find_same_answers(self._project.store, of_group("changed"), sessions)
         self.same_answers.update(dict.fromkeys(same, True))
         for number, pair in enumerate(pairs):

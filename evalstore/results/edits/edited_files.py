@@ -368,6 +368,8 @@ class EditedFile:
         """The first item of the plan that is not about a new row: of a question if there is one."""
         self._judged_otherwise: list[PlanItem] = []
         """The first items of rows that are only judged, with different reasons."""
+        self._causes: Counter[str] = Counter()
+        """The number of cases that are asked again for each reason, without its details."""
         self._shared = ""
         self._counts: Counter[str] = Counter()
 
@@ -471,6 +473,9 @@ class EditedFile:
             *((part, {n for n, item in items if of(item.reason)}) for part, of in _PARTS),
         ):
             self._counts[name] += len(numbers)
+        self._causes.update(
+            cause for cause, _ in {(_cause_of(item), n) for n, item in items.asks if n not in new}
+        )
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
         for name, counts in (("failing", rows.failing), ("undecided", rows.undecided)):
@@ -532,9 +537,14 @@ class EditedFile:
         )
 
     def _reason(self, first: PlanItem) -> str:
-        """Return why cases are asked again, and why others are only judged again."""
-        other = self._other_reason(first)
-        return f"{first.reason}; {other.reason}" if other else first.reason
+        """Return why cases are asked again, with counts if not all of one reason, or judged."""
+        own, other = _cause_of(first), self._other_reason(first)
+        others = [each for each in self._causes if each != own and not _part_of(each)]
+        reasons = [first.reason]
+        if others and own in self._causes:
+            reasons = [f"{first.reason} ({plural(self._causes[own], 'case')})"]
+            reasons += [f"{each} ({plural(self._causes[each], 'case')})" for each in others]
+        return "; ".join([*reasons, other.reason] if other else reasons)
 
     def _also_edited(self, first: PlanItem) -> tuple[str, ...]:
         """Return what was edited beside the reasons that are given."""
@@ -564,6 +574,16 @@ _PARTS = (
     ("system prompt", re.compile(r"system prompt (?:(?:[^:]+ )?changed|.+ in place of )").match),
 )
 """Parts of a case, and how the reasons begin that are about them."""
+
+
+def _cause_of(item: PlanItem) -> str:
+    """Return a reason without its details, as in `test changed`."""
+    return item.reason.partition(": ")[0]
+
+
+def _part_of(reason: str) -> bool:
+    """Return whether a reason is about a part of a case that is named as edited, too."""
+    return any(is_of(reason) for _, is_of in _PARTS)
 
 
 def _has_more_prompts(was: Case | None, now: Case) -> bool:

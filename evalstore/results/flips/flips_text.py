@@ -8,6 +8,7 @@ from evalstore.core.display import plural, short
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.results.compare.diff_text import FLIPS
 from evalstore.results.compare.same_answers import same_answer_text
+from evalstore.results.judgement_changes import NO_LONGER
 
 if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import VerdictChanges
@@ -51,4 +52,6 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         spans.append(StyledSpan(f" ({len(changes.judged_otherwise):,} by {OTHER_JUDGEMENT})"))
     if changes.labelled:
         spans.append(StyledSpan(f" ({len(changes.labelled):,} by a label)"))
+    if changes.unlabelled:
+        spans.append(StyledSpan(f" ({len(changes.unlabelled):,} with a label that {NO_LONGER})"))
     return StyledLine(tuple(spans))

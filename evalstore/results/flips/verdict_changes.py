@@ -18,7 +18,7 @@ from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.growing_results import CellMarks, GrowingResults
-from evalstore.results.judgement_changes import judgement_changes
+from evalstore.results.judgement_changes import NO_LONGER, judgement_changes
 from evalstore.store.results import iterate_entries
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
@@ -84,6 +84,8 @@ class VerdictChanges:
     """Those that broke or were fixed by another judgement of the same answers, without an edit."""
     labelled: GrowingResults = field(default_factory=GrowingResults)
     """Those that broke or were fixed because a label was given or removed."""
+    unlabelled: GrowingResults = field(default_factory=GrowingResults)
+    """Those that broke, were fixed or are undecided, and whose label no longer counts."""
 
     @property
     def is_any(self) -> bool:
@@ -273,13 +275,17 @@ class _Comparer:
         same = find_same_answers(self._store, changed)
         for pair in pairs:
             self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
-        repeated = [pair for pair in unequal if _is_judged_otherwise(pair)]
-        differences = judgement_changes(self._store, self._versions, repeated)
-        for pair in repeated:
+        others = [pair for pair in unequal if not pair.has_same_verdict]
+        differences = judgement_changes(self._store, self._versions, others)
+        for pair in others:
             assert pair.was
             assert pair.now
-            words = differences.get((pair.was.evaluations, pair.now.evaluations))
-            if not words:
+            words = differences.get((pair.was.evaluations, pair.now.evaluations)) or [""]
+            if words[0].endswith(NO_LONGER):
+                self._changes.unlabelled.append(pair.now)
+            elif not _is_judged_otherwise(pair):
+                continue
+            elif not words[0]:
                 self._changes.judged_otherwise.append(pair.now)
             elif words[0].startswith("label"):
                 self._changes.labelled.append(pair.now)

@@ -129,7 +129,7 @@ def log(
     """
     with open_store(location) as store:
         dates = ("since", since), ("before", until)
-        bounds = {name: read_date(date) for name, date in dates if date is not None}
+        bounds = {name: read_date(date, store) for name, date in dates if date is not None}
         if file is None:
             runs = store.find_runs(limit=limit, **bounds)
             names = names_of_runs(store)

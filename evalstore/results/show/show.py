@@ -18,6 +18,7 @@ from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.judgement_changes import NO_LONGER
 from evalstore.results.log.failures import describe_failures, find_question_places
 from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.log.log import MOST_COMPARED
@@ -164,9 +165,10 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
     if changes := find_verdict_changes(store, folder, run):
         item.outcome = len(changes.broke), len(changes.fixed)
         place = attrgetter("file", "row", "prompt", "model")
-        labelled = set(map(place, changes.labelled))
+        causes = {place(result): ", by a label" for result in changes.labelled}
+        causes |= {place(result): f", its label {NO_LONGER}" for result in changes.unlabelled}
         item.marks = {
-            place(result): f"{word}{', by a label' * (place(result) in labelled)}"
+            place(result): f"{word}{causes.get(place(result), '')}"
             for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
             for result in results
         }

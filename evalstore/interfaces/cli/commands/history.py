@@ -57,7 +57,8 @@ def diff(
         ),
     ] = None,
     since: Annotated[
-        str | None, option("--since DATE", "Compare with the newest run before a date.")
+        str | None,
+        option("--since DATE", "Compare with the newest run before a date, or with a run."),
     ] = None,
     answers: Annotated[bool, option("--answers", "Show how the answers differ.")] = False,
     flips: Annotated[bool, option("--flips", "List only what broke or was fixed.")] = False,
@@ -71,16 +72,17 @@ def diff(
 
     Without B, run A is compared with the workspace; without A, the last run is. Answers that were
     asked again and did not change are only counted; -v lists them. --model X --vs Y shows what Y
-    does worse and better than X in one run, by default the last; --prompt X --vs Y does so for two
+    does worse and better than X in the workspace or in one run; --prompt X --vs Y does so for two
     system prompts.
     """
     from evalstore.interfaces.cli.render.history import print_diff
     from evalstore.results.compare import diff as operations
     from evalstore.results.compare import diff_within
+    from evalstore.store.revisions import as_revision
 
     sides, paths = _sides(list(revisions or ()))
     try:
-        first, second = _require_two(sides if since is None else [f"@{{{since}}}", *sides])
+        first, second = _require_two(sides if since is None else [as_revision(since), *sides])
         if versus is None and prompt is not None:
             raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
         selection = replace(selection, paths=tuple(paths))
@@ -215,7 +217,8 @@ def log(
         bool, option("--graph", "Draw a lane for each machine that ran them.")
     ] = False,
     since: Annotated[
-        str | None, option("--since DATE", "Only runs since a date: monday, 2026-11-23.")
+        str | None,
+        option("--since DATE", "Only runs since a date (monday, 2d, 2026-11-23) or a tag."),
     ] = None,
     until: Annotated[str | None, option("--until DATE", "Only runs before a date.")] = None,
     failures: Annotated[bool, option("--failures", "List failed calls instead of runs.")] = False,

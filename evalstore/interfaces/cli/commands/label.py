@@ -52,9 +52,10 @@ def label(
 ) -> None:
     """Label an answer pass or fail, overriding the judges.
 
-    A label also overrides checks, and counts until the instructions or the checks of the case are
-    edited. A new label by the same person replaces the old one. With --remove the label no longer
-    counts and the other verdicts count again; the store keeps both.
+    A label also overrides checks. It is about this answer: it no longer counts after another
+    answer, or an edit of the instructions or the checks of the case. A new label by the same
+    person replaces the old one. With --remove the label no longer counts and the other verdicts
+    count again; the store keeps both.
     """
     from evalstore.results.labels.add_labels import label as operation
 

@@ -205,6 +205,11 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
 
     if mode.until_eof:
         raise EvalstoreError("'--until-eof' is only for '--join'", hint="leave it out")
+    if mode.explain and not mode.dry_run:
+        raise EvalstoreError(
+            "'--explain' is only for '--dry-run'",
+            hint="'evalstore status --explain' lists what a run would do, with the reasons",
+        )
     if mode.watch and mode.dry_run:
         raise EvalstoreError(
             "'--watch' cannot be combined with '--dry-run'",

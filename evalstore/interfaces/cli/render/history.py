@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
@@ -217,7 +217,7 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
         if (count := idle.get(number)) is not None:
             if count:
-                text = output.faint(f"{count} runs without work (-v lists them)")
+                text = output.faint(f"{output.plural(count, 'run')} without work (-v lists all)")
                 output.line(text if oneline else f"\n{text}")
             continue
         if oneline:
@@ -255,19 +255,23 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
 def _count_idle(entries: Sequence[LogEntry]) -> dict[int, int]:
     """Return the runs without work that follow each other, by number: how many the first begins.
 
-    The others have 0. The newest run is none of them, nor a single one.
+    The others have 0. The newest run is none of them.
     """
-    idle = [False, *(_is_idle(*pair) for pair in pairwise(entries[1:])), False]
+    results: dict[str, str] = {}
+    """By the scope of runs, those of the newest one so far."""
+    idle: list[bool] = []
+    for entry in reversed(entries):
+        run = entry.run
+        scope = scope_text(run)
+        idle.insert(0, entry.is_idle and results.get(scope) == run.results)
+        results[scope] = run.results
+    idle[:1] = [False] * len(idle[:1])
     counts: dict[int, int] = {}
     for is_idle, group in groupby(range(len(idle)), key=idle.__getitem__):
         first, *others = group
-        if is_idle and others:
+        if is_idle:
             counts |= {first: len(others) + 1, **dict.fromkeys(others, 0)}
     return counts
-
-
-def _is_idle(entry: LogEntry, before: LogEntry) -> bool:
-    return entry.is_idle and (entry.outcome is not None or entry.verdicts == before.verdicts)
 
 
 def _folded(line: str, prefix: str) -> list[str]:

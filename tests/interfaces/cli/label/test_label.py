@@ -359,19 +359,25 @@ def test_status_names_the_labels_that_an_edit_makes_void(
     assert "no longer" not in evalstore("status").stdout
 
 
-def test_diff_says_that_the_earlier_feedback_is_of_a_label_that_no_longer_counts(
-    workspace: Path, evalstore: Evalstore
+@pytest.mark.parametrize("by", ["an edit", "another answer"])
+def test_every_view_says_that_a_label_no_longer_counts(
+    workspace: Path, evalstore: Evalstore, by: str
 ) -> None:
     evalstore("run", "-q")
-    evalstore("label", "tests/weather.md::Oslo", "pass", "-m", "It is warm enough.")
+    evalstore("label", OSLO, "pass", "-m", "It is warm enough.", "--as", "Ada")
     evalstore("run", "-q")
-    edit(workspace / "tests/weather.md", "must be warm", "must be warm, please")
-    evalstore("run", "-q")
+    if by == "an edit":
+        edit(workspace / "tests/weather.md", "must be warm", "must be warm, please")
+    run = evalstore("run", "-q", *(["--refresh"] if by == "another answer" else [])).stdout
+    assert "since the last run: 1 broke (1 with a label that no longer counts)\n" in run
+    assert "(broke, its label no longer counts)" in run
     shown = evalstore("diff", "@~1", "@").stdout
-    assert "        was (label, which no longer counts): It is warm enough.\n" in shown
-    assert "        now: It is cold there.\n" in shown
-    first = evalstore("diff", "@~2", "@~1").stdout
-    assert "no longer counts" not in first
+    same = "the same answer, " if by == "another answer" else "instructions or checks changed, "
+    assert f"({same}label of Ada no longer counts)" in shown
+    assert "        was: It is warm enough.\n        now: It is cold there.\n" in shown
+    assert "(broke, its label no longer counts)" in evalstore("show", "@").stdout
+    assert "label of Ada no longer counts\n" in evalstore("show", OSLO).stdout
+    assert "no longer counts" not in evalstore("diff", "@~2", "@~1").stdout
 
 
 def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evalstore) -> None:

@@ -50,6 +50,7 @@ def test_what_is_no_date_and_a_date_before_all_runs_are_named(
     assert early.stderr.startswith(
         "error: there is no run before '3.weeks'\nhint: the first run is <short> of 2"
     )
+    assert "'evalstore diff <short>'" in early.stderr
     assert evalstore("log", "--until", "frob").exit_code == 2
 
 
@@ -135,9 +136,17 @@ def test_runs_without_work_are_counted_in_one_line(workspace: Path, evalstore: E
     shown = evalstore("log", "--oneline").stdout.splitlines()
     assert [shown[0][:7], shown[1], shown[2][:7]] == [
         "<short>",
-        "2 runs without work (-v lists them)",
+        "2 runs without work (-v lists all)",
         "<short>",
     ]
     assert len(evalstore("log", "--oneline", "-v").stdout.splitlines()) == 4
     evalstore("tag", "kept", "@~1")
-    assert "without work" not in evalstore("log").stdout
+    assert "1 run without work" in evalstore("log").stdout
+
+
+def test_a_tag_is_a_beginning_too(days: Any, documents: Any, evalstore: Evalstore) -> None:
+    evalstore("tag", "release-1", "@")
+    [run] = documents("log")["runs"]
+    assert documents("log", "--since", "release-1")["runs"][0]["run"] == run["run"]
+    assert documents("log", "--until", "release-1")["total"] == 0
+    assert documents("diff", "--since", "release-1")["from"] == run["run"]

@@ -149,6 +149,16 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
     )
 
 
+def test_explain_without_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore) -> None:
+    refused = evalstore("run", "--explain")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "error: '--explain' is only for '--dry-run'\n"
+        "hint: 'evalstore status --explain' lists what a run would do, with the reasons\n"
+    )
+    assert evalstore("log").stderr.startswith("There are no runs yet")
+
+
 def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
     output = evalstore("run", "-n").stdout
     assert "Would ask (2)" in output

@@ -166,5 +166,5 @@ def test_an_estimate_with_judgements_that_failed_checks_may_save_is_an_upper_bou
     edit(priced / "tests/a.md", "contains: pass", "contains: true")
     assert "make 1 verdict (1 candidate), about $0;" in evalstore("status").stdout
     edit(priced / "tests/a.md", "It is fine.", "It is fine, and so on.")
-    expected = "make 1 verdict by checks and up to 1 by models (1 candidate), up to $0.0020;"
+    expected = "make 1 verdict by checks and up to 1 by models (1 candidate), up to about $0.0020;"
     assert expected in evalstore("status").stdout

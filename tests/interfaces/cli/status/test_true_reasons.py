@@ -414,3 +414,16 @@ def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
         "M.  tests/t.md  2 cases asked again: system prompt brief changed: text line 1: "
         "Be brief. -> Be very brief.; also changed: test of 1 case (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
+
+
+def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Evalstore) -> None:
+    text = "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n- contains: a\n~~~\n"
+    tree(workspace, {"tests/t.md": text, "tests/d.csv": "n,q\n1,cold\n2,warm\n3,mild\n"})
+    evalstore("run", "-q")
+    edit(workspace / "tests/d.csv", "cold", "very cold")
+    model = workspace / "models/one.yaml"
+    edit(model, "provider:", "candidateOverrides: {temperature: 0.5}\nprovider:")
+    assert (
+        "M.  tests/t.md  3 cases asked again: test changed: message 1 line 1: cold -> very cold "
+        "(1 case); model option temperature none -> 0.5 (2 cases) (rows of tests/d.csv)\n"
+    ) in evalstore("status").stdout
