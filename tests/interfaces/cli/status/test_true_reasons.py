@@ -417,8 +417,10 @@ def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
 
 
 def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Evalstore) -> None:
-    text = "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n- contains: a\n"
-    tree(workspace, {"tests/t.md": f"{text}~~~\n", "tests/d.csv": "n,q\n1,cold\n2,warm\n3,mild\n"})
+    text = "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n- contains: a"
+    tree(
+        workspace, {"tests/t.md": f"{text}\n~~~\n", "tests/d.csv": "n,q\n1,cold\n2,warm\n3,mild\n"}
+    )
     evalstore("run", "-q")
     edit(workspace / "tests/d.csv", "cold", "very cold")
     model = workspace / "models/one.yaml"
