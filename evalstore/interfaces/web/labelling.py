@@ -43,6 +43,8 @@ _DIGITS = 8
 """The fewest digits that name an answer."""
 _WORDS: tuple[Word, ...] = ("pass", "fail", "none")
 _LONGEST_NOTE, _LONGEST_NAME = 10_000, 200
+_MOST_FILES, _MOST_CHARACTERS = 8, 20_000
+"""The most text files of a conversation that are shown, and the most characters of one."""
 
 
 class AskedAnswer(NamedTuple):
@@ -69,23 +71,21 @@ class LabelPages:
         return name_of_user(self._location.directory)
 
     def first(self, state: str, person: str, after: str = "") -> str:
-        """Return the session of the next answer that a person has not labelled; empty without one.
+        """Return the session of the first answer `after` one that a person has not labelled.
 
-        `state` is that of the store: of another one the answers are read again.
+        Empty without one. `state` is that of the store: of another one the answers are read again.
         """
         with self._lock:
             if state != self._state or not self._answers:
                 listed = nsmallest(MOST_ANSWERS, self._read(), key=lambda each: each.session)
                 self._answers = {answer.session: answer for answer in listed}
                 self._state = state
-            labels = self._labels()
-            left = [
-                answer.session
-                for answer in self._answers.values()
-                if not _is_labelled(labels, answer, person)
-            ]
-        later = (session for session in left if session > after)
-        return next(later, left[0] if left and left[0] != after else "")
+        return next((session for session in self._left(person) if session > after), "")
+
+    def _left(self, person: str) -> list[str]:
+        """Return the sessions of the answers offered that a person has not labelled."""
+        labels, answers = self._labels(), [*self._answers.values()]
+        return [each.session for each in answers if not _is_labelled(labels, each, person)]
 
     def page(self, session: str, person: str, *, is_decided: bool) -> bytes:
         """Return the page of an answer; once the person `is_decided` it has the verdicts of judges.
@@ -98,11 +98,15 @@ class LabelPages:
             reader = AnswerReader(project, run)
             reader.load([(answer.result, answer.case)])
             (view,) = reader.read([(answer.result, answer.case)])
-            shown = next(each for each in view.sessions if each.id == answer.session)
-            turns = reader.conversation(shown.test, answer.result.prompt)
+            is_one = len(answer.case.tests) == 1  # else all are judged together
+            shown = [each for each in view.sessions if each.id == answer.session or not is_one]
+            asked = [reader.conversation(each.test, answer.result.prompt) for each in shown]
             criteria = reader.criteria(answer.case.evaluation)
+            turns = list(chain.from_iterable(asked))
             images = {image.id: image for turn in turns for image in turn.images}
             sources = dict(read_images(project.store, images))
+            texts = {file.id for turn in turns for file in turn.text_files}
+            files = project.store.load_files([*texts][:_MOST_FILES]) if texts else {}
         labels = [
             label
             for label in self._labels().of(answer.result)
@@ -111,16 +115,26 @@ class LabelPages:
         return self._render(
             title=safe(case_name(answer.result.file, answer.result.row, None)),
             session=answer.session,
-            turns=[
+            parts=[
                 (
-                    turn.role,
-                    shown_text(turn.text),
-                    [(safe(image.path), sources[image.id]) for image in turn.images],
+                    [
+                        (
+                            turn.role,
+                            shown_text(turn.text),
+                            [(safe(image.path), sources[image.id]) for image in turn.images],
+                            [
+                                (safe(file.path), _beginning(files[file.id].data))
+                                for file in turn.text_files
+                                if file.id in files
+                            ],
+                        )
+                        for turn in conversation
+                        if turn.answer is None
+                    ],
+                    list(map(shown_text, each.answers)),
                 )
-                for turn in turns
-                if turn.answer is None
+                for conversation, each in zip(asked, shown, strict=True)
             ],
-            answers=list(map(shown_text, shown.answers)),
             told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
             checks=[safe(check.text, lines=True) for check in criteria.checks] if criteria else [],
             person=safe(person),
@@ -137,7 +151,7 @@ class LabelPages:
         )
 
     def end(self, person: str) -> bytes:
-        """Return the page for a person who has labelled all answers, or where there are none."""
+        """Return the page for a person who has seen all answers, or where there are none."""
         return self._render(title="", session="", person=safe(person), is_decided=False)
 
     def label(self, session: str, verdict: str, note: str, person: str) -> None:
@@ -158,10 +172,14 @@ class LabelPages:
         )
 
     def _render(self, **values: object) -> bytes:
-        defaults = {"turns": [], "answers": [], "told": "", "checks": [], "given": "", "note": ""}
+        defaults = {"parts": [], "verdicts": [], "told": "", "checks": [], "given": "", "note": ""}
+        left, total = len(self._left(str(values["person"]))), len(self._answers)
         return render(
             "label.html",
-            **defaults | {"verdicts": []} | values,
+            **defaults | values,
+            left=left,
+            done=total - left,
+            total=total,
             workspace=safe(self._name),
             base=self._base,
             style=Drawing(read_asset("report.css")),
@@ -193,6 +211,13 @@ class LabelPages:
     def _labels(self) -> LabelIndex:
         with open_store(self._location) as store:
             return read_labels(store)
+
+
+def _beginning(data: bytes) -> str:
+    """Return the text of a file, or its beginning."""
+    text = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")
+    end = "" if len(text) <= _MOST_CHARACTERS else "\n…"
+    return shown_text(text[:_MOST_CHARACTERS]) + end
 
 
 def _is_labelled(labels: LabelIndex, answer: AskedAnswer, person: str) -> bool:

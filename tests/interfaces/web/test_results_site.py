@@ -533,10 +533,15 @@ def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
 
 def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, str]) -> None:
     root, address = labelled
-    first = answer_of(address, "Go away.")
+    first = str(ask(address, "label?by=Ada")[0].headers["Location"])
     sent = post(address, first, verdict="skip", by="Ada")
     second = str(ask(address, str(sent.headers["Location"]))[0].headers["Location"])
     assert second != first
+    sent = post(address, second, verdict="skip", by="Ada")
+    end = ask(address, str(sent.headers["Location"]))[1]
+    assert "You have seen all answers." in end
+    assert "0 of 2 answers have your label" in end
+    assert "Begin again with the 2 you skipped." in end
     assert labels_in(root) == []
     for path in (first, second):
         post(address, path, verdict="fail", by="Ada")
@@ -565,12 +570,30 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
         page.press(key)
         page.wait("document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
+        page.press("p" if key == "f" else "f")  # is decided: only a click changes it
         assert len(labels_in(root)) == number
+        assert f"{number} of 2 answers have your label" in page.value("document.body.innerText")
         page.press("Enter", 13)
         page.wait("!document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
     assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass"]
     assert page.value("document.querySelector('h1').innerText").startswith("There is no answer")
+
+
+def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path: Path) -> None:
+    test = (
+        "# \N{BUST IN SILHOUETTE}\n\n{{_file:files/terms.txt}}\n\nHello\n\n---\n\n"
+        "~~~checks\n- {allEqual: , scope: group}\n~~~\n"
+    )
+    together = test.replace("# ", "---\nrepetitions: 3\n---\n\n# ", 1)
+    files = {"tests/hello.md": together, "tests/files/terms.txt": "Thirty <days>.\n"}
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
+    assert "These 3 answers are judged together: one label is for all of them." in text
+    assert text.count("turn-assistant") >= 3
+    assert "Thirty &lt;days&gt;." in text
 
 
 @pytest.mark.parametrize("path", ["", "label"])
@@ -616,6 +639,7 @@ def test_hostile_texts_do_nothing_in_the_list_and_in_labels(tmp_path: Path, page
             page.go(f"{address}{path}")
             assert page.value("document.querySelectorAll('img, iframe, b, i').length") == 0
             assert "hacked" not in page.value("document.title").replace(runs, "")
+        page.go(f"{address}label")
         page.press("p")
         page.wait("document.body.innerText.includes('What the judges say')")
         assert page.value("document.querySelectorAll('img, iframe, b, i').length") == 0

@@ -11,7 +11,11 @@
     if (event.key === "p") press("pass");
     else if (event.key === "f") press("fail");
     else if (event.key === "s") press("skip");
-    else if (event.key === "n" && note) { event.preventDefault(); note.focus(); }
+    else if (event.key === "n" && note) {
+      event.preventDefault();
+      note.focus();
+      note.setSelectionRange(note.value.length, note.value.length);
+    }
     else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
   });
   document.documentElement.dataset.ready = "yes";
