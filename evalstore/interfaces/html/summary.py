@@ -191,8 +191,9 @@ def summarise_results(
     in USD; `regressions` broke in earlier runs.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
-    overview = make_overview(run, totals, diff, regressions)
     counts = table.rows.words
+    pending = counts.get("pending", 0) + counts.get("no reply", 0)
+    overview = make_overview(run, totals, diff, regressions, pending=pending)
     broke = [_list("broke", "Broke", diff, table)] if diff else []
     fixed = _list("fixed", "Fixed", diff, table) if diff else None
     before = [_regressed(diff, each, table) for each in regressions[:MOST_CHANGES]] if diff else []
@@ -246,10 +247,7 @@ def _notes(
         yield f"this run is {run.status}: some answers or verdicts are missing"
     if is_partial(run):
         yield f"partial run: {scope_text(run)}"
-    missing = counts.get("pending", 0) + counts.get("no reply", 0)
     total = sum(counts.values())
-    if missing:
-        yield f"{missing:,} of {total:,} pending"
     for word in ("undecided", "error"):
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {total:,}"
@@ -262,8 +260,12 @@ def _notes(
         yield from diff.notes
     elif run.id != WORKSPACE:
         yield "first run"
-    if totals and totals.is_simulated and totals.total.cost:
-        yield "costs are simulated"
+    if totals and totals.total.cost:
+        cost = total_cost(totals.total)
+        own = "" if run.id == WORKSPACE else f"this run cost {cost_text(run.cost, run.spending)}; "
+        yield f"{own}all answers and verdicts shown cost {cost}"
+        if totals.is_simulated:
+            yield "costs are simulated"
 
 
 def _about(run: Run) -> Iterable[tuple[str, str]]:
@@ -310,7 +312,7 @@ def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -
         reused = f"{plural(run.reused, 'answer')} reused"
         yield Fact("Saved by reuse", priced(money(saved)), reused)
     if total and total.cost:
-        yield Fact("Cost of all answers and verdicts", priced(total_cost(total)), "of all runs")
+        yield Fact("Cost of all answers and verdicts", priced(total_cost(total)), "that count here")
     if total and total.latency:
         yield Fact("Mean latency", f"{total.latency:.2f} s", "of an answer")
     if total and total.flip is not None:

@@ -100,11 +100,13 @@ def make_overview(
     diff: Diff | None,
     regressions: Sequence[Regression] = (),
     quote: Callable[[str], str] = str,
+    *,
+    pending: int = 0,
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
     `diff` is the comparison with the run before, `regressions` are those that broke earlier, and
-    `quote` writes the name of a candidate.
+    `quote` writes the name of a candidate. So many results are `pending`.
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
@@ -118,7 +120,9 @@ def make_overview(
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
     names = {name: quote(short) for name, short in _short_names(rows).items()}
-    shifted = [*_shift_texts(rows, names)]
+    shifted = [*_shift_texts(rows, names, "so far " * bool(pending))]
+    if pending:
+        shifted.insert(0, f"{plural(pending, 'result')} pending")
     changes = [*shifted, *_changes_text(diff, regressions)]
     if diff and not changes:
         changes = ["Nothing broke or was fixed"]
@@ -172,14 +176,16 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
     return shifts
 
 
-def _shift_texts(rows: Sequence[CandidateRow], names: Mapping[str, str]) -> Iterator[str]:
+def _shift_texts(
+    rows: Sequence[CandidateRow], names: Mapping[str, str], so_far: str
+) -> Iterator[str]:
     """Yield which candidates got better or worse, the largest changes first."""
     moved = [(row, row.shift) for row in rows if row.shift and row.shift.now != row.shift.was]
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     for row, shift in moved[:_MOST_NAMED]:
         word = "better" if shift.now > shift.was else "worse"
         before, after = _rounded(shift.was, shift.now)
-        yield f"{names[row.name]} got {word}, {before} to {after}"
+        yield f"{names[row.name]} got {word} {so_far}".rstrip() + f", {before} to {after}"
     rest = len(moved) - _MOST_NAMED
     if rest > 0:
         yield f"{plural(rest, 'other candidate')} changed"
@@ -193,7 +199,11 @@ def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Itera
         if group:
             cases = len({*group.rows()})
             several = f" in {plural(len(group), 'answer')}" if cases < len(group) else ""
-            yield f"{plural(cases, 'case')} {change}{several}"
+            labels = sum(
+                "label of " in it or "labelled by " in it for it in map(diff.reason, group)
+            )
+            by = f" ({labels:,} by labels)" if labels else ""
+            yield f"{plural(cases, 'case')} {change}{several}{by}"
     if undecided := diff.comparison.undecided:
         yield f"{plural(undecided, 'answer')} {'is' if undecided == 1 else 'are'} now undecided"
     if regressions:

@@ -279,7 +279,7 @@
 
   function reasons(sections) {
     return (sections || []).map(([title, lines]) => section(title[0].toUpperCase() + title.slice(1),
-      make("div", {class: "lines"}, ...lines.map(([indent, ...spans]) =>
+      make("div", {class: title === "where it differs" ? "lines differs" : "lines"}, ...lines.map(([indent, ...spans]) =>
         make("p", {class: "indent-" + Math.min(indent, 8), text: true}, ...spans.map(([text, colour]) => {
           if (/^[+-] $/.test(text)) return make("span", {class: "colour-faint"}, text);
           if (colour === "new" || colour === "old") return make(colour === "new" ? "ins" : "del", null, unmarked(text));
