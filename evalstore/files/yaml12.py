@@ -224,7 +224,8 @@ def read_yaml(
                 is_end = not "".join(text.splitlines()[mark.line :]).strip()
                 before = "" if is_end else f" before line {mark.line + first_line}"
                 message = f"the {sign} is not closed{before}"
-            raise FileProblem(message, line + first_line, column=column + 1) from error
+            hint = _HINTS.get(message)
+            raise FileProblem(message, line + first_line, column=column + 1, hint=hint) from error
         except yaml.reader.ReaderError as error:
             # libyaml counts bytes.
             line = text.encode()[: error.position].count(b"\n") + first_line
@@ -233,6 +234,13 @@ def read_yaml(
             ) from error
         finally:
             loader.dispose()
+
+
+_HINTS = {
+    "mapping values are not allowed in this context": "a value with ': ' in it needs quotes, as in "
+    "title: 'one: two'",
+    "could not find expected ':'": "a field is written as 'name: value'",
+}
 
 
 def _find_unclosed(text: str, error: yaml.MarkedYAMLError) -> Opening | None:
@@ -368,6 +376,8 @@ class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
 
 
 _HANDLER = CoreYAMLHandler()
+_HEADING = re.compile(r"^# *(?:[^\w\s]+|user|assistant|system) *$", re.MULTILINE | re.IGNORECASE)
+"""Matches the heading of a message, which a frontmatter does not have."""
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
 
@@ -389,7 +399,17 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
         raise FileProblem(
             "the frontmatter is never closed", skipped + 1, hint="end it with a line '---'"
         ) from error
-    document = read_yaml(matter, first_line=skipped + 1)
+    try:
+        document = read_yaml(matter, first_line=skipped + 1)
+    except FileProblem as problem:
+        if not (heading := _HEADING.search(matter)):
+            raise
+        line = skipped + 1 + matter.count("\n", 0, heading.start())
+        raise FileProblem(
+            "the frontmatter is not closed above the messages",
+            line,
+            hint=f"write '---' above line {line}, '{heading[0].strip()}'",
+        ) from problem
     if not isinstance(document.value, dict):
         defect = "is empty" if document.value is None else "is not a mapping of fields"
         hint = "remove both '---' lines, or write fields such as 'tags: [a]' between them"

@@ -386,6 +386,12 @@ def _costs(fields: Fields) -> tuple[ModelPrice, ...]:
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 
 
+_ELSEWHERE = {
+    "temperature": "write 'candidateOverrides: {temperature: 0.5}'",
+    "options": "the options that the service takes are below 'providerOptions'",
+}
+
+
 def _day(fields: Fields) -> str:
     value = fields.text("validFrom") or "0000-00-00"
     if not _DATE.match(value):
@@ -397,7 +403,7 @@ def _fields(text: str, known: Any, subject: str) -> Fields:
     document = read_yaml(text)
     if not isinstance(document.value, dict):
         raise FileProblem(f"{subject} must be a mapping of fields", 1)
-    return Fields(document, known)
+    return Fields(document, known, elsewhere=_ELSEWHERE)
 
 
 # --- the options of a model file that affect the answers, and the checks of their types

@@ -190,6 +190,15 @@ def test_a_frontmatter_is_closed_and_a_mapping(text: str, message: str) -> None:
     assert caught.value.line == 1
 
 
+def test_a_frontmatter_that_runs_into_the_messages_names_their_heading() -> None:
+    with pytest.raises(FileProblem) as caught:
+        split_frontmatter("\n---\ntags: [a]\n\n# 👤\n\nHello\n\n---\n\nBe kind.\n")
+    assert (caught.value.line, caught.value.hint) == (5, "write '---' above line 5, '# 👤'")
+    with pytest.raises(FileProblem, match="mapping values") as caught:
+        split_frontmatter("---\n# a comment\ntags: tone: x\n---\n")
+    assert "needs quotes" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize(
     ("text", "line"), [('{"a": 1,\n "a": 2}', 1), ('{\n"a": }', 2), ("[" * 100_000, 1)]
 )

@@ -324,10 +324,15 @@ def _print_models(report: RunReport) -> None:
     rows = []
     for model, words in by_model.items():
         judged = words.total() - words[None] - words["pending"]
-        passed = words["pass"]
+        passed, open_ = words["pass"], words["undecided"]
         filled = round(_BAR * passed / judged) if judged else 0
+        unsure = round(_BAR * (passed + open_) / judged) - filled if judged else 0
         share = output.percent(passed / judged if judged else None)
-        rows.append((output.safe(model), "█" * filled, f"{passed}/{judged} pass", share))
+        text = f"{passed}/{judged} pass"
+        if open_:
+            share = f"{100 * passed / judged:.1f} to {output.percent((passed + open_) / judged)}"
+            text = f"{text}, {open_} undecided"
+        rows.append((output.safe(model), "█" * filled + "▒" * unsure, text, share))
     table = Table(
         ("model", "bar", "passed", "rate"),
         [(model, "█" * _BAR, *others) for model, _, *others in rows],
@@ -339,7 +344,9 @@ def _print_models(report: RunReport) -> None:
     layout = fit(table, None if output.wide else output.table_width())
     models = shorten_labels([model for model, *_ in rows], layout.widths[0])
     for model, (_, bar, passed_text, share) in zip(models, rows, strict=True):
-        drawn = output.paint(bar, "pass") + output.faint("░" * (_BAR - len(bar)))
+        filled, unsure = bar.rstrip("▒"), "▒" * bar.count("▒")
+        drawn = output.paint(filled, "pass") + output.paint(unsure, "undecided")
+        drawn += output.faint("░" * (_BAR - len(bar)))
         parts = [output.pad(model, layout.widths[0]), *([] if layout.left_out else [drawn])]
         for text, width in zip((passed_text, share), layout.widths[-2:], strict=True):
             parts.append(text.rjust(width))

@@ -239,3 +239,14 @@ def test_cases_that_were_chosen_by_their_verdict_have_no_interval(
     assert not any("confidence_interval" in text for text in written)
     listed = cases(Location(undecided), "@")
     assert [rate.interval for rate in candidate_rates(listed)] == [None]
+
+
+def test_the_bar_of_a_candidate_has_the_range_that_undecided_verdicts_leave(
+    place: Path, evalstore: Evalstore
+) -> None:
+    tree(place, {"models/two.yaml": MODEL.replace("one", "two")})
+    tree(place, {"evalstore.yaml": "candidates: [one, two]\nevaluators: [judge]\n"})
+    tree(place, {"tests/u.md": TEST.format("be odd")})
+    shown = judge(evalstore, "be right")
+    bar = f"{'█' * 10}{'▒' * 10}"
+    assert f"one  {bar}  1/2 pass, 1 undecided  50.0 to 100.0%\n" in shown
