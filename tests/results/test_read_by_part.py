@@ -138,7 +138,7 @@ def test_the_most_urgent_results_are_the_first_of_all_by_urgency(store: Store, s
             every += [result for result, _ in batch]
 
     def urgency(result: Result) -> int:
-        return URGENCY.index(result.verdict or ("pending" if result.evaluation else "answered"))
+        return URGENCY.index(result.verdict or ("pending" if result.is_missing else "answered"))
 
     run = run_with(store, leaves)
     for most in (1, 40, 5_000):

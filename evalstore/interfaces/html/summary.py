@@ -248,6 +248,8 @@ def _notes(
     if is_partial(run):
         yield f"partial run: {scope_text(run)}"
     total = sum(counts.values())
+    if missing := counts.get("pending", 0) + counts.get("no reply", 0):
+        yield f"{missing:,} of {total:,} pending"
     for word in ("undecided", "error"):
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {total:,}"

@@ -404,11 +404,6 @@ def find_urgent_results(store: Store, run: Run, most: int) -> UrgentResults:
     return UrgentResults(shown, several, total - len(shown))
 
 
-def word_of(result: Result) -> str:
-    """Return the verdict of a result, `pending`, or `answered` where nothing is judged."""
-    return result.verdict or ("pending" if result.evaluation else "answered")
-
-
 def cases_with_several_prompts(results: Iterable[Result]) -> set[tuple[str, str]]:
     """Return the cases, by file and row, that have results with several system prompts."""
     prompts: dict[tuple[str, str], set[str | None]] = {}

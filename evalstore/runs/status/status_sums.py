@@ -191,13 +191,6 @@ class StatusSums:
         return self._labels.count() if self._labels else 0
 
 
-def list_items(project: Project, plan: Plan, items: ItemList) -> None:
-    """Add the items of a plan to a list, each with its reason."""
-    explainer = Explainer(project)
-    asked = [_ask_item(*each) for each in explainer.asks(plan)]
-    items.add(asked, [_judge_item(*each) for each in explainer.judgements(plan)])
-
-
 def called_models(plan: Plan) -> set[str]:
     """Return the ids of the models that a plan calls."""
     ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}

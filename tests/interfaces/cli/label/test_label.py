@@ -275,7 +275,7 @@ def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> N
     [
         (("tests/weather.md",), "has 2 cases", "tests/weather.md::city=Oslo, tests/weather.md::c"),
         (("tests/none.md",), "there is no test file 'tests/none.md'", "weather"),
-        (("@",), "'@' is a run", "'evalstore show' names the answers"),
+        (("@",), "'@' is not an answer or a case (run)", "'evalstore show' names the answers"),
         (("abcd1234",), "there is no test file", "weather"),
     ],
 )
