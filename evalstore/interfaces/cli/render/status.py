@@ -126,15 +126,13 @@ def print_status(
 
 def _print_prices(status: Status) -> None:
     """Print what each candidate and each judge is likely to cost."""
-    most = "up to " if status.may_judge_less else ""
-    rows = [
-        (
-            f"    {part.model}{' (judging)' * part.is_judge}",
-            f"{most * part.is_judge}{output.plural(part.calls, 'call')}",
-            "price unknown" if part.usd is None else f"{most * part.is_judge}{money(part.usd)}",
-        )
-        for part in status.prices
-    ]
+    rows = []
+    for part in status.prices:
+        may_be_less = part.is_judge and status.may_judge_less
+        calls = f"{'up to ' * may_be_less}{output.plural(part.calls, 'call')}"
+        cost = f"{'up to about ' * may_be_less}{money(part.usd)}"
+        name = f"    {part.model}{' (judging)' * part.is_judge}"
+        rows.append((name, calls, "price unknown" if part.usd is None else cost))
     header = ("model", "calls", "cost")
     print_table(Table(header, rows, frozenset(header[1:]), has_header=False))
 
