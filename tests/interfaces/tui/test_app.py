@@ -133,7 +133,7 @@ def test_a_message_goes_when_another_screen_covers_its_own(workspace: Path) -> N
     async def scenario(pilot: Pilot[None]) -> None:
         for key in ("w", "R"):
             await press(pilot, "n")
-            assert [each.message for each in pilot.app._notifications] == ["no case failed"]
+            assert [each.message for each in pilot.app._notifications] == ["no listed case failed"]
             await press(pilot, key)
             assert not [*pilot.app._notifications]
             await press(pilot, "escape")

@@ -269,7 +269,7 @@ class AnswerPage(DatedPage):
 
     def action_failure(self, by: int) -> None:
         """Show the next case that did not pass, or the one before."""
-        self._step(self.navigator.to_failure(by), "no case failed")
+        self._step(self.navigator.to_failure(by), "no listed case failed")
 
     def action_attempt(self, by: int) -> None:
         """Show the next answer to the same case, or the one before."""

@@ -383,7 +383,7 @@ def _go_to_failure(page: CasesPage, by: int) -> None:
     failure = next_failure(listing.lines, start, by, candidates)
     if failure is None:
         is_read = listing.cases is not None
-        page.notify("no case failed" if is_read else "still reading the cases", markup=False)
+        page.notify("no listed case failed" if is_read else "still reading the cases", markup=False)
         return
     grid.picked = failure.candidate
     grid.move_to(failure.line)
