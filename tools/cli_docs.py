@@ -9,8 +9,6 @@ from typing import Any
 from evalstore.interfaces.cli import main as cli
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.app import GROUPS
-from evalstore.interfaces.cli.commands import workspace
-from evalstore.results.stats import groups
 
 HEAD = """\
 # Commands
@@ -64,13 +62,6 @@ missing.
   the column `list` (`broke`, `fixed`, `changed`, `new`, `gone`), and so has `doctor` (`findings`,
   `models`).
 """
-
-
-def _optional_columns() -> str:
-    """The columns that a narrow terminal leaves out, a line of Markdown for each table."""
-    tables = {f"ls {kind}": names for kind, names in workspace.OPTIONAL.items()}
-    tables["stats"] = tuple(name or "the bar" for name in groups.OPTIONAL)
-    return "\n".join(f"| `{table}` | {', '.join(names)} |" for table, names in tables.items())
 
 
 def pages() -> str:

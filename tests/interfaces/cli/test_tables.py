@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.core.display import columns_of
-from evalstore.interfaces.cli.commands import workspace as workspace_command
 from evalstore.interfaces.cli.render.table import Table, fit
-from evalstore.results.stats import groups
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 
@@ -153,15 +151,6 @@ def test_matches_are_grouped_by_file_and_no_word_is_broken(
     assert evalstore("grep", "needle").stdout == (f"tests/a.md\n{section}\ntests/b.md\n{section}")
     coloured = evalstore("grep", "needle", "--color", "always").stdout
     assert "\x1b[31m\x1b[1mneedle\x1b[0m" in coloured
-
-
-def test_the_documentation_names_the_columns_in_their_order() -> None:
-    text = (Path(__file__).parents[3] / "docs/cli.md").read_text()
-    documented = dict(re.findall(r"^\| `(ls \w+|stats)` \| (.*) \|$", text, re.MULTILINE))
-    expected = {f"ls {kind}": names for kind, names in workspace_command.OPTIONAL.items()}
-    bar = "the bar"
-    expected["stats"] = tuple(name or bar for name in groups.OPTIONAL)
-    assert documented == {name: ", ".join(names) for name, names in expected.items()}
 
 
 WIDE_ROW = Table(
