@@ -324,14 +324,15 @@ def _print_models(report: RunReport) -> None:
     rows = []
     for model, words in by_model.items():
         judged = words.total() - words[None] - words["pending"]
-        passed, open_ = words["pass"], words["undecided"]
+        passed, undecided = words["pass"], words["undecided"]
         filled = round(_BAR * passed / judged) if judged else 0
-        unsure = round(_BAR * (passed + open_) / judged) - filled if judged else 0
+        unsure = round(_BAR * (passed + undecided) / judged) - filled if judged else 0
         share = output.percent(passed / judged if judged else None)
         text = f"{passed}/{judged} pass"
-        if open_:
-            share = f"{100 * passed / judged:.1f} to {output.percent((passed + open_) / judged)}"
-            text = f"{text}, {open_} undecided"
+        if undecided:
+            most = output.percent((passed + undecided) / judged)
+            share = f"{100 * passed / judged:.1f} to {most}"
+            text = f"{text}, {undecided} undecided"
         rows.append((output.safe(model), "█" * filled + "▒" * unsure, text, share))
     table = Table(
         ("model", "bar", "passed", "rate"),
@@ -344,8 +345,8 @@ def _print_models(report: RunReport) -> None:
     layout = fit(table, None if output.wide else output.table_width())
     models = shorten_labels([model for model, *_ in rows], layout.widths[0])
     for model, (_, bar, passed_text, share) in zip(models, rows, strict=True):
-        filled, unsure = bar.rstrip("▒"), "▒" * bar.count("▒")
-        drawn = output.paint(filled, "pass") + output.paint(unsure, "undecided")
+        open_ = "▒" * bar.count("▒")
+        drawn = output.paint(bar.rstrip("▒"), "pass") + output.paint(open_, "undecided")
         drawn += output.faint("░" * (_BAR - len(bar)))
         parts = [output.pad(model, layout.widths[0]), *([] if layout.left_out else [drawn])]
         for text, width in zip((passed_text, share), layout.widths[-2:], strict=True):
