@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from evalstore.core.display import percent
 from evalstore.core.values import Verdict
 
-Z95 = NormalDist().inv_cdf(0.975)
+Z95 = 1.9599639845400536
+"""The 97.5 % point of the standard normal distribution; `statistics` takes long to load."""
 _EXACT = 1000
 """Up to so many flips the sum is exact, in integers, which would grow without bound."""
 

@@ -307,7 +307,7 @@ def _counts(versions: Sequence[Version]) -> str:
     different = {tuple(sorted(version.parts.items())) for version in versions if version.parts}
     count = plural(len(different), "version")
     if len(versions) - others != len(different):
-        return f"{count} in {plural(len(versions), 'line')}"
+        return f"{count}, {plural(len(versions), 'line')}"
     return f"{count}, {plural(others, 'edit')} of other rows" if others else count
 
 

@@ -320,7 +320,7 @@ def test_candidates_are_compared_in_the_lines_that_a_filter_lists(workspace: Pat
         text = screen(pilot)
         assert "of the cases filtered by oslo prompt:kind" in text
         assert "scripted/two: 1 better, 0 equal" in text
-        assert "pass rate 0.0% -> 100.0% (1 result in 1 file, judged on both sides)" in text
+        assert "pass rate" not in text  # the words chose the cases
         await press(pilot, "r", "i")
         assert "scripted/one: 1 worse, 0 equal" in screen(pilot)
 

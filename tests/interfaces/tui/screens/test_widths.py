@@ -151,7 +151,7 @@ def test_help_has_a_column_for_all_keys_and_examples_as_wide_as_the_terminal(
         down = next(line for line in text.splitlines() if "↓, j" in line)
         assert down.index("  Down") + 2 == entry.index("Page down")
         example = next(line for line in text.splitlines() if "helmet" in line)
-        assert example.endswith("also of removed ones")
+        assert example.endswith("notes of labels")
         await resized(pilot, 60, 140)  # examples come after the keys
         shown = screen(pilot).splitlines()
         at = next(n for n, line in enumerate(shown) if line.split()[:1] == ["helmet"])
