@@ -24,7 +24,7 @@ from evalstore.store.trees.path_trees import find_entry, read_tree
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.store import Store
-    from evalstore.store.rows.row_queries import PlacedLeaf, ResultConditions
+    from evalstore.store.rows.row_queries import FileLeaf, ResultConditions
 
 _FILES_AT_ONCE = 50
 """Files, or parts of long ones, that are read together."""
@@ -134,7 +134,7 @@ class FoundRows:
     ) -> None:
         """`covers` returns whether a file is wanted."""
         self._store, self._wanted = store, wanted
-        self._leaves = [each for each in store.find_placed_leaves(tree) if covers(each.file)]
+        self._leaves = [each for each in store.find_file_leaves(tree) if covers(each.file)]
         self._read_kind = cache(partial(_read_kind, share_tuples()))
 
     def batches(self) -> Iterator[list[TaggedResult]]:
@@ -144,7 +144,7 @@ class FoundRows:
     def page(self, offset: int, limit: int) -> tuple[list[TaggedResult], int]:
         """Return so many results after the first ones, and how many there are in all."""
         total = start = 0
-        listed: list[PlacedLeaf] = []
+        listed: list[FileLeaf] = []
         for some in _in_batches(self._leaves):
             counts = self._store.count_cells([each.leaf for each in some], self._wanted)
             for each in some:
@@ -156,12 +156,12 @@ class FoundRows:
         found = [each for batch in self._read(listed) for each in batch]
         return found[offset - start :][:limit], total
 
-    def _read(self, leaves: Iterable[PlacedLeaf]) -> Iterator[list[TaggedResult]]:
+    def _read(self, leaves: Iterable[FileLeaf]) -> Iterator[list[TaggedResult]]:
         for some in _in_batches(leaves):
             cells = self._store.find_cells([each.leaf for each in some], self._wanted)
             yield [self._restore(each, cell) for each in some for cell in cells[each.leaf.id]]
 
-    def _restore(self, place: PlacedLeaf, cell: tuple[Any, ...]) -> TaggedResult:
+    def _restore(self, place: FileLeaf, cell: tuple[Any, ...]) -> TaggedResult:
         number, prompt_number, model, verdict, score, wanted, *ids, kind, found, prompt = cell
         if found is None:
             raise damaged("nodes", place.leaf.id, "a result in it belongs to no case")
@@ -186,7 +186,7 @@ class FoundRows:
         return TaggedResult(place.first + number, result, *self._read_kind(kind))
 
 
-def _in_batches(leaves: Iterable[PlacedLeaf]) -> Iterator[list[PlacedLeaf]]:
+def _in_batches(leaves: Iterable[FileLeaf]) -> Iterator[list[FileLeaf]]:
     left = iter(leaves)
     while batch := list(islice(left, _FILES_AT_ONCE)):
         yield batch

@@ -337,7 +337,7 @@ _SHOWN, _REJUDGED, _UNSETTLED = 1, 2, 4
 it or it waits."""
 _EDITED = _SHOWN | _REJUDGED
 _MOST_OTHERS = 2
-"""The items with different reasons of which one differs from any reason."""
+"""The items with different reasons of which one differs from any reason; more are counted."""
 
 
 @dataclass
@@ -543,7 +543,9 @@ class EditedFile:
         reasons = [first.reason]
         if others and own in self._causes:
             reasons = [f"{first.reason} ({plural(self._causes[own], 'case')})"]
-            reasons += [f"{each} ({plural(self._causes[each], 'case')})" for each in others]
+            listed, left = others[:_MOST_OTHERS], len(others[_MOST_OTHERS:])
+            reasons += [f"{each} ({plural(self._causes[each], 'case')})" for each in listed]
+            reasons += [plural(left, "more reason")] if left else []
         return "; ".join([*reasons, other.reason] if other else reasons)
 
     def _also_edited(self, first: PlanItem) -> tuple[str, ...]:

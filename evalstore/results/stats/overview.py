@@ -199,10 +199,8 @@ def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Itera
         if group:
             cases = len({*group.rows()})
             several = f" in {plural(len(group), 'answer')}" if cases < len(group) else ""
-            labels = sum(
-                "label of " in it or "labelled by " in it for it in map(diff.reason, group)
-            )
-            by = f" ({labels:,} by labels)" if labels else ""
+            labels = sum(map(diff.reasons.has_other_label, group))
+            by = f" ({labels:,} with a changed label)" if labels else ""
             yield f"{plural(cases, 'case')} {change}{several}{by}"
     if undecided := diff.comparison.undecided:
         yield f"{plural(undecided, 'answer')} {'is' if undecided == 1 else 'are'} now undecided"

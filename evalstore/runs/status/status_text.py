@@ -254,7 +254,7 @@ def unrecorded_changes(status: Status) -> str:
     listed = results_text(
         *((status.broke, "broke"), (status.fixed, "fixed"), (status.undecided, "now undecided"))
     )
-    return f"Since the last run, by what is stored: {listed}" if listed else ""
+    return f"Since the last run, without new calls: {listed}" if listed else ""
 
 
 def lost_labels_text(status: Status) -> str:

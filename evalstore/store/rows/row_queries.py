@@ -79,7 +79,7 @@ class ResultLeaf(NamedTuple):
     """The node with their cases."""
 
 
-class PlacedLeaf(NamedTuple):
+class FileLeaf(NamedTuple):
     """A node with results of a file."""
 
     file: str
@@ -209,15 +209,15 @@ class RowQueries(Database):
 
     def find_tree_leaves(self, tree: str) -> list[tuple[str, ResultLeaf]]:
         """Return the nodes with results of a tree of results, each with its file, in order."""
-        return [(place.file, place.leaf) for place in self.find_placed_leaves(tree)]
+        return [(place.file, place.leaf) for place in self.find_file_leaves(tree)]
 
-    def find_placed_leaves(self, tree: str) -> list[PlacedLeaf]:
+    def find_file_leaves(self, tree: str) -> list[FileLeaf]:
         """Return the same with the number of the first case of each in its file."""
         query = f"{OF_RUNS} SELECT file, first, results, cases FROM leaf ORDER BY file, first"
         with self._reading() as connection:
             rows = connection.execute(query, (as_bytes(tree),)).fetchall()
         return [
-            PlacedLeaf(str(file), first, ResultLeaf(as_digits(id), as_digits(cases)))
+            FileLeaf(str(file), first, ResultLeaf(as_digits(id), as_digits(cases)))
             for file, first, id, cases in rows
         ]
 

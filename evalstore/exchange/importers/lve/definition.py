@@ -144,7 +144,7 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
         if turn.content is None and not turn.is_filled:
             raise NotTakenError(f"a message of the role '{turn.role}' has no content")
     if all(turn.role == "system" for turn in turns):
-        raise NotTakenError("there is no user message")
+        raise NotTakenError("it has no user message")
     if turns[0].is_filled:
         raise NotTakenError("the conversation begins with a turn to be filled: nothing was asked")
     names = [turn.variable for turn in turns if turn.is_filled]

@@ -263,7 +263,7 @@ def _read_metric(
         parts.checks.append(_tool_calling(params, parts.data))
         return
     if kind not in METRICS:
-        raise NotTakenError(f"there is no check for the type '{kind}'")
+        raise NotTakenError(f"no check matches the type '{kind}'")
     check = METRICS[kind](params)
     if kind == "number-check":
         check = with_numbers(check, parts.data, imported.left)
@@ -314,7 +314,7 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     if "{{" not in expected and "{%" not in expected:
         number = _last_number(expected)
         if number is None:
-            raise NotTakenError(f"there is no number in its reference {shorten(expected)}")
+            raise NotTakenError(f"its reference {shorten(expected)} has no number")
         return {"number": {**settings, "expected": number}}
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
@@ -325,12 +325,12 @@ def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem])
     rows_with_number = []
     for row, number in zip(data.limited_rows, numbers, strict=True):
         if number is None:
-            reason = "there is no number in the reference of this row"
+            reason = "the reference of this row has no number"
             left.append(SkippedItem(data.source, reason, row.line))
         else:
             rows_with_number.append(row)
     if not rows_with_number:
-        raise NotTakenError("there is no number in any of its references")
+        raise NotTakenError("none of its references has a number")
     data.keep_rows(rows_with_number)
     name = data.free_name(_COLUMN)
     data.add_column(name, [number for number in numbers if number is not None])

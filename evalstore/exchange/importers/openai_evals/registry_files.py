@@ -125,7 +125,7 @@ class EvalSources:
         """Return the spec of a judge; raises `NotTakenError`."""
         if self.registry not in self.judges:
             self.judges[self.registry] = read_judges(self.registry / "modelgraded")
-        missing = f"there is no judge '{name}' in the registry's 'modelgraded'"
+        missing = f"the registry's 'modelgraded' has no judge '{name}'"
         spec = self.judges[self.registry].get(name, missing)
         if isinstance(spec, str):
             raise NotTakenError(spec)
@@ -147,7 +147,7 @@ class EvalSources:
             raise NotTakenError("it names no file of samples ('samples_jsonl')")
         path = self.find(name)
         if path is None:
-            raise NotTakenError(f"there is no file '{name}' in the registry's 'data'")
+            raise NotTakenError(f"the registry's 'data' has no file '{name}'")
         return read_rows(path, left)
 
     def path_of(self, name: str) -> str:

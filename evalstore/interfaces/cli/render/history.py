@@ -263,9 +263,9 @@ def _count_idle(entries: Sequence[LogEntry]) -> dict[int, int]:
     for entry in reversed(entries):
         run = entry.run
         scope = scope_text(run)
-        idle.insert(0, entry.is_idle and results.get(scope) == run.results)
+        idle.append(entry.is_idle and results.get(scope) == run.results)
         results[scope] = run.results
-    idle[:1] = [False] * len(idle[:1])
+    idle = [*idle[:-1], False][::-1]  # the newest one is always listed
     counts: dict[int, int] = {}
     for is_idle, group in groupby(range(len(idle)), key=idle.__getitem__):
         first, *others = group

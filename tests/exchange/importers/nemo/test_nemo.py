@@ -112,7 +112,7 @@ def test_an_unknown_metric_is_left_with_its_line(tmp_path: Path) -> None:
     made = imported_job(tmp_path, job({"a": CONTAINS, "b": {"type": "remote"}}), ROW)
     (item,) = made.left
     assert item[0] == "job.json"
-    assert item[2] == "the metric 'b': there is no check for the type 'remote'"
+    assert item[2] == "the metric 'b': no check matches the type 'remote'"
     line = json.dumps(job({"a": CONTAINS, "b": {"type": "remote"}}), indent=1).split("\n")
     assert '"b": {' in line[(item[1] or 0) - 2] + line[(item[1] or 0) - 1]
 
@@ -266,7 +266,7 @@ def test_a_row_whose_reference_has_no_number_is_left(tmp_path: Path) -> None:
     document = number_check()
     document["config"]["tasks"]["qa"]["params"]["limit_samples"] = 4
     made = imported_job(tmp_path, document, *rows)
-    reason = "there is no number in the reference of this row"
+    reason = "the reference of this row has no number"
     assert made.left == [("qa.jsonl", 1, reason), ("qa.jsonl", 3, reason)]
     assert [made.verdict("tests/qa.md", answer, row) for row, answer in enumerate("12")] == [
         "pass"
@@ -277,7 +277,7 @@ def test_a_row_whose_reference_has_no_number_is_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize("right", ["{{item.ref}}", "no number"])
 def test_a_metric_without_any_number_to_compare_with_is_left(tmp_path: Path, right: str) -> None:
     made = imported_job(tmp_path, number_check(right), {"ref": "none"})
-    assert "there is no number in" in made.left[0][2]
+    assert "has no number" in made.left[0][2]
     assert made.imported.files == {}
 
 

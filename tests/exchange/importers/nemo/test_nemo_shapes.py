@@ -223,9 +223,7 @@ def test_a_configuration_may_be_yaml(tmp_path: Path) -> None:
     )
     made = imported(tmp_path, "nemo", {"config.yaml": text, "d.jsonl": lines(ROW)})
     assert made.messages("tests/qa.md") == [[("user", "What is cold?")]]
-    assert made.left == [
-        ("config.yaml", 8, "the metric 'odd': there is no check for the type 'odd'")
-    ]
+    assert made.left == [("config.yaml", 8, "the metric 'odd': no check matches the type 'odd'")]
 
 
 def test_tasks_in_a_list_are_reported(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_class_with_code_of_its_own_is_left(tmp_path: Path) -> None:
     [
         (", modelgraded_spec: fact, metaeval: true", "metaeval"),
         (", modelgraded_spec: fact, multicomp_n: 2", "multicomp_n"),
-        (", modelgraded_spec: fct", "there is no judge 'fct'"),
+        (", modelgraded_spec: fct", "has no judge 'fct'"),
         ("", "it names no 'modelgraded_spec'"),
     ],
 )

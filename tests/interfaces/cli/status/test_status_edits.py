@@ -34,7 +34,7 @@ def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
     printed = evalstore("status").stdout
     assert "Changed since run <short> (<when>):\n" in printed
     assert '    scripted/one: model options: {"extraIdentifier": "v2"} -> ' in printed
-    outcome = "Since the last run, by what is stored: 1 result broke"
+    outcome = "Since the last run, without new calls: 1 result broke"
     assert f'{outcome} (use "evalstore diff" to list them)' in printed
     assert AT_ONCE in printed
     document = documents("status")
@@ -64,7 +64,7 @@ def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
     tree(workspace, {"models/judge.yaml": kind})
     printed = evalstore("status").stdout
     assert '    judge model options: {"extraIdentifier": "v2"} -> ' in printed
-    assert "Since the last run, by what is stored: 1 result fixed" in printed
+    assert "Since the last run, without new calls: 1 result fixed" in printed
 
 
 def test_a_candidate_that_is_removed_or_comes_back_is_listed(
@@ -191,7 +191,7 @@ def test_a_refreshed_answer_that_will_not_count_is_said(
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": WARM})
     evalstore("run", "-q", "--refresh", "--lf")
-    assert "Since the last run, by what is stored: 1 result broke" in evalstore("status").stdout
+    assert "Since the last run, without new calls: 1 result broke" in evalstore("status").stdout
 
 
 def test_a_list_is_not_cut_where_a_single_entry_would_be_left_out(

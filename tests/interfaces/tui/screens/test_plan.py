@@ -142,7 +142,7 @@ def test_verdicts_that_change_without_a_call_are_recorded(workspace: Path) -> No
         assert (
             "A run would record the verdicts that stored answers give; it calls no model." in text
         )
-        assert "Since the last run, by what is stored: 1 result broke." in text
+        assert "Since the last run, without new calls: 1 result broke." in text
         await press(pilot, "enter")
         last = list_runs(Location(workspace))[0]
         assert (last.asked, last.judged) == (0, 0)
