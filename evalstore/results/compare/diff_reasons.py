@@ -71,7 +71,8 @@ class PairReasons:
         if not changes:
             changes = self._other_answer(was, now)
         if (was.sessions, now.sessions) in self.same_answers:
-            changes = [change for change in changes if change != ANOTHER] + ["the same answer"]
+            changes = ["asked again" if change == ANOTHER else change for change in changes]
+            changes.append("the same answer")
         changes += self.judgements.get((was.evaluations, now.evaluations), ())
         return ", ".join(changes) or self._other_judgement(was, now)
 

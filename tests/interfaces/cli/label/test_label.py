@@ -372,7 +372,11 @@ def test_every_view_says_that_a_label_no_longer_counts(
     assert "since the last run: 1 broke (1 with a label that no longer counts)\n" in run
     assert "(broke, its label no longer counts)" in run
     shown = evalstore("diff", "@~1", "@").stdout
-    same = "the same answer, " if by == "another answer" else "instructions or checks changed, "
+    same = (
+        "asked again, the same answer, "
+        if by == "another answer"
+        else "instructions or checks changed, "
+    )
     assert f"({same}label of Ada no longer counts)" in shown
     assert "        was: It is warm enough.\n        now: It is cold there.\n" in shown
     assert "(broke, its label no longer counts)" in evalstore("show", "@").stdout
