@@ -540,6 +540,7 @@ class EditedFile:
         """Return why cases are asked again, with counts if not all of one reason, or judged."""
         own, other = _cause_of(first), self._other_reason(first)
         others = [each for each in self._causes if each != own and not _part_of(each)]
+        others.sort(key=lambda cause: (-self._causes[cause], cause))
         reasons = [first.reason]
         if others and own in self._causes:
             reasons = [f"{first.reason} ({plural(self._causes[own], 'case')})"]

@@ -486,4 +486,4 @@ def test_a_name_that_no_samples_can_have_is_reported(workspace: Path, documents:
     spec = f"class: evals.elsuite.basic.match:Match\n  args: {{samples_jsonl: {name}}}\n"
     tree(workspace, {"registry/evals/e.yaml": f"e:\n  {spec}"})
     (left,) = documents("import", "openai-evals", "registry")["left"]
-    assert "there is no file" in left["reason"]
+    assert "has no file" in left["reason"]

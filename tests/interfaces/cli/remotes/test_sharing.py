@@ -261,10 +261,10 @@ def test_a_machine_of_ci_pulls_what_its_plan_asks_for(
     assert _sizes(pulled.stdout).startswith("pulled 4 runs, 2 answers, 2 verdicts, ")
     assert "0 rows" not in evalstore("fsck").stdout
     assert evalstore("fsck").exit_code == 0
-    log = evalstore("log", "--oneline").stdout
-    assert log == evalstore("-C", str(shared), "log", "--oneline").stdout  # Oslo never passed
+    log = evalstore("log", "--oneline", "-v").stdout
+    assert log == evalstore("-C", str(shared), "log", "--oneline", "-v").stdout  # Oslo never passed
     evalstore("run", "-n", "--fail-on", "none", "--store", "few.db", "--remote", "origin")
-    few = evalstore("log", "--oneline", "--store", "few.db").stdout
+    few = evalstore("log", "--oneline", "-v", "--store", "few.db").stdout
     assert few == "".join(log.splitlines(keepends=True)[0::2])
     again = evalstore("pull", "--for-plan")
     assert again.stdout == "nothing to pull from origin (../w/shared)\n"
