@@ -196,6 +196,7 @@ def standing_still(walk: str) -> Iterator[None]:
                 "evalstore.runs.execution.endpoints.open_provider", return_value=HeldProvider()
             )
             stack.enter_context(opens)
+            stack.enter_context(mock.patch("evalstore.runs.run_control._GRACE_SECONDS", 99.0))
         yield
 
 
