@@ -30,78 +30,49 @@ _OF_SCREENS = "interfaces.tui"
 """The package of the browser, whose numbers say what a screen has room for."""
 
 DRAWN = """
-interfaces.api.result_reader: _ROWS_AT_ONCE
+core.batches: _SIZE _SMALL_SIZE
 runs.execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
 runs.execution.model_calls: _RECORDED_AT_ONCE
 runs.execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE _AT_THE_END
 files.datasets.json_rows: _LINES_AT_ONCE
 files.filed_mapping: _FEW
-files.filed_sequence: _AT_ONCE _FEW
+files.filed_sequence: _FEW
 files.temporary_list: _AT_ONCE _IN_MEMORY _MERGED_AT_ONCE _SORTED_AT_ONCE
 interfaces.html.case_data: CASES_IN_A_BLOCK
-interfaces.html.embedding: _AT_ONCE
-interfaces.html.report: _AT_ONCE
-results.compare.diff_sides: _AT_ONCE
-results.compare.diff_causes: _AT_ONCE
-results.compare.pair_sorter: _AT_ONCE
 planning.cells.earlier_results: _FEW
 results.edits.edited_files: _FEW _TREES_AT_ONCE
-exchange.exports.answers: _AT_ONCE
 exchange.exports.inspect_logs: _IN_MEMORY
 exchange.exports.junit: _AT_ONCE _IN_MEMORY
 exchange.exports.parquet: _AT_ONCE
-exchange.exports.rows: _AT_ONCE
-results.compare.compared_side: _AT_ONCE
-results.search.grep: _AT_ONCE _KEPT_PLACES
-results.stats.groups: AT_ONCE
-exchange.imports.records: _AT_ONCE
-results.flips.regressions: _AT_ONCE
-results.stats.stats: _AT_ONCE _TREES_AT_ONCE
-runs.run_control: _NONCES_AT_ONCE
+results.search.grep: _KEPT_PLACES
 runs.run_plans: BATCH LONGEST
-results.show.shown_results: _AT_ONCE
 planning.status.summed_items: _TOLD_EVERY
-results.search.text_places: _AT_ONCE _NODES_AT_ONCE
-results.flips.verdict_changes: _AT_ONCE
 results.table.cases: AT_ONCE
-planning.status.workspace_results: _CELLS_AT_ONCE
 planning.cells.cell_batches: FEW
 planning.cells.earlier_cases: _FEW_PROMPTS
-planning.cells.failed_cells: _AT_ONCE
 planning.cells.failed_work: _BATCH
-planning.cells.named_rows: _AT_ONCE
 planning.cells.settled_parts: _MOST_NEW
-planning.reasons.version_reader: _AT_ONCE
 files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
-comparison.case_edits: _AT_ONCE
 comparison.pair_groups: _AT_ONCE
-remotes.arrivals: _AT_ONCE _LOOKED_UP
+remotes.arrivals: _AT_ONCE
 remotes.differences: _FEW
-remotes.indexes.index_cache: _AT_ONCE
 remotes.packs.pack_reader: _GAP
 remotes.packs.packs: LARGEST_PACK _LONG
-remotes.pull: _AT_ONCE
-remotes.reachable: _AT_ONCE
 remotes.places.sftp: _AT_ONCE
 store.trees.case_chunks: _AHEAD
 store.trees.case_files: _AT_ONCE
 store.trees.cases_of_parts: _AT_ONCE _FEW
-store.database: _AT_ONCE
 store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT
-store.results: _FILES_AT_ONCE
-store.rows.row_queries: _AT_ONCE _LEAVES_AT_ONCE
-store.rows.row_results: _AT_ONCE _MOST_KEPT
+store.rows.row_queries: _LEAVES_AT_ONCE
+store.rows.row_results: _MOST_KEPT
 store.run_sources: _KEPT
 store.runs: _AT_FIRST
 store.search.file: _LARGEST_BATCH _MANY
 store.search.tables: _BATCH _COMPARED
-store.fsck: _AT_ONCE
 store.rows.writer: _AT_ONCE
 store.sqlite.connection: _KEPT
-store.trees.tree_nodes: _AT_ONCE
-store.trees.tree_sizes: _AT_ONCE
 workspace.digest_set: _BUCKET_BITS _PARTS _SORT_BITS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
 workspace.testfiles.case_builder: _AHEAD

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.version_diff import (
@@ -21,6 +21,7 @@ from evalstore.comparison.version_diff import (
     in_place,
     recorded_text,
 )
+from evalstore.core.batches import in_batches
 from evalstore.core.values import SPECIAL_TAGS, Case, CaseFile, Json
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ _SETTINGS = ("attempts", "evaluators", "threshold", "id")
 """The fields of a test file that are not fields of its cases."""
 _OPTIONS = ("temperature", "seed", "limit")
 """The fields of a case that are options of its test versions, too."""
-_AT_ONCE = 5_000
-"""Cases that are paired together."""
 
 
 class PairedCases:
@@ -53,8 +52,7 @@ class PairedCases:
 
     def __iter__(self) -> Iterator[tuple[Case | None, Case]]:
         """Yield each case of the newer version with its earlier version, or None."""
-        cases = iter(self._now)
-        while batch := list(islice(cases, _AT_ONCE)):
+        for batch in in_batches(self._now):
             numbers = [self._find(case) for case in batch]
             wanted = sorted({number for number in numbers if number is not None})
             found = {number: self._was[number] for number in wanted}

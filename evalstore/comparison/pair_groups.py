@@ -9,10 +9,11 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalstore.comparison.placed_results import PLACES
+from evalstore.core.batches import in_batches
 from evalstore.files.filed_sequence import FiledSequence
 
 if TYPE_CHECKING:
@@ -134,8 +135,7 @@ class PairGroup(FiledSequence[Pair]):
         return len(self._was)
 
     def __iter__(self) -> Iterator[Pair]:
-        numbers = self.numbers()
-        while batch := list(islice(numbers, _AT_ONCE)):
+        for batch in in_batches(self.numbers()):
             yield from self.sides.read(batch)
 
     def read_one(self, number: int) -> Pair:

@@ -8,13 +8,13 @@ from itertools import chain, islice
 from operator import eq
 from typing import Any, TypeVar, overload
 
+from evalstore.core.batches import in_small_batches
 from evalstore.files.temporary_list import TemporaryList
 
 T = TypeVar("T")
 
 _FEW = 10_000
 """The most values that stay in memory."""
-_AT_ONCE = 1_000
 
 
 class NumberedSequence(Sequence[T]):
@@ -61,13 +61,11 @@ class PackedSequence(FiledSequence[T]):
         values: Iterable[T],
         pack: Callable[[T], Any],
         unpack: Callable[[Any], T],
-        at_once: int | None = None,
     ) -> None:
-        """`values` are read once; so many of them are in memory together."""
+        """`values` are read once, and few of them are in memory together."""
         self._unpack = unpack
         self._packed = TemporaryList()
-        left = map(pack, values)
-        while batch := list(islice(left, at_once or _AT_ONCE)):
+        for batch in in_small_batches(map(pack, values)):
             self._packed.extend(batch)
 
     def __len__(self) -> int:
@@ -86,19 +84,16 @@ class PackedSequence(FiledSequence[T]):
 
 
 def keep_values(
-    values: Iterable[T],
-    pack: Callable[[T], Any],
-    unpack: Callable[[Any], T],
-    at_once: int | None = None,
+    values: Iterable[T], pack: Callable[[T], Any], unpack: Callable[[Any], T]
 ) -> Sequence[T]:
     """Return values as a list, or if there are many as a sequence in a temporary file.
 
-    `pack` turns a value into plain values, and `unpack` back; `at_once` are in memory together.
+    `pack` turns a value into plain values, and `unpack` back.
     """
     left = iter(values)
     first = list(islice(left, _FEW))
     if next_one := list(islice(left, 1)):
-        return PackedSequence(chain(_taken(first), next_one, left), pack, unpack, at_once)
+        return PackedSequence(chain(_taken(first), next_one, left), pack, unpack)
     return first
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from evalstore.checks.judging.aggregation import wants_models
 from evalstore.checks.types.judge import JUDGE
 from evalstore.core import hashing
+from evalstore.core.batches import in_batches
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.results import Vote
 from evalstore.core.values import Json
 from evalstore.planning.plan import CHECKS, decided_first
-from evalstore.planning.reasons.version_reader import in_batches
 
 if TYPE_CHECKING:
     from evalstore.planning.cells.cells import Cell

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
+from evalstore.core.batches import in_small_batches
 from evalstore.core.errors import StoreError
 from evalstore.core.runs import restore_run
 from evalstore.remotes.temporary_tables import open_tables
@@ -37,8 +38,6 @@ WITHOUT ROWID;
 """
 _AT_ONCE = 100
 """Nodes whose references are in memory at once."""
-_LOOKED_UP = 500
-"""Ids of a query: SQLite keeps the statements for each number of ids, and long ones are large."""
 _ROWS, _BYTES = 5_000, 16 * 2**20
 """The most rows, and roughly the most bytes, that are written in one transaction."""
 
@@ -78,9 +77,8 @@ class Arrivals:
         ordered = sorted(batch, key=lambda checked: COPIED_TABLES.index(checked.record.table))
         for table, group in itertools.groupby(ordered, key=lambda checked: checked.record.table):
             rows = list(group)
-            most = _AT_ONCE if table == NODES.name else len(rows)
-            for start in range(0, len(rows), most):
-                self._add(rows[start : start + most])
+            for some in in_small_batches(rows) if table == NODES.name else [rows]:
+                self._add(some)
 
     def _add(self, batch: Sequence[CheckedRecord]) -> None:
         references = {
@@ -187,9 +185,7 @@ def find_absent(store: Store, ids: set[bytes], below: str | None = None) -> set[
     tables = COPIED_TABLES[: COPIED_TABLES.index(below)] if below else COPIED_TABLES
     absent = set(ids)
     for table in reversed(tables):  # most references are to answers and judgements
-        waiting = sorted(absent)
-        for start in range(0, len(waiting), _LOOKED_UP):
-            absent -= store.find_present(table, waiting[start : start + _LOOKED_UP])
+        absent -= store.find_present(table, absent)
     return absent
 
 
@@ -227,8 +223,7 @@ class Completeness:
 
     def _below(self, nodes: list[bytes]) -> set[bytes]:
         below: set[bytes] = set()
-        for start in range(0, len(nodes), _LOOKED_UP):
-            digits = [id.hex() for id in nodes[start : start + _LOOKED_UP]]
-            for record in self._store.load_records(NODES.name, digits):
+        for some in in_small_batches(nodes):
+            for record in self._store.load_records(NODES.name, [id.hex() for id in some]):
                 below |= {bytes.fromhex(id) for id in check_record(record).references}
         return below

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from evalstore.core.batches import in_batches
 from evalstore.store.ids import as_id
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
 
@@ -63,8 +64,7 @@ def count_ids(missing: MissingIds) -> int:
     return sum(map(len, missing.values())) // ID_BYTES
 
 
-def split_ids(joined: bytes | bytearray, most: int) -> Iterator[list[bytes]]:
-    """Yield concatenated ids in lists of at most `most`."""
-    for start in range(0, len(joined), most * ID_BYTES):
-        part = bytes(joined[start : start + most * ID_BYTES])
-        yield [part[at : at + ID_BYTES] for at in range(0, len(part), ID_BYTES)]
+def split_ids(joined: bytes | bytearray) -> Iterator[list[bytes]]:
+    """Yield concatenated ids in batches."""
+    starts = range(0, len(joined), ID_BYTES)
+    return in_batches(bytes(joined[at : at + ID_BYTES]) for at in starts)

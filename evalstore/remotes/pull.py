@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from evalstore.remotes.progress import CopyListener
     from evalstore.store import Store
 
-_AT_ONCE = 30_000
 _SCHEMA = """
 CREATE TABLE wanted (
     pack INTEGER NOT NULL, kind INTEGER NOT NULL, id BLOB NOT NULL, start INTEGER NOT NULL,
@@ -91,7 +90,7 @@ def pull_records(
     """The first number of each pack: two indexes may list the same."""
     with open_tables(_SCHEMA) as wanted, Arrivals.open(store) as arrivals:
         for table in missing:
-            for ids in split_ids(missing[table], _AT_ONCE):
+            for ids in split_ids(missing[table]):
                 places = cache.records.find_places(table, ids)
                 rows = (
                     (numbers.setdefault(cache.records.find_pack(pack), pack), *entry, key)

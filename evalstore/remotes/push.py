@@ -209,8 +209,8 @@ class IndexWriter:
 # --- rows of a store
 
 
-_ROWS, _BYTES = 2_000, 16 * 2**20
-"""The most rows, and roughly the most bytes, that are loaded at once."""
+_BYTES = 16 * 2**20
+"""Roughly the most bytes that are loaded at once."""
 _CHECKED = 500
 """Rows whose references are looked up at once."""
 
@@ -286,7 +286,7 @@ def refuse_secrets(store: Store, missing: MissingIds, scan: SecretScan) -> None:
 def iterate_records(store: Store, ids: MissingIds) -> Iterator[StoredRecord]:
     """Yield the records with these ids, table by table in the order in which they are copied."""
     for table in sorted(ids, key=COPIED_TABLES.index):
-        for batch in split_ids(ids[table], _ROWS):
+        for batch in split_ids(ids[table]):
             digits = [id.hex() for id in batch]
             for part in _by_size(digits, store.load_sizes(table, digits)):
                 yield from store.load_records(table, part)

@@ -6,10 +6,11 @@ The ids that were seen are noted in a temporary SQLite file, as a set of a milli
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from struct import iter_unpack
 from typing import TYPE_CHECKING
 
+from evalstore.core.batches import in_batches
 from evalstore.remotes.differences import split_ids
 from evalstore.remotes.push import iterate_records
 from evalstore.remotes.temporary_tables import open_tables
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
 _ID = f"{ID_BYTES}s"
-_AT_ONCE = 8_000
 _CACHE = 8 * 1024
 """KiB of pages in memory: ids are random, so the notes are spread over the file."""
 _SCHEMA = f"""
@@ -111,7 +111,7 @@ class _Walk:
             fresh, pending = pending, bytearray()
             while fresh:
                 following = bytearray()
-                for batch in split_ids(fresh, _AT_ONCE):
+                for batch in split_ids(fresh):
                     found = self._store.find_present(table, batch)
                     pending += b"".join(id for id in batch if id not in found)
                     self.reached[table] += b"".join(found)
@@ -122,22 +122,22 @@ class _Walk:
     def _reach_below(self, table: str, ids: set[bytes]) -> bytearray:
         """Return what the rows of a table refer to and was not seen yet, concatenated."""
         below = bytearray()
-        targets: set[bytes] = set()
+        for batch in in_batches(self._references(table, ids)):
+            below += self._note({*batch})
+        return below
+
+    def _references(self, table: str, ids: set[bytes]) -> Iterator[bytes]:
         for record in iterate_records(self._store, {table: b"".join(sorted(ids))}):
             content = decode_content(table, record.id, record.content)
             kind = content["kind"]
             self._subjects.update(map(bytes.fromhex, iterate_joint_subjects(kind, content)))
-            targets.update(map(bytes.fromhex, iterate_references(kind, content)))
-            if len(targets) >= _AT_ONCE:
-                below += self._note(targets)
-                targets.clear()
-        return below + self._note(targets)
+            yield from map(bytes.fromhex, iterate_references(kind, content))
 
     def _note(self, ids: set[bytes]) -> bytearray:
         """Note that these ids were seen; returns those that were not before, concatenated."""
         unseen = bytearray()
         joined = b"".join(sorted(ids))
-        for batch in split_ids(joined, _AT_ONCE):
+        for batch in split_ids(joined):
             query = f"SELECT id FROM seen WHERE id IN ({', '.join('?' * len(batch))})"
             seen = {id for (id,) in self._connection.execute(query, batch)}
             new = [id for id in batch if id not in seen]
@@ -148,5 +148,5 @@ class _Walk:
     def reach_judgements(self) -> None:
         """Reach the judgements of all answers that were reached."""
         for joined in (bytes(self.reached[SESSIONS.name]), b"".join(sorted(self._subjects))):
-            for subjects in split_ids(joined, _AT_ONCE):
+            for subjects in split_ids(joined):
                 self.reach(self._store.find_judgement_ids([id.hex() for id in subjects]))

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from evalstore.store.work.shared_runs import RunShare
 
 _GRACE_SECONDS = 10.0
-_NONCES_AT_ONCE = 256
 
 
 def stopping_signals() -> tuple[signal.Signals, ...]:
@@ -108,8 +107,7 @@ def carry_out_plans(
 def make_nonces() -> Iterator[str]:
     """Yield nonces of 16 unpredictable hexadecimal digits without end."""
     while True:
-        digits = secrets.token_hex(8 * _NONCES_AT_ONCE)
-        yield from (digits[start : start + 16] for start in range(0, len(digits), 16))
+        yield secrets.token_hex(8)
 
 
 async def _run_until_stopped(

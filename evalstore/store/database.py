@@ -9,6 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
+from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
 from evalstore.store.driver import Connection, Driver
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from evalstore.store.question import QueryRows
 
 BUSY_SECONDS = 10.0
-_AT_ONCE = 8_000
-"""Ids in one query."""
 NO_LIMIT = 2**63 - 1
 """A number of rows that no table has."""
 T = TypeVar("T")
@@ -188,7 +187,7 @@ def select_each(
 
     `rest` follows the ids in the statement; `as_value` converts an id for the comparison.
     """
-    for batch in chunks(ids):
+    for batch in in_batches(dict.fromkeys(ids)):
         values = [*map(as_value, batch)] if as_value else all_as_bytes(batch)
         yield from connection.select_in(statement, values, rest)
 
@@ -240,10 +239,3 @@ def _insert(connection: Connection, table: TableColumns, rows: Mapping[str, dict
         contents = ((bytes.fromhex(id), json.loads(row["content"])) for id, row in rows.items())
         write_rows(connection, contents)
     return inserted
-
-
-def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the ids without repetitions, in lists that fit into one query."""
-    unique_ids = list(dict.fromkeys(ids))
-    for start in range(0, len(unique_ids), _AT_ONCE):
-        yield unique_ids[start : start + _AT_ONCE]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core import hashing
+from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
 from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import FileVersion
 from evalstore.store.contents import is_of_kind
-from evalstore.store.database import again_when_lost, chunks
+from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
 from evalstore.store.ids import all_as_bytes
 from evalstore.store.references import iterate_references
@@ -85,7 +85,7 @@ def repair_store(store: Store) -> Mapping[str, int]:
     def delete(connection: Connection) -> None:
         for kind, ids in removed.items():
             statement = f"DELETE FROM {_REMOVABLE[kind].name} WHERE id IN"
-            for some in chunks(ids):
+            for some in in_batches(ids):
                 connection.change_in(statement, all_as_bytes(some))
 
         if removed or check.damages:
@@ -288,8 +288,6 @@ def _bytes(id: str | None) -> bytes | None:
 # --- compares the rows of a store with its contents, for `fsck`, and writes them again
 
 
-_AT_ONCE = 1_000
-"""Ids in one query."""
 _OF_KINDS = (KINDS.name, KIND_TAGS.name, KIND_PROMPTS.name)
 _SOURCES = {
     SESSIONS.name: ("answer_rows",),
@@ -354,8 +352,7 @@ def _stored(connection: Connection, table: TableColumns, owners: Iterable[bytes]
     """Yield the rows of some contents, or kinds of cases."""
     columns = ", ".join(table.columns)
     statement = f"SELECT {columns} FROM {table.name} WHERE {_owner_of(table)} IN"
-    left = iter(owners)
-    while some := list(islice(left, _AT_ONCE)):
+    for some in in_batches(owners):
         yield from map(tuple, connection.select_in(statement, some))
 
 

@@ -9,9 +9,10 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.core.batches import in_small_batches
 from evalstore.core.deserialize import MODELS, Shared, share_tuples
 from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS, Case, Json, Verdict
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import FileLeaf, ResultConditions
-
-_FILES_AT_ONCE = 50
-"""Files, or parts of long ones, that are read together."""
 
 
 _VERDICTS = {str(word): word for word in VERDICTS}
@@ -145,7 +143,7 @@ class FoundRows:
         """Return so many results after the first ones, and how many there are in all."""
         total = start = 0
         listed: list[FileLeaf] = []
-        for some in _in_batches(self._leaves):
+        for some in in_small_batches(self._leaves):
             counts = self._store.count_cells([each.leaf for each in some], self._wanted)
             for each in some:
                 count = counts[each.leaf.id]
@@ -157,7 +155,7 @@ class FoundRows:
         return found[offset - start :][:limit], total
 
     def _read(self, leaves: Iterable[FileLeaf]) -> Iterator[list[TaggedResult]]:
-        for some in _in_batches(leaves):
+        for some in in_small_batches(leaves):
             cells = self._store.find_cells([each.leaf for each in some], self._wanted)
             yield [self._restore(each, cell) for each in some for cell in cells[each.leaf.id]]
 
@@ -184,12 +182,6 @@ class FoundRows:
             required_answers=wanted,
         )
         return TaggedResult(place.first + number, result, *self._read_kind(kind))
-
-
-def _in_batches(leaves: Iterable[FileLeaf]) -> Iterator[list[FileLeaf]]:
-    left = iter(leaves)
-    while batch := list(islice(left, _FILES_AT_ONCE)):
-        yield batch
 
 
 def _read_kind(shared: Shared, content: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -239,7 +231,7 @@ def _iterate_cells(
     """Yield the cells of some files in batches, by path, each with its case."""
     left_out = without or {}
     paths = (path for path in sorted(entries) if entries[path] not in left_out.get(path, ()))
-    while batch := list(islice(paths, _FILES_AT_ONCE)):
+    for batch in in_small_batches(paths):
         others = [left_out.get(path, ()) for path in batch]
         for parts in store.iterate_results([entries[path] for path in batch], others):
             files = store.load_case_files({part.content["cases"] for part in parts})

@@ -15,7 +15,7 @@ from evalstore.files.filed_sequence import PackedSequence, keep_values
 
 def _keep(values: Sequence[complex]) -> Sequence[complex]:
     return keep_values(
-        iter(values), lambda value: [value.real, value.imag], lambda pair: complex(*pair), 4
+        iter(values), lambda value: [value.real, value.imag], lambda pair: complex(*pair)
     )
 
 
@@ -61,7 +61,7 @@ def test_few_of_many_values_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
             yield f"{number:05}" + "x" * 995
 
     tracemalloc.start()
-    kept = keep_values(values(), str, str, 100)
+    kept = keep_values(values(), str, str)
     count = sum(value == f"{number:05}" + "x" * 995 for number, value in enumerate(kept))
     last = kept[-1]
     _, peak = tracemalloc.get_traced_memory()

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.core import batches
 from evalstore.core.values import Case
-from evalstore.planning.cells import named_rows
 from evalstore.planning.cells.named_rows import NamedRows
 from evalstore.planning.cells.row_labels import complete_label
 from evalstore.planning.reasons.version_reader import VersionReader
@@ -54,7 +54,7 @@ CASES = [case(number, "q=the questio… that there are", "ab"[number % 2]) for n
 def test_names_that_are_read_ahead_decide_as_each_alone(
     expression: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(named_rows, "_AT_ONCE", at_once)
+    monkeypatch.setattr(batches, "_SIZE", at_once)
     cases = [*CASES, case(0, "short")]
     alone, together = (rows_of(expression, Tests(TEXTS)) for _ in range(2))
     expected = [each for each in enumerate(cases) if alone(FILE, each[1])]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core.batches import in_small_batches
 from evalstore.core.case_name import case_name
 from evalstore.core.deserialize import restore_messages
 from evalstore.core.results import Evaluation, Result, Session, Vote
@@ -18,9 +18,6 @@ from evalstore.results.rendering import joined, text_of
 if TYPE_CHECKING:
     from evalstore.exchange.exports.rows import Export
     from evalstore.store import Store
-
-_AT_ONCE = 50
-"""Results whose answers and judgements are in memory together: one may have megabytes."""
 
 
 class ExportedJudgement(NamedTuple):
@@ -71,7 +68,7 @@ def read_answers(export: Export, *, turns: bool = False) -> Iterator[AnsweredRes
     """
     store, rule = export.project.store, export.run.verdict_rule
     evaluators: dict[str, tuple[str, bool]] = {}
-    while batch := list(islice(export.results, _AT_ONCE)):
+    for batch in in_small_batches(export.results):
         sessions = store.find_sessions(id for result, _ in batch for id in result.sessions)
         conversations = read_turns(store, sessions) if turns else {}
         contents = store.find_evaluations(id for result, _ in batch for id in result.evaluations)

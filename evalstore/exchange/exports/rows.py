@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core.batches import in_small_batches
 from evalstore.core.clock import iso
 from evalstore.exchange.exports.columns import SCHEMA_VERSION, Row
 from evalstore.results.answer.answer import read_last_messages
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.store.costs import Spent
-
-_AT_ONCE = 500
-"""Results whose answers are in memory together: one may have megabytes."""
 
 
 class Export(NamedTuple):
@@ -54,7 +52,7 @@ def open_export(location: Location, revision: str) -> Iterator[Export]:
 def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]]) -> Iterator[Row]:
     started, store = iso(run.started), project.store
     prices = CostReader(store, prices=project.prices_by_version())
-    while batch := list(islice(results, _AT_ONCE)):
+    for batch in in_small_batches(results):
         answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
         judgements = store.find_judging_costs(
             (id for cell, _ in batch for id in cell.evaluations), feedback=True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core import hashing
+from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_test
 from evalstore.core.display import as_text, plural
 from evalstore.core.errors import EvalstoreError
@@ -32,7 +33,6 @@ from evalstore.files import media_types
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.planning.cells.cells import Candidate, ask_of
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.reasons.version_reader import in_batches
 from evalstore.planning.selection import suits
 from evalstore.workspace.settings.settings import name_at
 from evalstore.workspace.testfiles.case_builder import CaseBuilder

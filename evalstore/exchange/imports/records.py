@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
+from evalstore.core.batches import in_batches
 from evalstore.core.results import Evaluation, Session
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.values import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 IMPORTED = "import"
 """The origin of sessions, evaluations and runs that come from another system."""
-_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +151,10 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
     store.ensure_versions(
         {**project.reading.contents, **project.contents, **history.contents}, project.reading.blobs
     )
-    sessions, evaluations = list(history.sessions.items()), list(history.evaluations.items())
-    for start in range(0, len(sessions), _AT_ONCE):
-        store.record(sessions=dict(sessions[start : start + _AT_ONCE]))
-    for start in range(0, len(evaluations), _AT_ONCE):
-        store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
+    for sessions in in_batches(history.sessions.items()):
+        store.record(sessions=dict(sessions))
+    for evaluations in in_batches(history.evaluations.items()):
+        store.record(evaluations=dict(evaluations))
     older_runs = tuple([store.record_run(older_run).id for older_run in runs_before])
     versions = {history.sessions[id][0].question.test for id in older}
     files = project.reading.files.values()

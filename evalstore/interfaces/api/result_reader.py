@@ -335,8 +335,6 @@ class ResultReader(OpenedWorkspace):
 # --- keeps what methods return that may be long: a list, or a sequence in a temporary file
 
 
-_ROWS_AT_ONCE = 100
-"""Rows whose answers are in memory together: one may have megabytes."""
 _PACK_HIT = attrgetter("kind", "id", "file", "row", "models", "sessions", "context", "matches")
 
 
@@ -352,7 +350,7 @@ def keep_hits(hits: Iterable[SearchHit]) -> Sequence[SearchHit]:
 
 def keep_rows(rows: Iterable[dict[str, Json]]) -> Sequence[dict[str, Json]]:
     """Return rows of an export as a sequence."""
-    return keep_values(rows, lambda row: row, lambda row: row, _ROWS_AT_ONCE)
+    return keep_values(rows, lambda row: row, lambda row: row)
 
 
 def _unpack_hit(values: Sequence[Any]) -> SearchHit:

@@ -6,9 +6,9 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from itertools import islice
 from typing import BinaryIO
 
+from evalstore.core.batches import in_batches
 from evalstore.core.values import Json
 
 _POLICY = (
@@ -23,8 +23,6 @@ _POLICY = (
 """Nothing is loaded, only the script of the page runs, and no text can become markup."""
 _SERVED = tuple(rule for rule in _POLICY if not rule.startswith("form-action"))
 _CLOSING = b"</script>\n"
-_AT_ONCE = 1_000
-"""The items of a long list that are encoded together."""
 
 
 def content_policy(script: str, style: str, *others: str, is_served: bool = False) -> str:
@@ -60,8 +58,8 @@ def write_list_block(
     """Write the element with an object whose last field is a long list, a part at a time."""
     out.write(_opening(name) + _encode(content).removesuffix(b"}"))
     out.write((b"," if content else b"") + _encode(key) + b":[")
-    left, separator = iter(items), b""
-    while some := list(islice(left, _AT_ONCE)):
+    separator = b""
+    for some in in_batches(items):
         out.write(separator + _encode(some)[1:-1])
         separator = b","
     out.write(b"]}" + _CLOSING)

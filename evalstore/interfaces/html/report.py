@@ -5,12 +5,13 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
+from evalstore.core.batches import in_small_batches
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.side_names import WORKSPACE
 from evalstore.files.atomic_write import temporary_file
@@ -57,8 +58,6 @@ MARK = b"<!doctype html>\n<!-- A report of evalstore."
 """How a report begins; only a file that begins so is replaced."""
 
 STDOUT = "-"
-_AT_ONCE = 500
-"""Results whose answers are in memory together."""
 _SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 _LARGEST_IMAGE, _MOST_IMAGES = 2_000_000, 15_000_000
 """The most bytes of a picture, and of all pictures."""
@@ -195,7 +194,7 @@ def _parts(
 ) -> Iterator[list[tuple[Result, Case]]]:
     """Yield the results that are in memory together, and tell how many of all were read."""
     read = 0
-    while part := list(islice(results, _AT_ONCE)):
+    for part in in_small_batches(results):
         read += len(part)
         note_reached("results", read, total)
         yield part

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
+from evalstore.core.batches import in_batches
 from evalstore.core.errors import NothingSelectedError
 from evalstore.planning.cells.same_cells import find_cells
 from evalstore.planning.reasons.path_history import PathHistory
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.planning.cells.cell_batches import StreamedCells
     from evalstore.planning.project import Project
-
-_AT_ONCE = 2_000
-"""The cells that are looked for together."""
 
 
 def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearray:
@@ -60,7 +57,7 @@ def _look_up(
 ) -> None:
     """Note which of the cells that are waiting failed in a run; those that it has wait no more."""
     left = (each for each in cells.places(entries.keys()) if waiting[each[0]])
-    while batch := list(islice(left, _AT_ONCE)):
+    for batch in in_batches(left):
         found = find_cells(rows, entries, ((cell, cell.prompts) for _, cell in batch))
         for (number, _), was in zip(batch, found, strict=True):
             if was:

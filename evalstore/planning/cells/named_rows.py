@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
+from evalstore.core.batches import in_batches
 from evalstore.planning.cells.row_labels import CUT, complete_label
 from evalstore.planning.selection import compile_name
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from evalstore.core.values import Case, Json
     from evalstore.planning.reasons.version_reader import VersionReader
 
-_AT_ONCE = 1_000
-"""Cases whose messages are read together."""
 _NO, _YES = 1, 2
 """What is known of a case."""
 
@@ -49,8 +47,7 @@ class NamedRows:
     ) -> Iterator[tuple[int, Case]]:
         """Yield the cases of a file that are wanted and selected, and perhaps others."""
         known = self._known.setdefault(file, bytearray())
-        rest = iter(cases)
-        while batch := list(islice(rest, _AT_ONCE)):
+        for batch in in_batches(cases):
             known += bytes(max(0, batch[-1][0] + 1 - len(known)))
             new = [each for each in batch if not known[each[0]]]
             new = [(number, case) for number, case in new if wanted(file, case)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.comparison.case_edits import differ_cases, versions_compared
 from evalstore.comparison.version_diff import differ_evaluations, evaluation_parts, shorten_line
+from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.values import RECORDED
 from evalstore.planning.age_limit import with_verb
@@ -22,7 +23,6 @@ from evalstore.planning.cells.failed_work import failed_judgements, failed_quest
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.reasons.question_reasons import QuestionReasons
 from evalstore.planning.reasons.reason import Reason, describe_evaluator_change, reason_of
-from evalstore.planning.reasons.version_reader import in_batches
 
 if TYPE_CHECKING:
     from evalstore.core.results import Failure, Vote

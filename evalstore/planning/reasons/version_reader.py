@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.core.deserialize import versions_in
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 
 Fresh = Mapping[str, tuple[str, str]]
 """Versions of the workspace that may not be stored yet, by id: kind and canonical JSON."""
-
-_AT_ONCE = 1_000
-"""Items whose contents are read ahead together."""
 
 T = TypeVar("T")
 
@@ -106,10 +102,3 @@ class VersionReader:
                 found = {id: versions[id] for id in ids if id in versions and id not in contents}
                 contents |= {id: json.loads(fresh[1]) for id, fresh in found.items()}
         return contents
-
-
-def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield items in batches that are small enough to keep all their contents in memory."""
-    remaining = iter(items)
-    while batch := list(islice(remaining, _AT_ONCE)):
-        yield batch

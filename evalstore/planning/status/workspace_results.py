@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
 from typing import TYPE_CHECKING
 
+from evalstore.core.batches import in_batches
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.side_names import WORKSPACE
 from evalstore.planning.cells.cell_batches import take_out
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
 
-_CELLS_AT_ONCE = 5_000
-"""The number of cells that are planned together."""
-
 
 def compute_workspace(
     project: Project, scope: Scope | None = None
@@ -34,8 +31,7 @@ def compute_workspace(
     The plan of a batch is dropped before the next is made, so that many cases need little memory.
     """
     scope = scope or resolve_scope(project, SelectionOptions())
-    cells = take_out(scope.cells)
-    while batch := list(islice(cells, _CELLS_AT_ONCE)):
+    for batch in in_batches(take_out(scope.cells)):
         plan = plan_cells(project, scope, batch)
         yield plan, compute_results(plan, project.settings.verdict)
 

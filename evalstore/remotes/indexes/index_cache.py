@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from evalstore.core.batches import in_batches
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.acceptance import (
     ACCEPT_ALL,
@@ -44,7 +45,6 @@ from evalstore.remotes.places.layout import (
 from evalstore.remotes.temporary_tables import file_errors, temporary_errors
 from evalstore.store.sqlite.connection import harden
 
-_AT_ONCE = 30_000
 _FORMAT = 7
 _BUSY_SECONDS = 10.0
 _SCHEMA = """
@@ -150,12 +150,11 @@ class IndexedRecords:
 
     def _select(self, query: str, table: str, values: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         """Return the rows of a query about a table that ends before a list of these values."""
-        batches = (values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE))
         return chain.from_iterable(
             self._connection.execute(
                 f"{query} ({', '.join('?' * len(batch))})", (TABLE_NUMBERS[table], *batch)
             )
-            for batch in batches
+            for batch in in_batches(values)
         )
 
     def find_newest_runs(self) -> set[bytes]:

@@ -14,6 +14,7 @@ from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.placed_results import PlacedResults, digests_of
+from evalstore.core.batches import in_batches
 from evalstore.core.results import Result
 from evalstore.core.values import Case
 from evalstore.files.filed_sequence import keep_values
@@ -111,10 +112,6 @@ class Side:
         return compare_sources(sources if is_known else None, now.sources, path)
 
 
-_AT_ONCE = 2_000
-"""The results that are looked for together."""
-
-
 class EarlierResults(Mapping[Result, str]):
     """The ids of the runs that have results of earlier runs, by the results."""
 
@@ -202,8 +199,7 @@ class _Filler:
         same = {path for path, leaf in entries.items() if own[leaf]["cases"] == nodes.get(path)}
         """Files whose cases are those that the older side has."""
         left = array("l")
-        for start in range(0, len(missing), _AT_ONCE):
-            numbers = missing[start : start + _AT_ONCE]
+        for numbers in in_batches(missing):
             results = self._now.results.read(numbers)
             prompts = _Prompts(self._now, self._finder, results)
             cells = [(each, _OfCase(prompts, each)) for each in results]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from evalstore.core.batches import in_batches
 from evalstore.core.display import plural
 from evalstore.core.values import RECORDED
 from evalstore.results.compare.diff_sides import real_path
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from evalstore.results.compare.compared_side import Side
     from evalstore.store.trees.case_finder import CaseFinder
 
-_AT_ONCE = 10_000
-"""Results whose cases are looked for together."""
 _NAMED = 2
 """The most candidates, or files, that are named."""
 
@@ -72,7 +71,7 @@ def find_causes(results: Iterable[Result], side: Side, other: Side, finder: Case
         node = other.nodes.get(file)
         if node is None:
             files[real_path(file)] = None
-        while batch := list(islice(of_file, _AT_ONCE)):
+        for batch in in_batches(of_file):
             for result in batch:
                 if models is not None and result.model not in models:
                     (named if result.model in side.named else candidates)[result.model] = None

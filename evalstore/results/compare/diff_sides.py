@@ -14,6 +14,7 @@ from evalstore.comparison.comparison import EqualPart, pair_results
 from evalstore.comparison.file_pairs import pair_alike, pair_files
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts
+from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.values import RECORDED
@@ -402,10 +403,6 @@ def open_sides(
 # --- finds the results of a side of a comparison whose cases the other side has run, too
 
 
-_AT_ONCE = 4_000
-"""Results whose cases are looked for together."""
-
-
 def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder) -> Sequence[int]:
     """Return the numbers of the selected results, without cases that the other side did not run.
 
@@ -429,10 +426,8 @@ def comparable(side: Side, other: Side, selection: Selection, finder: CaseFinder
     left_out = {
         number
         for node, numbers in unpaired.items()
-        for start in range(0, len(numbers), _AT_ONCE)
-        for number in _find_asked(
-            results, numbers[start : start + _AT_ONCE], other.files[node], finder
-        )
+        for some in in_batches(numbers)
+        for number in _find_asked(results, some, other.files[node], finder)
     }
     return array("l", (number for number in selected if number not in left_out))
 

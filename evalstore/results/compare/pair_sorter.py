@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.answer_pairs import has_equal_texts, sessions_to_compare
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
+from evalstore.core.batches import in_batches
 from evalstore.files.filed_mapping import FiledMapping
 from evalstore.planning.judge_names import find_feedback
 from evalstore.results.compare.diff_reasons import QuestionChanges
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from evalstore.results.compare.diff_reasons import PairIds
     from evalstore.store import Store
 
-_AT_ONCE = 1_000
-"""Pairs whose answers are read together."""
 _FLIPS = ("broke", "fixed", "changed")
 _EQUAL = "equal"
 """The group of pairs that were asked anew, with the same verdict and equal answers."""
@@ -53,8 +51,7 @@ class PairDetails:
 
     def read_all(self, pairs: Iterable[Pair]) -> None:
         """Read what is shown of many pairs."""
-        left = iter(pairs)
-        while batch := list(islice(left, _AT_ONCE)):
+        for batch in in_batches(pairs):
             self.read(batch)
 
 
@@ -111,8 +108,7 @@ class PairSorter:
 def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:
     """Return the texts of these answers, by the id of the session."""
     answers = FiledMapping[str, str]()
-    left = iter(ids)
-    while batch := list(islice(left, _AT_ONCE)):
+    for batch in in_batches(ids):
         sessions = store.find_sessions(batch)
         known = [id for id in dict.fromkeys(batch) if id in sessions]
         answers.update({id: answer_text(sessions[id].answer) for id in known})

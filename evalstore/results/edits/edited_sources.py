@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore.comparison.case_edits import differ_cases, versions_compared
+from evalstore.core.batches import in_batches
 from evalstore.planning.reasons.source_changes import ROWS
-from evalstore.planning.reasons.version_reader import in_batches
 from evalstore.results.equal_parts import leave_out_same
 from evalstore.store.trees.case_files import StoredCases
 

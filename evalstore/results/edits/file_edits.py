@@ -17,11 +17,11 @@ from evalstore.comparison.case_edits import (
     versions_compared,
 )
 from evalstore.comparison.version_diff import Difference
+from evalstore.core.batches import in_batches
 from evalstore.core.display import plural
 from evalstore.files.filed_sequence import FiledSequence, keep_values
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.reasons.source_changes import ROWS, as_replaced
-from evalstore.planning.reasons.version_reader import in_batches
 from evalstore.results.edits.edited_sources import is_use_of
 from evalstore.results.equal_parts import leave_out_same
 from evalstore.workspace.digest_set import DigestMap, DigestSet, ValueSet, digest_of_value

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import sort_pairs
 from evalstore.comparison.placed_results import unpack_result
+from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
 from evalstore.files.filed_sequence import keep_values
 from evalstore.files.temporary_list import SortedValues
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-_AT_ONCE = 2_000
-"""The failures that are looked for together."""
 _OPEN = 1 << 62
 """Stands for a failure of which no run decided."""
 
@@ -197,7 +196,7 @@ def _search(
     rows, left = RowResults(store), enumerate(failures)
     limit = store.count_runs()
     recent = RecentRuns(store, run, limit)
-    while waiting := dict(islice(left, _AT_ONCE)):
+    for waiting in map(dict, in_batches(left)):
         paths = {each.result.file for each in waiting.values()}
         runs = EarlierRuns(store, follow(), counts, recent, kind)
         for place, (past, entries) in enumerate(runs.before(run, paths, limit=limit)):

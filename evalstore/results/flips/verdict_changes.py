@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import groupby, islice
+from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.comparison.comparison import Pair, sort_pair
 from evalstore.comparison.placed_results import unpack_result
+from evalstore.core.batches import in_batches
 from evalstore.files.filed_sequence import keep_values
 from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns
 from evalstore.planning.cells.same_cells import find_cells, is_judged
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.core.values import Json
     from evalstore.store import Store
-
-_AT_ONCE = 1_000
-"""Results that are looked for together, and pairs whose answers are read together."""
 
 
 class _Current(NamedTuple):
@@ -206,19 +204,18 @@ class _Comparer:
         for path, listed in groupby(matches, lambda match: match[0].result.file):
             if left := keep_values(self._pair(listed, found), _pack, _unpack):
                 self._waiting[path] = left
-        self._sort()
         return found.is_any
 
     def _pair(self, matches: Iterable[_Match], found: _Found) -> Iterator[_Current]:
         """Yield the results without an earlier one, and sort the pairs of the others."""
-        for current, was in matches:
-            if was is None:
-                yield current
-                continue
-            found.is_any = True
-            self._pairs.append(Pair(was, current.result))
-            if len(self._pairs) >= _AT_ONCE:
-                self._sort()
+        for batch in in_batches(matches):
+            for current, was in batch:
+                if was is None:
+                    yield current
+                    continue
+                found.is_any = True
+                self._pairs.append(Pair(was, current.result))
+            self._sort()
 
     def _match(
         self,
@@ -237,7 +234,7 @@ class _Comparer:
 
     def _find(self, listed: Iterator[_Current], before: Mapping[str, str]) -> Iterator[_Match]:
         """Yield results with those of the same cells: of judged ones among the judged ones."""
-        while batch := list(islice(listed, _AT_ONCE)):
+        for batch in in_batches(listed):
             judged = find_cells(self._rows, before, batch, is_judged)
             everything = judged
             if not all(is_judged(current.result) for current in batch):

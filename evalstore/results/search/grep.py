@@ -11,9 +11,9 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
+from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
 from evalstore.files.json_output import fields_to_json
@@ -47,7 +47,6 @@ In = Literal["answers", "feedback", "tests"]
 T = TypeVar("T")
 _FILE = "search.db"
 _BLANK = re.compile(r"\s")
-_AT_ONCE = 500
 _KEPT_PLACES = 10_000
 _AROUND = 60
 """Characters of context on each side."""
@@ -287,8 +286,8 @@ def iterate_hits(
             placed = place_documents(store, index, documents, by_name)
         finally:
             index.close()
-        in_order, is_any = iter(placed), False
-        while batch := list(islice(in_order, _AT_ONCE)):
+        is_any = False
+        for batch in in_small_batches(placed):
             if index.missing and not is_any:
                 location.warn(_lacks(index))
             is_any = True

@@ -6,9 +6,10 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.files.temporary_list import SortedValues, TemporaryList
 from evalstore.store.search.texts import KINDS, Kind
 from evalstore.workspace.digest_set import digest_of_value
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import ResultIds, ResultLeaf
     from evalstore.store.search.index import SearchIndex
-
-
-_AT_ONCE = 5_000
-"""Texts that are in memory together while many are placed."""
-_NODES_AT_ONCE = 100
 
 
 @dataclass(slots=True, eq=False)
@@ -91,15 +87,13 @@ def place_documents(
     returned whose `file::row` it accepts.
     """
     keys = TextKeys()
-    for first in range(0, len(documents), _AT_ONCE):
-        listed = list_documents(index, documents[first : first + _AT_ONCE])
-        for number, (_, id, place) in enumerate(listed, first):
-            keys.add(number, {id, *place.sessions})
+    texts = chain.from_iterable(list_documents(index, some) for some in in_batches(documents))
+    for number, (_, id, place) in enumerate(texts):
+        keys.add(number, {id, *place.sessions})
     places = _FiledPlaces(len(documents))
     _search(store, keys, places, store.find_recent_runs())
     placed = PlacedTexts()
-    left = iter(places)
-    while batch := list(islice(left, _AT_ONCE)):
+    for batch in in_batches(places):
         listed = list_documents(index, [documents[number] for number, *_ in batch])
         for (_, _, place), case in zip(listed, batch, strict=True):
             _, place.file, place.row, place.models = case
@@ -142,10 +136,9 @@ def _search(
     for run in runs if places.left else ():
         leaves = [each for each in store.find_tree_leaves(run.results) if each not in searched]
         searched.update(leaves)
-        for first in range(0, len(leaves), _NODES_AT_ONCE):
+        for batch in in_small_batches(leaves):
             if not go_on():
                 return False
-            batch = leaves[first : first + _NODES_AT_ONCE]
             results = store.find_result_ids(leaf for _, leaf in batch)
             for file, leaf in batch:
                 for result in results[leaf.id]:

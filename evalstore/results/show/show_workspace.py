@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
+from evalstore.core.batches import in_batches
 from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import CaseFile, order_counts
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import require_sound, resolve_scope
-from evalstore.planning.reasons.version_reader import in_batches
 from evalstore.planning.results import as_result
 from evalstore.planning.status.workspace_results import compute_workspace, iterate_workspace
 from evalstore.results.log.files_of_runs import find_test_file

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_cases
 from evalstore.core.values import URGENCY, Json
 from evalstore.files.json_output import Members
@@ -61,8 +62,7 @@ class ShownResults:
             yield from (ShownResult(document, len(prompts) > 1) for document in documents)
 
     def _extend(self, shown: Iterable[ShownResult]) -> None:
-        left = iter(shown)
-        while some := list(islice(left, _AT_ONCE)):
+        for some in in_batches(shown):
             self._words |= {word_of(each.document) for each in some}
             self._values.extend([*map(tuple, some)])
 
@@ -82,9 +82,6 @@ class ShownResults:
                 for document, has_several in self._values if word in self._words else ():
                     if word_of(document) == word and (broke is None or broke(document) == is_first):
                         yield ShownResult(document, has_several)
-
-
-_AT_ONCE = 1_000
 
 
 def word_of(document: Json) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import product
 from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import judge_so_far
 from evalstore.comparison.statistics import Counts, rate_of_files
+from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
 from evalstore.core.display import interval_bar, known_price
 from evalstore.core.values import Json
@@ -232,10 +233,6 @@ def total_cost(group: ResultGroup, currency: str = "USD") -> str:
 # --- what SQL sums of results, calls and attempts
 
 
-AT_ONCE = 4_000
-"""Results whose answers and judgements are looked up together."""
-
-
 @dataclass
 class _Calls:
     """The sums of the answers, or the judgements, of a group."""
@@ -311,7 +308,7 @@ class GroupSums:
             self._sum_calls(by, {key: group.answers for key, group in groups.items()}, False)
             self._sum_calls(by, {key: group.judgements for key, group in groups.items()}, True)
         cells = self._sums.attempted()
-        while batch := list(islice(cells, AT_ONCE)):
+        for batch in in_batches(cells):
             for cell, verdicts in self._judge(batch):
                 tags = cell.kind.get("tags", ())
                 for by, groups in found.items():
@@ -350,7 +347,7 @@ class GroupSums:
         waiting = (
             each for each in unpriced if costs.has_price(self._model(each.maker, are_judgements))
         )
-        while batch := list(islice(waiting, AT_ONCE)):
+        for batch in in_batches(waiting):
             found = self._price(batch, are_judgements)
             for each in batch:
                 cost = found[each.id]

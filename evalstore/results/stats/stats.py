@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result
@@ -35,7 +36,7 @@ from evalstore.planning.plan import CHECKS
 from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
-from evalstore.results.stats.groups import AT_ONCE, GroupSums, judge_attempts
+from evalstore.results.stats.groups import GroupSums, judge_attempts
 from evalstore.results.stats.stats_filter import Filter
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import WORK
@@ -212,16 +213,11 @@ class StatsCollector:
         self, batches: Iterable[list[tuple[Result, Case]]]
     ) -> Iterator[list[tuple[Result, Case]]]:
         """Yield the results of the run, and keep those that are not asked of the store."""
-        waiting: list[tuple[Result, Case]] = []
         for batch in batches:
             if self._selected:
-                waiting += [entry for entry in batch if self._keep(*entry)]
-                if len(waiting) >= AT_ONCE:
-                    self._selected.add(self.project.store, self._judged(waiting))
-                    waiting = []
+                kept = [entry for entry in batch if self._keep(*entry)]
+                self._selected.add(self.project.store, self._judged(kept))
             yield batch
-        if self._selected:
-            self._selected.add(self.project.store, self._judged(waiting))
 
     def _judged(self, cells: Sequence[tuple[Result, Case]]) -> Sequence[tuple[Result, Case]]:
         """Return results with the judgements that count, and the verdicts that these make."""
@@ -400,9 +396,6 @@ _MOST_RUNS = 200
 """The most earlier runs that are read."""
 _MOST_CELLS = 200_000
 """About how many results are read to compare them."""
-_TREES_AT_ONCE = 20
-_AT_ONCE = 5_000
-"""Results that are looked for together."""
 
 Keep = Callable[["Result", Case], bool]
 """Whether a result counts."""
@@ -465,7 +458,7 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     earlier: dict[str, list[_Leaf]] = {}
     before = run.results
     runs = store.find_recent_runs(run, _MOST_RUNS)
-    while batch := list(islice(runs, _TREES_AT_ONCE)):
+    for batch in in_small_batches(runs):
         rerolls.runs += len(batch)
         roots = [earlier_run.results for earlier_run in batch]
         # Leaves of both trees were listed with the later one.
@@ -490,10 +483,10 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
             for result, case in listed
             if result.verdict and result.model != RECORDED and keep(result, case)
         )
-        while read <= _MOST_CELLS and (left := list(islice(cells, _AT_ONCE))):
+        for left in in_batches(cells):
             read += _look_back(store, rows, left, earlier, rerolls)
-        if read > _MOST_CELLS:
-            break
+            if read > _MOST_CELLS:
+                return rerolls
     return rerolls
 
 

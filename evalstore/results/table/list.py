@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import judge_session, wants_models
 from evalstore.core import deserialize
+from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
 from evalstore.core.errors import FileProblem
 from evalstore.core.hashing import subject_of
@@ -31,7 +32,6 @@ from evalstore.planning.plan import CHECKS
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
-from evalstore.planning.reasons.version_reader import in_batches
 from evalstore.planning.status.workspace_results import iterate_workspace
 from evalstore.providers.price_table import find_support
 from evalstore.results.labels.labels import read_labels

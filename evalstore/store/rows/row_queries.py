@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.core.batches import in_batches
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
 from evalstore.store.contents import damaged
 from evalstore.store.database import Database, select_each
@@ -36,8 +36,6 @@ _OF_LEAVES = (
     "FROM result_rows r JOIN result_nodes n ON n.id = r.leaf "
     "LEFT JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n"
 )
-_AT_ONCE = 8_000
-"""Names in one query."""
 _LEAVES_AT_ONCE = 100
 """Nodes whose names are in memory together."""
 WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
@@ -343,10 +341,9 @@ class RowQueries(Database):
         Names are keys and labels.
         """
         numbers = {*map(hash_name, names), *(number_of(bytes.fromhex(test)) for test in tests)}
-        left = iter(sorted(numbers))
         statement, found = "SELECT DISTINCT leaf FROM case_names WHERE name IN", set[str]()
         with self._reading() as connection:
-            while some := list(islice(left, _AT_ONCE)):
+            for some in in_batches(sorted(numbers)):
                 found.update(as_digits(leaf) for (leaf,) in connection.select_in(statement, some))
         return found
 

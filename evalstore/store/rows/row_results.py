@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core.batches import in_small_batches
 from evalstore.store.results import case_of, iterate_entries, restore_cell
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from evalstore.store.rows.row_queries import ResultLeaf
 
 Cells = list[tuple["Result", "Case"]]
-_AT_ONCE = 256
 _MOST_KEPT = 10_000
 """About how many results stay in memory."""
 
@@ -98,8 +98,7 @@ class RowResults:
         """Return the results in these nodes; `nodes` names the node with the cases of each."""
         known = self._take((path, node) for node in nodes)
         fresh = [node for node in nodes if (path, node) not in known]
-        for start in range(0, len(fresh), _AT_ONCE):
-            some = fresh[start : start + _AT_ONCE]
+        for some in in_small_batches(fresh):
             contents = self._store.load_leaves(some)
             files = self._store.load_case_files({nodes[node] for node in some})
             for node in some:

@@ -12,6 +12,7 @@ from operator import eq
 from typing import Any, NamedTuple, TypeVar, overload
 
 from evalstore.core import deserialize
+from evalstore.core.batches import in_small_batches
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.store.contents import damaged
 from evalstore.store.trees.case_chunks import MAX_PART, Load, has_parts
@@ -250,8 +251,8 @@ def iterate_unseen(ids: Iterable[str], load: Load, seen: set[str]) -> Iterator[J
         fresh = [id for id in dict.fromkeys(pending) if id not in seen]
         seen.update(fresh)
         pending = []
-        for start in range(0, len(fresh), _AT_ONCE):
-            for content in load(fresh[start : start + _AT_ONCE]).values():
+        for some in in_small_batches(fresh):
+            for content in load(some).values():
                 if has_parts(content):
                     pending += content["parts"]
                 else:

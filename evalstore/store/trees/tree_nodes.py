@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from evalstore.core import hashing
+from evalstore.core.batches import in_batches
 from evalstore.core.values import CaseFile, Json
 from evalstore.store.contents import decode_content, require
 from evalstore.store.database import Database, select_each
@@ -22,8 +22,6 @@ from evalstore.store.trees.case_files import (
 )
 from evalstore.store.trees.tree_sizes import refuse_repeated
 
-_AT_ONCE = 1_000
-"""The cases of a batch."""
 _LEVELS = 2
 """The most levels of parts in a tree that may be read without looking at all of them before."""
 
@@ -61,8 +59,7 @@ class NodeQueries(Database):
         """Yield the cases of a node that has parts, as they are stored, in batches."""
         parts = iterate_parts("", content, self.load_cases)
         cases = (case for part in parts for case in part["cases"])
-        while batch := list(islice(cases, _AT_ONCE)):
-            yield batch
+        yield from in_batches(cases)
 
     def load_whole(self, content: Json, *, with_cases: bool = True) -> Json:
         """Return the content of a node of cases or results; the parts of a tree are joined.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from evalstore.core.batches import in_small_batches
 from evalstore.core.errors import ExcessiveError, StoreError, StoreUnreachableError
 from evalstore.core.values import Json
 from evalstore.store.contents import excessive
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.store import Store
 
-_AT_ONCE = 256
-"""Nodes that are read together."""
 T = TypeVar("T")
 
 
@@ -56,7 +54,7 @@ class TreeSizes:
 
 def _read(ids: Iterable[str], load: Load, known: dict[str, T], read: Callable[[Json], T]) -> None:
     """Read something of the roots of trees that are not known, and each of their nodes once."""
-    for some in _batches(id for id in dict.fromkeys(ids) if id not in known):
+    for some in in_small_batches(id for id in dict.fromkeys(ids) if id not in known):
         for id, content in load(some).items():
             refuse_repeated(id, content, load)
             known[id] = read(content)
@@ -75,7 +73,7 @@ def refuse_repeated(tree: str, root: Json, load: Load, least: int = 1) -> None:
             raise excessive("nodes", tree, "a part is in its tree twice")
         inner = [node for node in level if node.get("level", 0) > least]
         below = (part for node in inner for part in node["parts"] if part)
-        level = [node for some in _batches(below) for node in load(some).values()]
+        level = [node for some in in_small_batches(below) for node in load(some).values()]
 
 
 def find_excessive(store: Store, runs: Iterable[Run]) -> Iterator[tuple[str, str]]:
@@ -91,9 +89,3 @@ def find_excessive(store: Store, runs: Iterable[Run]) -> Iterator[tuple[str, str
             raise
         except StoreError:  # it is damaged in another way, which its readers see at once
             continue
-
-
-def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
-    iterator = iter(ids)
-    while batch := list(islice(iterator, _AT_ONCE)):
-        yield batch

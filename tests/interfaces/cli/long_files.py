@@ -6,16 +6,11 @@ import json
 
 import pytest
 
-from evalstore.comparison import case_edits, pair_groups
+from evalstore.comparison import pair_groups
+from evalstore.core import batches
 from evalstore.files import filed_mapping, filed_sequence, temporary_list
 from evalstore.planning import planner
 from evalstore.planning.cells import cell_batches
-from evalstore.results.compare import (
-    compared_side,
-    diff_causes,
-    diff_sides,
-    pair_sorter,
-)
 from evalstore.runs import run_plans
 from evalstore.runs.status import status as plan_status
 from evalstore.store.trees import case_chunks, case_files, cases_of_parts
@@ -64,12 +59,8 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
         (filed_sequence, "_FEW", 9),
         (filed_mapping, "_FEW", 5),
         (temporary_list, "_AT_ONCE", 4),
-        (case_edits, "_AT_ONCE", 7),
+        (batches, "_SIZE", 7),
         (pair_groups, "_AT_ONCE", 7),
-        (pair_sorter, "_AT_ONCE", 7),
-        (diff_sides, "_AT_ONCE", 5),
-        (compared_side, "_AT_ONCE", 7),
-        (diff_causes, "_AT_ONCE", 7),
         (cases_of_parts, "_FEW", 9),
         (cases_of_parts, "_AT_ONCE", 3),
     ):

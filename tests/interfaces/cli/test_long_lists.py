@@ -10,22 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.core.errors import OK
 from evalstore.files import filed_sequence, temporary_list
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
-from evalstore.planning.reasons import version_reader
 from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.planning.status import workspace_results
 from evalstore.results.compare.diff_sides import workspace_side
-from evalstore.results.show import shown_item, shown_results
+from evalstore.results.show import shown_item
 from evalstore.results.show.show import ShownItem
 from evalstore.results.show.shown_results import ShownCases, ShownResults
 from evalstore.results.table.list import list_things
-from evalstore.store import database
-from evalstore.store.trees import case_files, tree_nodes
+from evalstore.store.trees import case_files
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO, treat_as_long
@@ -53,9 +51,7 @@ _BATCH = 7
 def use_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read cases in small batches, and write all of them to files."""
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(version_reader, "_AT_ONCE", _BATCH)
-    monkeypatch.setattr(tree_nodes, "_AT_ONCE", _BATCH)
-    monkeypatch.setattr(workspace_results, "_CELLS_AT_ONCE", 30)
+    monkeypatch.setattr(batches, "_SIZE", _BATCH)
     monkeypatch.setattr(temporary_list, "_AT_ONCE", _BATCH)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
 
@@ -64,7 +60,6 @@ def use_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore) -> Path:
     """A workspace with a long file after a run of all and one of some."""
     use_small_batches(monkeypatch)
-    monkeypatch.setattr(database, "_AT_ONCE", 30)
     root = tree(tmp_path / "ws", FILES)
     monkeypatch.chdir(root)
     for options in ([], ["--refresh", "-k", "7"]):
@@ -120,7 +115,7 @@ def test_ls_lists_cases_alike_in_all_formats(
         return printed
 
     in_files = print_all()
-    monkeypatch.setattr(version_reader, "_AT_ONCE", 10_000)
+    monkeypatch.setattr(batches, "_SIZE", 10_000)
     monkeypatch.setattr(temporary_list, "_AT_ONCE", 10_000)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1 << 20)
     assert print_all() == in_files
@@ -246,8 +241,8 @@ def test_results_of_the_workspace_need_little_memory_for_a_row(
     use_small_batches(monkeypatch)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     monkeypatch.setattr(filed_sequence, "_FEW", 20)
-    monkeypatch.setattr(filed_sequence, "_AT_ONCE", 20)
-    monkeypatch.setattr(shown_results, "_AT_ONCE", 20)
+    monkeypatch.setattr(batches, "_SMALL_SIZE", 20)
+    monkeypatch.setattr(batches, "_SIZE", 20)
     peaks: list[int] = []
     for number, count in enumerate((100, 100, 900)):
         root = tree(tmp_path / str(number), {**FILES, "evalstore.yaml": "candidates: [one, two]\n"})

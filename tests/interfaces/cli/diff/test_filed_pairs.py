@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from evalstore import Workspace
+from evalstore.core import batches
 from evalstore.files import temporary_list
-from evalstore.interfaces.html import report
-from evalstore.planning.reasons import version_reader
 from evalstore.results.edits import edited_sources
-from evalstore.results.flips import regressions
-from evalstore.results.stats import stats
 from evalstore.store.rows import row_results
 from evalstore.store.trees import case_files
 from tests.builders import tree
@@ -77,12 +74,10 @@ def test_a_comparison_needs_little_memory_for_a_row(
     keep_in_files(monkeypatch)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1)
     for module, name, number in (
-        (regressions, "_AT_ONCE", 20),
+        (batches, "_SIZE", 20),
         (row_results, "_MOST_KEPT", 20),
-        (stats, "_AT_ONCE", 20),
         (edited_sources, "_MOST_ROWS", 20),
-        (version_reader, "_AT_ONCE", 20),
-        (report, "_AT_ONCE", 20),
+        (batches, "_SMALL_SIZE", 20),
     ):
         monkeypatch.setattr(module, name, number)
     monkeypatch.setattr(case_files._groups, "__defaults__", (4,))

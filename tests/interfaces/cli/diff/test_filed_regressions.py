@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.files import temporary_list
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location
-from evalstore.results.flips import regressions
 from evalstore.results.flips.regressions import find_regressions
 from evalstore.store.rows import row_results
 from evalstore.store.trees import case_files
@@ -71,7 +71,7 @@ def test_regressions_in_files_are_printed_like_those_in_memory(
         if name == "many":
             keep_in_files(monkeypatch)
             treat_as_long(monkeypatch)
-            monkeypatch.setattr(regressions, "_AT_ONCE", 7)
+            monkeypatch.setattr(batches, "_SIZE", 7)
             monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 9)
             monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 2)
         forms = [_plain(evalstore(*form).stdout) for form in FORMS]
@@ -92,7 +92,7 @@ def test_regressions_need_little_memory_for_a_row(
     keep_in_files(monkeypatch)
     monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
     for module, name, number in (
-        (regressions, "_AT_ONCE", 20),
+        (batches, "_SIZE", 20),
         (row_results, "_MOST_KEPT", 20),
         (temporary_list, "_IN_MEMORY", 1),
         (temporary_list, "_SORTED_AT_ONCE", 100),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.exchange.exports import answers
+from evalstore.core import batches
 from evalstore.exchange.exports.writers import FileNames
 from evalstore.store import Store
 
@@ -101,7 +101,7 @@ def test_answers_are_read_a_few_at_a_time(
         return sessions
 
     monkeypatch.setattr(Store, "find_sessions", count)
-    monkeypatch.setattr(answers, "_AT_ONCE", 1)
+    monkeypatch.setattr(batches, "_SMALL_SIZE", 1)
     assert evalstore("export", "--format", format, "-o", "out").exit_code == 0
     assert read == [1, 1]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.core import hashing
+from evalstore.core import batches, hashing
 from evalstore.core.errors import OK
 from evalstore.core.results import Result
 from evalstore.core.values import Case, EvaluationVersion, Json
@@ -22,13 +22,12 @@ from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
-from evalstore.results.flips import verdict_changes
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.runs import run_plans as runs
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_totals import RunTotals
 from evalstore.store import Store
-from evalstore.store.trees import case_files, tree_nodes
+from evalstore.store.trees import case_files
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
 from evalstore.workspace.testfiles.expansion import expand_test
@@ -271,9 +270,9 @@ def test_the_comparison_of_a_run_needs_little_memory_for_a_row(
 ) -> None:
     monkeypatch.setattr(filed_sequence, "_FEW", 20)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
-    of_files = (filed_sequence, temporary_list, tree_nodes)
-    for module in (verdict_changes, *of_files):
-        monkeypatch.setattr(module, "_AT_ONCE", 20)
+    monkeypatch.setattr(batches, "_SIZE", 20)
+    monkeypatch.setattr(batches, "_SMALL_SIZE", 20)
+    monkeypatch.setattr(temporary_list, "_AT_ONCE", 20)
     peaks: list[int] = []
     for number, count in enumerate((200, 200, 1_000)):
         folder = tree(place / str(number), {**FILES, "tests/data.jsonl": data(count)})
