@@ -56,10 +56,8 @@ class Rate:
 
     @property
     def text(self) -> str:
-        """Return the rate as a percentage, or `72.7 to 78.2%` when some verdicts are unresolved."""
-        if self.rate is None or not self.unresolved:
-            return percent(self.rate)
-        return f"{100 * self.rate:.1f} to {percent(self.best_rate)}"
+        """Return the rate as a percentage."""
+        return percent(self.rate)
 
     def document(self) -> dict[str, Any]:
         """Return the pass rate as JSON."""

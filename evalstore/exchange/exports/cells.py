@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from evalstore.core.display import safe
 from evalstore.core.values import Json
@@ -59,6 +61,25 @@ def code_block(text: str) -> str:
     """Return a text as a block of code, whose fence is longer than any run of backticks in it."""
     fence = "`" * _free_run(text, 3)
     return f"{fence}text\n{safe(text, lines=True)}\n{fence}"
+
+
+def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Json]]) -> Iterator[str]:
+    """Yield the lines of a table as CSV, without their ends."""
+    import csv
+    import io
+
+    for row in chain([header], rows):
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
+        yield safe(buffer.getvalue(), lines=True)
+
+
+def markdown_lines(header: Sequence[str], rows: Iterable[Sequence[Json]]) -> Iterator[str]:
+    """Yield the lines of a table as Markdown."""
+    yield f"| {' | '.join(map(markdown_cell, header))} |"
+    yield "|" + "---|" * len(header)
+    for row in rows:
+        yield f"| {' | '.join(map(markdown_cell, row))} |"
 
 
 def _free_run(text: str, least: int) -> int:

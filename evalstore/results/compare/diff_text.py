@@ -200,7 +200,7 @@ def pair_line(
     if attempts := diff.attempts_text(pair):
         spans.append(StyledSpan(f", {attempts}"))
     if facts.reason:
-        spans.append(StyledSpan(f"  ({safe(facts.reason)})", "undecided"))
+        spans.append(StyledSpan(f"  ({safe(facts.reason)})", "pending"))
     ids = [short(id) for id in diff.shown_sessions(pair) if id]
     if with_ids and ids:
         spans.append(StyledSpan(f"  {' -> '.join(dict.fromkeys(ids))}", "faint"))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
-NEW, GONE, OTHERS = "new", "gone", "other rows"
+NEW, GONE = "new", "gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,6 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
         spans = find_spans(store, name_in_newest_run(project, file) if project else file, folder)
         now = name_in_workspace(project, file) if project else file
         files = store.load_case_files(list({span.node for span in spans if span.node}))
-        spans = join_spans(spans, files)
         add_workspace(spans, files, project, now)
         follow_case(spans, files, row, CaseFinder(store))
         add_results(store, spans, file)
@@ -165,8 +164,6 @@ def _versions(
             changed = [part for part in names if parts_before.get(part) != parts.get(part)]
             edits = list(dict.fromkeys(part.rstrip("0123456789 ") for part in changed))
             edits += dict.fromkeys(_kind_of_edit(edit) for edit in candidates)
-            if not edits and before.node != span.node:
-                edits = [OTHERS]
         if edits:
             begun.append((span, edits, candidates, parts))
         elif span.case and begun:
@@ -341,26 +338,6 @@ def _find_named(last: VersionSpan | None, run: Run) -> tuple[frozenset[str], fro
     if "models" in run.selection:
         return last.named | (candidates - last.candidates.keys()), frozenset()
     return frozenset(), last.named - candidates
-
-
-def join_spans(spans: Iterable[VersionSpan], files: Mapping[str, CaseFile]) -> list[VersionSpan]:
-    """Return the spans, joining neighbours with the same cases in different nodes."""
-    joined: list[VersionSpan] = []
-    for span in spans:
-        last = joined[-1] if joined else None
-        if (
-            last
-            and last.node
-            and span.node
-            and last.has_candidates(span.candidates)
-            and find_same(span.node, files[span.node], {last.node: files[last.node]})
-        ):
-            last.leaves += span.leaves
-            last.candidates, last.is_limited = span.candidates, span.is_limited
-            last.named = span.named
-        else:
-            joined.append(span)
-    return joined
 
 
 def add_workspace(

@@ -255,13 +255,13 @@ def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
     assert "no such <key>" in failure
 
 
-def test_an_undecided_run_gives_a_range(tmp_path: Path) -> None:
+def test_undecided_results_are_counted_beside_the_rate(tmp_path: Path) -> None:
     files = {"models/judge.yaml": scripted("judge", {"answer": "I cannot say."})}
     root = make_workspace(tmp_path / "desk", files)
     call(root, "run", "--fail-on", "none")
     summary = summary_of(report(root))
     assert summary[:2] == ["Both candidates pass 0%.", "undecided: 2 of 2 · first run"]
-    assert summary[2].startswith("first 0.0 to 100.0% 0 of 1 ")
+    assert summary[2].startswith("first 0.0% 0 of 1 ")
 
 
 def test_a_partial_run_says_so(root: Path) -> None:

@@ -179,7 +179,7 @@ def test_settings_that_cannot_be_read_are_a_problem_of_the_state(workspace: Path
     assert dashboard.broken is None
     lines = [line.text for line in dashboard_lines(dashboard, (), 80, 4)]
     assert lines[0] == "passing now the workspace cannot be read"
-    assert lines[2] == "broke last  known when the settings can be read"
+    assert lines[2] == "broke last  unknown until the settings can be read"
 
 
 def test_reading_ends_early_when_nobody_waits(workspace: Path) -> None:
@@ -238,7 +238,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
         assert lines[6].split()[:2] == ["run", "when"]
         await resized(pilot, 40, 12)
         lines = screen(pilot).splitlines()
-        assert lines[1] == " ~50.0% pass, 1 broke, 4 pending"
+        assert lines[1].startswith(" broke last  tests/weather")
         assert lines[2].split()[:2] == ["run", "when"]
         await resized(pilot, 200, 60)
         lines = screen(pilot).splitlines()
@@ -252,24 +252,16 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
     drive(scenario, size=(80, 24))
 
 
-def test_one_line_has_what_matters_most_in_the_room_that_there_is(workspace: Path) -> None:
+def test_one_line_has_what_broke_or_else_what_is_pending(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
+    (line,) = dashboard_lines(state, runs, 80, 1)
+    assert line.text.startswith("pending     ask for 2 answers and make 2 verdicts, about $")
     edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
     main(["run", "--quiet", "--refresh"])
-    (workspace / "tests/new.md").write_text(NEW)
-    location = Location(workspace)
-    state, runs = read_dashboard(location), list_runs(location)
-    pending = pending_text(state.status, brief=True) if state.status else ""
-    broke = "broke: tests/weather.md [city=Oslo] scripted/two"
-    for width, text in {
-        31: "~50.0% pass, 1 broke, 4 pending",
-        39: "~50.0% pass (10-90), 1 broke, 4 pending",
-        46: "~50.0% pass, 1 broke, 4 pending, about $0.0800",
-        54: "~50.0% pass (10-90), 1 broke, 4 pending, about $0.0800",
-        90: f"~50.0% pass (10-90), 1 broke, {pending}",
-        140: f"~50.0% pass (10-90), {broke}, {pending}",
-    }.items():
-        (line,) = dashboard_lines(state, runs, max(width, len(text)), 1)
-        assert line.text == text
+    state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
+    (line,) = dashboard_lines(state, runs, 80, 1)
+    assert line.text.startswith("broke last  tests/weather.md [city=Oslo] scripted/two (")
 
 
 def test_an_edited_system_prompt_is_named_and_not_its_test_file(workspace: Path) -> None:
@@ -497,24 +489,6 @@ def test_the_cases_of_each_run_that_broke_stand_before_its_time() -> None:
         assert [*lines][2].text == f"broke last  {names}"
 
 
-@pytest.mark.parametrize(
-    ("width", "text"),
-    [
-        (5, "3 br…"),
-        (20, "3 broke"),
-        (30, "broke: [x] oslo, 2 more"),
-        (40, "broke: [x] oslo, [x] rome, [x] lima"),
-    ],
-)
-def test_one_line_names_as_many_cases_that_broke_as_there_is_room_for(
-    width: int, text: str
-) -> None:
-    names = ("[x] oslo", "[x] rome", "[x] lima")
-    broken = tuple(BrokenCase(it, "", 0, "", ResultVersion("", None, None)) for it in names)
-    (line,) = dashboard_lines(Dashboard(broken=broken), (), width, 1)
-    assert line.text == text
-
-
 def test_before_the_first_run_it_says_so(workspace: Path) -> None:
     lines = [line.text for line in dashboard_lines(Dashboard(), (), 80, 4)]
     assert lines[0] == "passing now nothing is judged yet"
@@ -537,5 +511,6 @@ def test_during_a_run_the_state_says_what_that_does_in_the_words_that_fit() -> N
         lines = dashboard_lines(Dashboard(), (), width, height, running=texts)
         return [line.text for line in lines][min(1, height - 1)]
 
-    assert [line(width, 4) for width in (80, 50, 30)] == [f"running     {it}" for it in texts]
-    assert [line(width, 1) for width in (80, 30, 10)] == list(texts)
+    for height in (1, 4):
+        shown = [line(width, height) for width in (80, 50, 30)]
+        assert shown == [f"running     {it}" for it in texts]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import evalstore
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports.cells import csv_cell, markdown_cell
+from evalstore.exchange.exports.cells import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output, streams
@@ -50,7 +49,7 @@ def print_rows(format: Format, header: Sequence[str], rows: Iterable[Sequence[An
         for row in rows:
             _print_object(dict(zip(header, row, strict=True)))
         return
-    for line in (_csv_lines if format == "csv" else _markdown_lines)(header, rows):
+    for line in (csv_lines if format == "csv" else markdown_lines)(header, rows):
         output.data_line(line)
 
 
@@ -89,23 +88,6 @@ def _members(prefix: str, row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _members(f"{prefix}{name}.", value)
         else:
             yield prefix + name, value
-
-
-def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    import csv
-    import io
-
-    for row in chain([header], rows):
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
-        yield output.safe(buffer.getvalue(), lines=True)
-
-
-def _markdown_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    yield f"| {' | '.join(map(markdown_cell, header))} |"
-    yield "|" + "---|" * len(header)
-    for row in rows:
-        yield f"| {' | '.join(map(markdown_cell, row))} |"
 
 
 # --- the columns of lists without a row, for `-o csv` and `-o md`

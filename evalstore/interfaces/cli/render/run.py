@@ -330,8 +330,6 @@ def _print_models(report: RunReport) -> None:
         share = output.percent(passed / judged if judged else None)
         text = f"{passed}/{judged} pass"
         if undecided:
-            most = output.percent((passed + undecided) / judged)
-            share = f"{100 * passed / judged:.1f} to {most}"
             text = f"{text}, {undecided} undecided"
         rows.append((output.safe(model), "█" * filled + "▒" * unsure, text, share))
     table = Table(

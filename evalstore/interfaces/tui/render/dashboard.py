@@ -20,7 +20,7 @@ from evalstore.interfaces.tui.render.plot import (
 )
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.results.edits.change_text import prompts_text
-from evalstore.runs.status.status_text import pending_text, price_text, remote_texts
+from evalstore.runs.status.status_text import pending_text, remote_texts
 
 if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from evalstore.runs.status.dashboard import Dashboard
 
 
-_Part = tuple[str, str]
-"""A text of the brief line, and its colour."""
-_NAMED = 3
-"""Cases that broke which the brief line names."""
 _LABEL = 12
 _BAR = 20
 _GAP = 3
@@ -54,14 +50,10 @@ def dashboard_lines(
 ) -> Iterator[StyledLine]:
     """Yield the pass rate, pending work, what broke last and the trend, in `height` lines.
 
-    `runs` are the newest first. With one line the figures alone are shown. Figures that are old are
-    faint, and the `note` says so. In place of pending work is what a run does that is `running`, in
-    ever fewer words.
+    `runs` are the newest first. In one line is what broke, or else what is pending. Figures that
+    are old are faint, and the `note` says so. In place of pending work is what a run does that is
+    `running`, in ever fewer words.
     """
-    if height < 2:
-        line = _brief_line(dashboard, runs, width, note, running)
-        yield from _faint([line], is_old=bool(note))
-        return
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
     now = dashboard.rate if dashboard and not _is_partial(dashboard) else None
@@ -69,7 +61,10 @@ def dashboard_lines(
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if running:
         left[1] = _line("running", _running_span(running, room - _LABEL))
-    if not is_wide:
+    if height < 2:
+        is_broken = dashboard is not None and bool(dashboard.broken) and not running
+        yield left[0 if note else 2 if is_broken else 1]
+    elif not is_wide:
         yield from left[:3]
         yield _line("trend", *series_line(trend._replace(title=""), width - _LABEL).spans)
     elif trend.values:
@@ -125,11 +120,11 @@ def _figure_lines(
         yield _line("pending", StyledSpan(clip(first, room), "fail"))
     else:
         left = room - sum(len(note.text) for note in notes)
-        figure, *rest = _rate_spans(dashboard.rate, left, is_partial=_is_partial(dashboard))
+        figure, *rest = _rate_spans(dashboard, left)
         yield _line("passing now", figure, *notes, *rest)
         yield _line("pending", *_pending_spans(dashboard.status, room))
     if dashboard.broken is None:
-        yield _line("broke last", StyledSpan("known when the settings can be read", "faint"))
+        yield _line("broke last", StyledSpan("unknown until the settings can be read", "faint"))
     else:
         yield _line("broke last", *_broken_spans(dashboard.broken, runs, room))
     if dashboard.status:
@@ -145,12 +140,14 @@ def _is_partial(dashboard: Dashboard) -> bool:
     return bool(dashboard.verdicts.get("pending"))
 
 
-def _rate_spans(rate: Rate | None, room: int, *, is_partial: bool) -> tuple[StyledSpan, ...]:
-    """Return a pass rate with its interval as numbers and as a bar; `~` says that it is partial."""
+def _rate_spans(dashboard: Dashboard, room: int) -> tuple[StyledSpan, ...]:
+    """Return the pass rate with its interval as numbers and as a bar; `~` says it is partial."""
+    rate, undecided = dashboard.rate, dashboard.verdicts.get("undecided")
     if rate is None or rate.interval is None:
         return (StyledSpan("nothing is judged yet", "faint"),)
     low, high = rate.interval
-    text = f"{'~' * is_partial}{rate.text} of {rate.judged:,}"
+    text = f"{'~' * _is_partial(dashboard)}{rate.text} of {rate.judged:,}"
+    text += f", {undecided:,} undecided" if undecided else ""
     interval = f"95% interval {100 * low:.1f} to {percent(high)}"
     drawn = interval_bar(rate.interval, rate.rate, _BAR)
     parts = (text, drawn, interval) if room > _BAR + 56 else (text, interval)
@@ -215,7 +212,7 @@ def _broken_spans(
 ) -> tuple[StyledSpan, ...]:
     """Return the names of cases, as many as fit, and when they broke."""
     if not broken:
-        text = "nothing unfixed in the last runs" if len(runs) > 1 else "there is no earlier run"
+        text = "no case is still broken" if len(runs) > 1 else "there is no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
     count = len(broken)
     while count > 1 and columns_of("".join(span.text for span in _named(broken, count))) > room:
@@ -237,77 +234,3 @@ def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:
         separator = ", "
     if count < len(broken):
         yield StyledSpan(f", {len(broken) - count:,} more", "faint")
-
-
-def _brief_line(
-    dashboard: Dashboard | None,
-    runs: Sequence[RunLine],
-    width: int,
-    note: str,
-    running: Sequence[str] = (),
-) -> StyledLine:
-    """Return the figures in one line: the most that fits of the rate, what broke, what is pending.
-
-    What has no room is left out in whole: of what broke the names, then the price of pending work.
-    """
-    if dashboard is None:
-        return StyledLine((StyledSpan(clip(note or READING, width), "faint"),))
-    if dashboard.problem:
-        return StyledLine((StyledSpan(clip(problem_text(dashboard.problem), width), "fail"),))
-    rates, broke, pending = _rate_texts(dashboard, runs), _broke_texts(dashboard), [("", "")]
-    if running:
-        pending = [(text, "pending") for text in running]
-    elif dashboard.status:
-        pending = _brief_pending(dashboard.status)
-    lines = [
-        [(note, "faint"), rate, failed, work]
-        for work in pending
-        for failed in broke
-        for rate in rates
-    ]
-    for parts in lines:
-        spans = [StyledSpan(text, colour) for text, colour in parts if text]
-        length = sum(columns_of(span.text) + 2 for span in spans) - 2
-        if length <= width:
-            break
-    if length > width and spans:  # there are no fewer words for the last one
-        last = spans.pop()
-        spans.append(last._replace(text=clip(last.text, columns_of(last.text) - length + width)))
-    comma = StyledSpan(", ")
-    return StyledLine(tuple(it for span in spans for it in (comma, span))[1:])
-
-
-def _rate_texts(dashboard: Dashboard, runs: Sequence[RunLine]) -> tuple[_Part, _Part]:
-    """Return the pass rate with its interval, and without."""
-    rate = dashboard.rate
-    if not (rate and rate.interval):
-        nothing = ("nothing judged" if runs else "", "")
-        return nothing, nothing
-    low, high = (round(100 * end) for end in rate.interval)
-    text = f"{'~' * _is_partial(dashboard)}{percent(rate.rate)} pass"
-    return (f"{text} ({low}-{high})", ""), (text, "")
-
-
-def _broke_texts(dashboard: Dashboard) -> list[_Part]:
-    """Return the names of the first cases that broke, of one, and how many these are."""
-    broken = dashboard.broken
-    if not broken:
-        return [("", "")]
-    texts = []
-    for count in (_NAMED, 1):
-        more = len(broken) - count
-        names = ", ".join(safe(case.name) for case in broken[:count])
-        texts.append(f"broke: {names}" + (f", {more:,} more" if more > 0 else ""))
-    return [(text, "fail") for text in (*texts, f"{len(broken):,} broke")]
-
-
-def _brief_pending(status: Status) -> list[_Part]:
-    """Return what a run would do, in ever fewer words; the price is left out last."""
-    colour = "pending" if status.is_any else ""
-    text = pending_text(status, brief=True)
-    count = status.ask + status.record + status.judge
-    if not count:
-        return [(text, colour)]
-    price = price_text(replace(status, is_simulated=False), brief=True)
-    brief = f"{count:,} pending"
-    return [(text, colour), (f"{brief}, {price}", colour), (brief, colour)]

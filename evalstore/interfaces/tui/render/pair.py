@@ -15,7 +15,7 @@ from evalstore.core.styled_text import (
     marked_spans,
     text_lines,
 )
-from evalstore.interfaces.tui.render.plot import LAST_RUNS, spark_spans, spark_words
+from evalstore.interfaces.tui.render.judgements import history_spans
 from evalstore.interfaces.tui.render.verdicts import badge_spans
 from evalstore.results.compare.diff_text import pair_line, side_lines
 from evalstore.results.edits.change_text import edit_lines
@@ -69,10 +69,8 @@ def _history_lines(diff: Diff, history: Mapping[str, Sequence[str]]) -> Iterator
 
 def history_lines(candidate: str, words: Sequence[str]) -> Iterator[StyledLine]:
     """Yield the last verdicts on a candidate as signs and in words, when there are several."""
-    if len(words) > 1:
-        name = f"{safe(candidate)} in the {LAST_RUNS}" if candidate else LAST_RUNS
-        text = StyledSpan(f"  {spark_words(words)}", "faint")
-        yield StyledLine((StyledSpan(f"{name}  ", "faint"), *spark_spans(words), text))
+    if spans := tuple(history_spans(words)):
+        yield StyledLine((StyledSpan(safe(candidate)), *spans))
 
 
 def question_lines(question: str, most: int = 1, title: str = _USER) -> Iterator[StyledLine]:

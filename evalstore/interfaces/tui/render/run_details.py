@@ -41,7 +41,7 @@ _TREND = 90
 STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
     "over budget": ("$", "It was stopped at the cost or time limit"),
-    "incomplete": ("!", "It came to its end, but calls failed or something waits"),
+    "incomplete": ("!", "It ended, but calls failed or work is still pending"),
 }
 """The signs and the meanings of the states of runs that are not complete."""
 STAR = "*"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.cost_text import SIMULATED
-from evalstore.core.display import clip, interval_bar, plural, safe, short, widest
+from evalstore.core.display import clip, interval_bar, percent, plural, safe, short, widest
 from evalstore.core.side_names import WORKSPACE
 from evalstore.core.styled_text import BLANK, StyledLine, heading, text_lines
 from evalstore.interfaces.tui.render.documents.reading import READING
@@ -27,8 +27,8 @@ _NAME = 36
 """Columns of a name that there must be room for before a further column is shown."""
 _WIDE = 110
 """The width from which on the trend stands beside the details."""
-_MOST, _LEAST = 16, 6
-"""The height of the trend at most and at least."""
+_LEAST = 6
+"""The least height of the trend."""
 _TITLES = (
     *("passed", "95% interval", "of", "cases", "answers"),
     *("latency", "answer cost", "per 100", "judge cost", "flaky"),
@@ -97,13 +97,13 @@ def group_lines(
     if width >= _WIDE:
         room = width * 2 // 5
         left = [StyledLine(spans) for line in details for spans in wrap_line(line, room - GAP)]
-        drawn = trend_lines(trend, width - room - GAP, min(_MOST, height))
+        drawn = trend_lines(trend, width - room - GAP, height)
         yield from beside(left, list(drawn), room + GAP)
         return
     yield from details
     yield BLANK
     rows = sum(1 for line in details for _ in wrap_line(line, width))
-    yield from trend_lines(trend, width, min(_MOST, max(_LEAST, height - rows - 1)))
+    yield from trend_lines(trend, width, max(_LEAST, height - rows - 1))
 
 
 def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
@@ -112,8 +112,13 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     yield heading(group.name)
     judged, results = group.rate.judged, plural(group.results, "result")
     covered = f"{judged:,} of {results} judged" if judged < group.results else ""
-    undecided = f"{group.undecided:,} undecided" if group.undecided else ""
-    yield from text_lines("; ".join(filter(None, (rate_text(group.rate), undecided, covered))))
+    yield from text_lines("; ".join(filter(None, (rate_text(group.rate), covered))))
+    if (rate := group.rate).unresolved and rate.rate is not None:
+        name = "undecided" if rate.unresolved == group.undecided else "undecided or error"
+        between = f"between {100 * rate.rate:.1f} and {percent(rate.best_rate)}"
+        yield from text_lines(
+            f"{name}: {rate.unresolved:,} of {judged:,}, so the pass rate is {between}"
+        )
     yield from text_lines(
         f"{plural(group.tests, 'test file')}, {plural(group.cases, 'case')}, "
         f"{plural(group.sessions, 'answer')}, {plural(group.evaluations, 'verdict')}"

@@ -27,7 +27,6 @@ from evalstore.interfaces.tui.render.documents.answer_texts import (
 from evalstore.interfaces.tui.render.documents.image import IMAGE_WIDTH, render_images
 from evalstore.interfaces.tui.render.export import ExportedAnswer
 from evalstore.interfaces.tui.screens.newer import DatedPage
-from evalstore.interfaces.tui.screens.panels import BROAD
 from evalstore.interfaces.tui.state.data_source import read_shown_answer
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.text_view import TextView, indented_text
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
     from evalstore.results.table.cases import Cases
 
 
+_SPLIT = 120
+"""The width from which on the verdicts in full are at the right of an answer."""
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
 _FOOTER = (
@@ -84,9 +85,9 @@ _BINDINGS: list[BindingType] = [
     Binding("v", "versions", "Versions", id="session.versions"),
 ]
 _HELP = """\
-What a candidate was asked and answered, and the verdict on it with its reasons. Each judge's
-verdict is at the top; the verdicts in full, their history, tokens, price and time are below the
-instructions, or at the right in a wide terminal. {session.attempt} and {session.last_attempt} show
+What a candidate was asked and answered, and the verdict on it with its reasons. The verdicts in
+full, their history, tokens, price and time are below the instructions, or at the right in a wide
+terminal. {session.attempt} and {session.last_attempt} show
 the next and the previous answer of the candidate, {session.candidate} the next candidate,
 {session.next} the next of the listed cases. {session.beside} puts another candidate's answer beside
 this one and marks the words that differ; {page.back} removes it. Markdown is rendered, and files
@@ -106,6 +107,8 @@ class AnswerPage(DatedPage):
     DEFAULT_CSS = """
     AnswerPage.-wide > #panels, AnswerPage.-framed > #panels { layout: horizontal; }
     AnswerPage > #panels > TextView { width: 1fr; }
+    AnswerPage.-split > #panels > TextView { width: 2fr; }
+    AnswerPage.-split > #panels > #text { width: 3fr; }
     AnswerPage #other, AnswerPage > #asked { display: none; }
     AnswerPage > #asked { height: auto; max-height: 8; background: $panel; }
     AnswerPage.-short > #asked { max-height: 2; }
@@ -424,7 +427,7 @@ class AnswerSides:
     @property
     def is_split(self) -> bool:
         """Return whether one answer has two columns."""
-        return self._navigator.other is None and self._page.size.width >= BROAD
+        return self._navigator.other is None and self._page.size.width >= _SPLIT
 
     @property
     def is_fitting(self) -> bool:
@@ -438,24 +441,20 @@ class AnswerSides:
         other = self._navigator.other
         if other:
             return {"text": safe(self._navigator.model), "other": safe(other)}
-        return {"text": "Conversation", "other": "Verdicts"} if self.is_split else {}
+        return {"text": "Answer", "other": "Verdicts"} if self.is_split else {}
 
     def show_place(self, place: Sequence[StyledLine]) -> None:
         """Show the place of an answer that is being read."""
-        note = list(text_lines("reading …", "faint"))
-        if self.is_split:
-            self._show(note, place)
-        else:
-            self._show([*place, *note], ())
+        self._show([*place, *text_lines("reading …", "faint")], ())
 
     def show(self, texts: AnswerTexts, *, is_rendered: bool, stay: bool) -> None:
         """Show an answer, `is_rendered` or as it is written."""
+        first, written = texts.begin(is_rendered=is_rendered), texts.begin(is_rendered=False)
         if self.is_split:
-            body, written = (texts.laid_out if is_rendered else texts.written), texts.written
-            self._show(body[1:], texts.beside, stay=stay, written=written[1:])
+            self._show(first, texts.rest[1:], stay=stay, written=written)
         else:
-            lines = texts.rendered if is_rendered else texts.lines
-            self._show(lines, texts.other, stay=stay, written=texts.lines, asked=texts.asked)
+            others, asked, rest = texts.other, texts.asked, texts.rest
+            self._show([*first, *rest], others, stay=stay, written=[*written, *rest], asked=asked)
 
     def _show(
         self,
@@ -480,4 +479,5 @@ class AnswerSides:
             text.focus()
         for view in (text, other):
             view.set_class(other.display, "panel")
+        page.set_class(self.is_split, "-split")
         page.show_panels()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.geometry import Size
 from textual.widgets import Input
 
 from evalstore.core.display import plural
@@ -547,9 +546,7 @@ def report_lost(page: Page, listing: CaseListing, filter: TextFilter) -> None:
 _READING_PAUSE = 0.06
 """An answer is read when the cursor has stayed on its case for so long."""
 _FEW_LINES = 20
-"""Lines of a reader in which the message of the user has one line."""
-_MANY_LINES = 40
-"""Lines of a reader in which no answer is cut so that the verdict on it is seen."""
+"""Fewer lines of a reader are few: the reasons for a verdict stand above the answer."""
 _MISSING = "{page.run} gets it, and shows the price first."
 _CUT = ": {list.open} shows all of it"
 
@@ -565,7 +562,7 @@ class CaseReader:
         """The case and the candidate that are shown."""
         self._pause: Timer | None = None
         self._show_again: Callable[[], None] = self.clear
-        self._fit: tuple[Size | None, bool] | None = None
+        self._fit: tuple[bool, bool] | None = None
         """For which measures of the pane the answer was prepared."""
 
     def view(self) -> TextView:
@@ -619,10 +616,10 @@ class CaseReader:
         if self._fit is not None and self._fit != self._measure():
             self._show_again()
 
-    def _measure(self) -> tuple[Size | None, bool]:
-        """Return the size of a pane without many lines, and whether images have room in it."""
-        size = Size(self._view.text_width, self._view.scrollable_content_region.height)
-        return size if size.height < _MANY_LINES else None, size.width > IMAGE_WIDTH
+    def _measure(self) -> tuple[bool, bool]:
+        """Return whether the pane has few lines, and whether images have room in it."""
+        height = self._view.scrollable_content_region.height
+        return height < _FEW_LINES, self._view.text_width > IMAGE_WIDTH
 
     def _stop(self) -> None:
         if self._pause:
@@ -635,8 +632,7 @@ class CaseReader:
         result = case.results[picked] if picked < len(case.results) else None
         others = [other for number, other in enumerate(case.results) if other and number != picked]
         judgements = [other.evaluations for other in others]
-        self._fit = room, has_room = self._measure()
-        is_brief = room is not None and room.height < _FEW_LINES
+        self._fit = is_brief, has_room = self._measure()
         shows_images = not page.app.no_color and has_room
         history = self._history
         hint, cut_note = page.with_keys(_MISSING), page.with_keys(_CUT)
@@ -662,7 +658,6 @@ class CaseReader:
                 hint,
                 cut_note,
                 is_brief=is_brief,
-                room=room,
             )
 
         def show(texts: ReaderTexts) -> None:

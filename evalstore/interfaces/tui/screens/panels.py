@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FRAMED = 110
 """The width from which on panels have frames, with an empty column on both sides of a text."""
-BROAD = 150
+_BROAD = 150
 """The width from which on panels stand side by side."""
 
 
@@ -37,7 +37,7 @@ class PanelPage(Page):
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
         *Page.HORIZONTAL_BREAKPOINTS,
         (_FRAMED, "-framed"),
-        (BROAD, "-broad"),
+        (_BROAD, "-broad"),
     ]
     DEFAULT_CSS = """
     PanelPage {

@@ -61,7 +61,7 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
 
     def on_mount(self) -> None:
         """Plan."""
-        self.set_title("what would be done", READING)
+        self.set_title("plan", READING)
         self.body.focus()
         self.reload()
 
@@ -89,7 +89,7 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
     def _show_reading(self, text: str) -> None:
         """Show how far the reading has come, unless a plan is shown already."""
         if self._preview is None:
-            self.set_title("what would be done", text)
+            self.set_title("plan", text)
 
     def _show(self, plan: tuple[RunRequest, PlanPreview]) -> None:
         (self._request, self._preview), self._problem = plan, None
@@ -105,7 +105,7 @@ trend leaves out. {page.run} plans all pending work, and {history.status} lists 
         self._preview, self._problem = None, None
         self._end_planning()
         self.body.show(())
-        self.set_title("what would be done", "nothing, until this is fixed")
+        self.set_title("plan", "nothing, until this is fixed")
         if isinstance(problem, WorkspaceError):
             self._line = next((entry.line for entry in problem.problems if entry.line), None)
             first = problem.problems[0]

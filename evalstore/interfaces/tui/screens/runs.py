@@ -310,7 +310,11 @@ class RunsPage(ActionsPage):
         if not marked:
             sides = [grid.cursor, grid.cursor + 1]
         if len(sides) != 2:
-            text = _ON_MARK if marked == 1 else f"{marked} are marked, and two can be compared"
+            text = (
+                _ON_MARK
+                if marked == 1
+                else f"{marked} lines are marked: mark only two of them to compare these"
+            )
             self.notify(self.with_keys(text), markup=False)
             return
         newer, older = sides

@@ -20,7 +20,7 @@ from evalstore.interfaces.tui.render.stats import (
 )
 from evalstore.interfaces.tui.render.verdicts import rate_text
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.screens.panels import fit_list
+from evalstore.interfaces.tui.screens.panels import PanelPage, fit_list
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
@@ -76,6 +76,7 @@ Costs are those of all answers and verdicts, also when an earlier run paid for t
 runs has what the run itself paid."""
     PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
     DEFAULT_CSS = "StatsPage > #tables { height: 1; background: $panel; }"
+    HORIZONTAL_BREAKPOINTS = PanelPage.HORIZONTAL_BREAKPOINTS[:-1]  # the plot takes the width
 
     export_name = "statistics"
 
@@ -145,7 +146,8 @@ runs has what the run itself paid."""
             return
         total = stats.total
         rate = rate_text(total.rate)
-        self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]))
+        undecided = f"{total.undecided:,} undecided" if total.undecided else ""
+        self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]), undecided)
         self.query_one("#tables", FittedView).fit(lambda width, _height: [self._tabs(width)])
         grid = self.query_one("#groups", Grid)
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""

@@ -18,17 +18,15 @@ from evalstore.core.styled_text import (
     text_lines,
 )
 from evalstore.core.values import URGENCY
-from evalstore.interfaces.tui.render.case_table import spark_cell
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.pair import history_lines
 from evalstore.interfaces.tui.render.verdicts import short_names, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.panels import fit_list
 from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.interfaces.tui.widgets.footer import KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
+from evalstore.interfaces.tui.widgets.grid_columns import Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
 
@@ -41,12 +39,8 @@ if TYPE_CHECKING:
 
 _VERDICT = 6
 """The width of the column of a candidate without a verdict."""
-_SPARK = 9
-"""The width of the last verdicts."""
 _WITH_AGE = 60
 """The width of the list from which on it says how long ago a run was."""
-_MOST_CELLS = 3_000
-"""Results of a file of which the last verdicts are read for all versions that can be seen."""
 _MOST_HANG = 16
 """Blanks at most in front of the further rows of a line."""
 _COLOURS = {"-": "old", "+": "new"}
@@ -88,8 +82,6 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         self._model = model
         self._versions: list[Version] = []
         self._candidates: list[str] = []
-        self._history: dict[str | None, RecentVerdicts] = {}
-        """The last verdicts up to a version, by its last run, once they have been read."""
 
     def compose(self) -> ComposeResult:
         """Lay out the list above the difference."""
@@ -131,7 +123,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         """Show versions, with the cursor at the version of a run if it is there."""
         from evalstore.results.log.test_history import merge_candidates
 
-        self._versions, self._history = versions, {}
+        self._versions = versions
         self._candidates = merge_candidates(versions)
         self.set_title("versions", _counts(versions), self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
@@ -151,22 +143,11 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             )
         ]
         edits = max(12, widest(", ".join(version.edits) for version in self._versions))
-        needed = sum(width + GAP for width in (9, 14, 12, *(it.least for it in verdicts), _SPARK))
-        picked = short_names(self._candidates)[self._picked :][: len(verdicts) > 1]
-        several = any(len(words) > 1 for words in map(self._last_words, self._versions))
         return [
             Column("run", 9),
             Column("when", 14, since=_WITH_AGE),
             Column("edited", 12, grows=True, most=edits),
             *verdicts,
-            Column(
-                "last runs",
-                _SPARK,
-                since=max(_WITH_AGE, needed) if several else NEVER,
-                is_saved=False,
-                heads=tuple(f"last runs{gap}{name}" for name in picked for gap in (": ", "\n")),
-                head_names=ShortenedNames(lambda _group: self._candidates),
-            ),
         ]
 
     def _least(self, model: str) -> int:
@@ -174,32 +155,16 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         cells = (_worst_cell(it.verdicts[model]) for it in self._versions if model in it.verdicts)
         return max((columns_of(cell.text) for cell in cells), default=_VERDICT)
 
-    @property
-    def _picked(self) -> int:
-        return self.query_one(Grid).picked
-
-    def _last_words(self, version: Version) -> Sequence[str]:
-        """Return the last verdicts on the selected candidate up to a version, the oldest first.
-
-        With several system prompts there are none: the edits have those with each.
-        """
-        model = "".join(self._candidates[self._picked :][:1])
-        if len(version.prompts.get(model, ())) > 1:
-            return ()
-        known = self._history.get(_end_of(version), {})
-        return known.get((self.file, version.row, 0, model), ())
-
     def _cells(self, row: int) -> Sequence[StyledCell]:
         version = self._versions[row]
         return (
             StyledCell(short(version.run)) if version.run else StyledCell("workspace", "group"),
             StyledCell(when(version.started) if version.run else "not run yet"),
-            StyledCell(", ".join(version.edits), "faint" * _is_of_others(version)),
+            StyledCell(", ".join(version.edits)),
             *(
                 _worst_cell(version.verdicts[name]) if name in version.verdicts else StyledCell("")
                 for name in self._candidates
             ),
-            spark_cell(self._last_words(version)),
         )
 
     # --- what was edited
@@ -213,48 +178,14 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         now = versions[number]
         was = versions[number + 1] if number + 1 < len(versions) else None
 
-        self._show_history()
-
-        def work() -> tuple[RecentVerdicts, list[StyledLine]]:
+        def work() -> list[StyledLine]:
             from evalstore.results.log.test_history import edits_between
 
-            read = self.source.history([self.file], _end_of(now))
+            read = self.source.history([self.file], now.last_run or now.run)
             history = _last_verdicts(read, now, self._candidates)
-            return read, list(_version_lines(now, was, edits_between(was, now), history))
+            return list(_version_lines(now, was, edits_between(was, now), history))
 
-        self.fetch(work, lambda read: self._show_edits(now, *read), group="edits")
-
-    def _show_edits(
-        self, version: Version, history: RecentVerdicts, lines: Sequence[StyledLine]
-    ) -> None:
-        if version is self.highlighted:
-            self.query_one(TextView).show(lines)
-            self._keep_history(version, history)
-
-    def _keep_history(self, version: Version, history: RecentVerdicts) -> None:
-        """Show the last verdicts up to a version, then read those of the next that can be seen."""
-        self._history[_end_of(version)] = history
-        self._show_history()
-        self._read_seen()
-
-    @on(Grid.Resized, "#versions")
-    def _read_seen(self) -> None:
-        """Read the last verdicts up to the versions that can be seen, unless the file is large."""
-        known = next(iter(self._history.values()), None)
-        if known is None or len(known) > _MOST_CELLS:
-            return
-        seen = self._versions[self.query_one(Grid).seen_rows]
-        unread = next((it for it in seen if _end_of(it) not in self._history), None)
-        if unread is not None:
-            end = _end_of(unread)
-            self.fetch(
-                lambda: self.source.history([self.file], end),
-                lambda read: self._keep_history(unread, read),
-                group="last runs",
-            )
-
-    def _show_history(self) -> None:
-        self.query_one(Grid).set_columns(self._columns())
+        self.fetch(work, self.query_one(TextView).show, group="edits")
 
     # --- keys
 
@@ -293,26 +224,16 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             super().action_back()
 
 
-def _end_of(version: Version) -> str | None:
-    """Return the last run that has a version; None for the workspace."""
-    return version.last_run or version.run
-
-
 def _counts(versions: Sequence[Version]) -> str:
     """Return how many versions of the test are listed, and in how many lines if it is not clear.
 
     A line may be about a changed candidate or a removed case, or a version may have come back.
     """
-    others = sum(map(_is_of_others, versions))
     different = {tuple(sorted(version.parts.items())) for version in versions if version.parts}
     count = plural(len(different), "version")
-    if len(versions) - others != len(different):
+    if len(versions) != len(different):
         return f"{count}, {plural(len(versions), 'line')}"
-    return f"{count}, {plural(others, 'edit')} of other rows" if others else count
-
-
-def _is_of_others(version: Version) -> bool:
-    return version.edits == ("other rows",)
+    return count
 
 
 def _last_verdicts(
@@ -366,7 +287,7 @@ def _version_lines(
                 colour = _COLOURS.get(line.sign, "")
                 yield StyledLine(
                     (
-                        StyledSpan(f"{line.sign} ", colour and _SIGNS[line.sign]),
+                        StyledSpan(f"{line.sign} ", colour),
                         *(
                             StyledSpan(
                                 safe(piece.text, lines=True).expandtabs(4),
@@ -400,6 +321,3 @@ def _verdict_spans(words: Sequence[str], prompts: Sequence[str]) -> Iterator[Sty
         yield StyledSpan(f"  {cell.text}", cell.colour)
         if number < len(prompts):
             yield StyledSpan(safe(f" ({prompts[number]})"), "faint")
-
-
-_SIGNS = {"-": "fail", "+": "pass"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from evalstore.core.display import columns_of
 from evalstore.results.edits.distinct_labels import one_line, shared_starts, shorten_label
 
+_AND = ", "
+_NEXT_KEY = re.compile(f"{_AND}[^,=]+=")
 _COMPARED = 3_000
 """Of more names only the start that all of them share is known: sorting them takes too long."""
 
@@ -55,7 +58,10 @@ class _SharedStarts:
         self.longest = max(map(columns_of, names), default=0)
         """Columns of the widest name."""
         self.fields = self._common.rfind("=") + 1
-        """The length of the fields that all names begin with, up to the first that differs."""
+        """The length of the fields that all names begin with, and of the next key if it is the last
+        one: `7, class=first` would say what only one of its values is."""
+        if _NEXT_KEY.search(first, self.fields):
+            self.fields = self._common.rfind(_AND) + len(_AND) if _AND in self._common else 0
         self.folders = self._common.rfind("/") + 1
         """The length of the folders that all names begin with."""
         self._starts = shared_starts(names) if len(names) <= _COMPARED else {}

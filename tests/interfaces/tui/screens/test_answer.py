@@ -231,24 +231,19 @@ def test_a_wide_terminal_has_the_verdicts_at_the_right_of_the_conversation(
         left, right = (page.query_one(id, TextView) for id in ("#text", "#other"))
         whole, saved = without_ages(left.text), page.exported
         assert not right.display
-        await resized(pilot, 150, 40)
-        assert left.text.startswith("user\n")
-        assert right.text.startswith("tests/greeting.md")
-        assert "✗ fail" in right.text
+        await resized(pilot, 120, 40)
+        assert left.text.split("\n")[2].startswith("✗ checks: contains: ")
+        assert right.text.startswith("✗ fail  by checks")
         assert "history" in right.text
-        both = without_ages(f"{left.text}\n{right.text}").split("\n")
-        reasons, *others = (line for line in whole.split("\n") if line not in both)
-        assert sorted(filter(None, [*both, reasons])) == sorted(filter(None, whole.split("\n")))
-        assert reasons.startswith("✗ checks: contains: ")
-        assert not others
+        assert without_ages(f"{left.text}\n\n{right.text}") == whole
         assert without_ages(str(page.exported)) == without_ages(str(saved)), "nothing changes"
         assert (left.region.y, left.region.right) == (right.region.y, right.region.x - 1)
         await press(pilot, "tab")
         assert right.has_focus
         await press(pilot, "right")
-        assert "scripted/two" in right.text, "the keys of the page hold for both columns"
+        assert "✗ fail  scripted/one" in left.text, "the keys of the page hold for both columns"
         await press(pilot, "left")
-        await resized(pilot, 149, 40)
+        await resized(pilot, 119, 40)
         assert left.has_focus
         assert (without_ages(left.text), right.display) == (whole, False)
 
@@ -288,7 +283,7 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
         assert pilot.app.screen.query_one("#asked").display
         assert "\n{+words+} only in the answer of scripted/two\n" in right.text
         await press(pilot, "b")
-        assert right.display == (width == 160), "the verdicts are there"
+        assert right.display == (width >= 120), "the verdicts are there"
         await press(pilot, "l", "b")  # now the other one is first
         assert "\n[-words-] only in the answer of scripted/two\n" in left.text
         assert "\n{+words+} only in the answer of scripted/one\n" in right.text
@@ -572,7 +567,7 @@ def test_of_two_answers_side_by_side_that_with_the_focus_has_a_sign(
 ) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "n", "enter")
-        assert ("▸" in screen(pilot)) == (width == 160), "one answer has two columns there"
+        assert ("▸" in screen(pilot)) == (width >= 120), "one answer has two columns there"
         await press(pilot, "b")
         assert re.search("[━─] +▸ scripted/one +[━─]", screen(pilot))
         assert re.search("─ +scripted/two +─", screen(pilot))
@@ -583,7 +578,7 @@ def test_of_two_answers_side_by_side_that_with_the_focus_has_a_sign(
         assert re.search("[━─] +▸ scripted/two +[━─]", screen(pilot))
         await press(pilot, "shift+tab", "tab", "b")
         assert page_of(pilot).focused is page_of(pilot).query_one("#text")
-        assert ("▸" in screen(pilot)) == (width == 160)
+        assert ("▸" in screen(pilot)) == (width >= 120)
 
     drive(scenario, revision="@", size=(width, 30))
 

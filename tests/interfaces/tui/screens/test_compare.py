@@ -136,7 +136,7 @@ def test_a_label_is_shown_beside_the_verdict_it_was_added_to(two_runs: Path) -> 
         await press(pilot, "p", "enter")
         assert [cell.text for cell in grid._cells(0)][4:6] == ["✓ pass", "✗ fail ✎✓"]
         await press(pilot, "escape")
-        assert dashboard_texts(pilot)[2].startswith("broke last  nothing unfixed in the last runs")
+        assert dashboard_texts(pilot)[2].startswith("broke last  no case is still broken")
 
     drive(scenario)
 
@@ -195,7 +195,7 @@ def test_two_marked_runs_are_compared_the_older_one_first(two_runs: Path) -> Non
         assert "1 broke, 1 fixed" in screen(pilot)
         await press(pilot, "escape", "g", "space", "down", "space", "space", "d")
         assert not isinstance(pilot.app.screen, ComparePage)
-        assert "3 are marked, and two can be compared" in notified(pilot)
+        assert "3 lines are marked" in notified(pilot)
 
     drive(scenario)
 

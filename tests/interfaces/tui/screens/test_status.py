@@ -299,7 +299,7 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         await press(pilot, "escape")
         does(editor, "true")
         await press(pilot, "e")
-        assert "tests/weather.md is as it was." in notified(pilot)
+        assert "tests/weather.md has not changed." in notified(pilot)
 
     drive(scenario, size=(100, 40))
 
@@ -347,7 +347,7 @@ def test_what_explains_a_line_of_pending_work_is_edited_first(
         ]
         await press(pilot, "enter")
         assert opened() == str(workspace / "data/cities.csv")
-        assert "data/cities.csv is as it was." in notified(pilot)
+        assert "data/cities.csv has not changed." in notified(pilot)
         (workspace / "prompts/desk.md").write_text("Be very brief.\n")
         await press(pilot, "escape", "w", "down", "down", "e")
         assert choices(pilot)[0] == "system prompt: prompts/desk.md"

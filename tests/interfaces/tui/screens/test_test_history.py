@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,6 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     assert [version.edits for version in versions] == [
         ("test text",),
         ("temperature of scripted/one", "candidate scripted/two removed"),
-        ("other rows",),
         ("checks", "settings"),
         ("system prompt",),
         ("instructions",),
@@ -128,12 +126,7 @@ def test_a_version_has_the_newest_verdict_on_each_candidate(workspace: Path) -> 
         text = pilot.app.screen.query_one(TextView).text
         assert f"\nscripted/one  ✓ pass  in run {one[:8]}\n" in text
         assert f"\nscripted/two  ✓ pass  in run {two[:8]}\n" in text
-        last = next(
-            line
-            for line in text.splitlines()
-            if "scripted/one in the last runs, with reuse" in line
-        )
-        assert last.endswith("  ✗✗✓✓  2 fail, then 2 pass")
+        assert "\nscripted/one  last runs, with reuse: ✗✗✓✓ 2 fail, then 2 pass\n" in text
 
     drive(scenario, revision="@")
 
@@ -173,7 +166,7 @@ def test_the_page_shows_the_difference_and_opens_the_run(workspace: Path) -> Non
             for span in line.spans
             if span.colour in ("old", "new")
         ]
-        assert spans == [(" today", "new")]
+        assert spans == [("- ", "old"), ("+ ", "new"), (" today", "new")]
         await press(pilot, "down", "y")
         assert pilot.app.clipboard == page._versions[1].run
         assert "+ How is Oslo?" in screen(pilot)
@@ -188,9 +181,7 @@ def test_the_page_shows_the_difference_and_opens_the_run(workspace: Path) -> Non
         await press(pilot, "escape")
         edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Lima]")
         await show_changes(pilot)
-        lines = screen(pilot).splitlines()
-        assert "versions › 2 versions, 1 edit of other rows › tests/weather.md" in lines[0]
-        assert "other rows" in lines[3]
+        assert "versions › 2 versions › tests/weather.md" in screen(pilot), "another row is new"
 
     drive(scenario, revision="@")
 
@@ -309,28 +300,3 @@ def test_what_a_file_says_is_text(workspace: Path, size: tuple[int, int]) -> Non
         await press(pilot, "z", "down", "enter")
 
     drive(scenario, size=size)
-
-
-@pytest.mark.parametrize("width", [80, 120, 149, 156, 160, 200])
-def test_the_last_verdicts_up_to_each_version_are_signs_in_a_column(
-    workspace: Path, width: int
-) -> None:
-    edit(workspace / "tests/greeting.md", "contains: hello", "contains: arm")
-    main(["run", "--quiet"])
-    edit(workspace / "tests/greeting.md", "contains: arm", "contains: nobody says this")
-    main(["run", "--quiet"])
-
-    def column(pilot: Pilot[None]) -> list[str]:
-        grid = pilot.app.screen.query_one(Grid)
-        return [grid._cells(row)[-1].drawn for row in range(grid.row_count)]
-
-    async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "v")
-        assert column(pilot) == ["✗✓✗", "✗✓", "✗"]
-        shown = screen(pilot)
-        assert re.search(r"workspace|########  .*✗✓✗", shown)
-        assert re.search(r"last runs: one|last runs.*\n[ │]+one\b", shown)
-        await press(pilot, "right")
-        assert re.search(r"last runs: two|last runs.*\n[ │]+two\b", screen(pilot))
-
-    drive(scenario, size=(width, 36), revision="@")

@@ -71,7 +71,6 @@ def test_pass_rates_have_a_line_of_their_own_below_which_rows_are_found(
     [
         ((), "#runs", "#details"),
         (("w",), "#items", "#details"),
-        (("S",), "#groups", "#facts"),
         (("enter",), "#cases", "#feedback"),
     ],
 )

@@ -57,8 +57,18 @@ def test_of_a_path_that_does_not_fit_the_shared_folders_are_left_out() -> None:
 
 
 def test_of_very_many_names_the_shared_start_is_left_out() -> None:
-    names = [f"number={number:06}, text=something long" for number in range(3_001)]
-    assert shortened(names, 12)[7] == "000007, tex…"
+    names = [f"number={number:06} and something long" for number in range(3_001)]
+    assert shortened(names, 12)[7] == "000007 and …"
+
+
+def test_of_names_with_several_fields_each_keeps_its_key() -> None:
+    names = [f"lang=en, age={age}, class={rank}" for age in (7, 35) for rank in ("first", "second")]
+    assert shortened(names, 20) == [
+        "age=7, class=first",
+        "age=7, class=second",
+        "age=35, class=first",
+        "age=35, class=second",
+    ]
 
 
 def test_rows_are_compared_with_those_of_their_file() -> None:

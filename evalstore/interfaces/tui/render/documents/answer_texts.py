@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from evalstore.core.case_name import case_name
@@ -24,11 +25,12 @@ from evalstore.interfaces.tui.render.answer import (
 from evalstore.interfaces.tui.render.export import markdown_line
 from evalstore.interfaces.tui.render.verdicts import verdict_cell
 from evalstore.results.answer.answer_text import (
+    conversation,
+    criteria,
     judgement_lines,
     note_lines,
     other_judgements,
     own_judgements,
-    turn_title,
 )
 from evalstore.results.markdown_tokens import LONGEST
 from evalstore.results.verdict_order import SIGNS
@@ -68,30 +70,25 @@ class AnswerTexts:
     @property
     def lines(self) -> list[StyledLine]:
         """Return the whole page as it is written."""
-        return self._page(self.written)
+        return [*self.begin(is_rendered=False), *self.rest]
+
+    def begin(self, *, is_rendered: bool) -> list[StyledLine]:
+        """Return the first part: the verdict with its reasons, the conversation, the criteria.
+
+        If it `is_rendered`, answers that are Markdown or JSON are laid out.
+        """
+        return [*self.head, *self.reasons, *(self.laid_out if is_rendered else self.written)]
 
     @property
-    def beside(self) -> list[StyledLine]:
-        """Return all but the conversation, and how it is judged: what stands beside these."""
-        return [*self.head, *self._rest]
-
-    @property
-    def rendered(self) -> list[StyledLine]:
-        """Return the whole page with answers that are Markdown or JSON rendered."""
-        return self._page(self.laid_out)
+    def rest(self) -> list[StyledLine]:
+        """Return the verdicts in full, their history, and the facts."""
+        return [*self.verdicts, *self.explained, *self.other_results, *self.closing]
 
     def with_explanation(self, before: AnswerTexts | None) -> AnswerTexts:
         """Return the texts with the explanation that was shown, until it is read again."""
         if before is None or self.other:
             return self
         return replace(self, explained=before.explained, other_results=before.other_results)
-
-    def _page(self, body: Sequence[StyledLine]) -> list[StyledLine]:
-        return [*self.head, *self.reasons, *body, *self._rest]
-
-    @property
-    def _rest(self) -> list[StyledLine]:
-        return [*self.verdicts, *self.explained, *self.other_results, *self.closing]
 
     @property
     def is_rendered(self) -> bool:
@@ -205,20 +202,11 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
     for line in note_lines(view):
         yield f"\n{markdown_line(line.text)}"
     yield ""
-    for turn in view.conversation:
-        yield f"## {markdown_line(turn_title(turn, view))}\n"
-        yield f"{safe(turn.text, lines=True)}\n"
+    for block in (*conversation(view), *criteria(view)[0]):
+        text = indent(block.text, " " * 4) if block.lines else block.text  # checks are code
+        yield f"## {markdown_line(block.title)}\n\n{safe(text, lines=True)}\n"
     if view.id is None:
         yield "There is no answer yet.\n"
-    for criteria in [*view.criteria.values()][:1]:
-        if criteria.instructions:
-            yield f"## instructions\n\n{safe(criteria.instructions, lines=True)}\n"
-        if criteria.checks:
-            yield "## checks\n"
-            for check in criteria.checks:
-                text = safe(check.text, lines=True).replace("\n", "\n      ")
-                yield f"    - {text}"
-            yield ""
     for title, others in other_judgements(view):
         yield f"## {title}\n"
         for judgement in others:

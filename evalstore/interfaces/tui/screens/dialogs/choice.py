@@ -50,7 +50,7 @@ class Choice(ModalScreen[str | None]):
     }
     """
     TITLE = "A choice"
-    HELP = "One of these names is asked for."
+    HELP = "Choose one of these names."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "dismiss(None)", "Back", id="choice.back"),
         Binding("q", "dismiss(None)", "Close", show=False, id="choice.close"),

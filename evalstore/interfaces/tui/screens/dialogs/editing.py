@@ -64,7 +64,7 @@ def _edit(page: Page, file: str, path: Path, line: int | None) -> None:
         page.warn(problem)
         return
     if not has_changed:
-        page.notify(f"{file} is as it was.", markup=False)
+        page.notify(f"{file} has not changed.", markup=False)
         return
     page.reload()
     page.browser.show_plan(
@@ -137,7 +137,7 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
     except SuspendNotSupported:
         raise EvalstoreError(
             "no editor can be opened here: the browser has no terminal of its own",
-            hint=f"edit {path} by hand; w then shows what that means",
+            hint=f"edit {path} by hand; w then shows what a run would do",
         ) from None
     except OSError as problem:
         raise EvalstoreError(f"'{command[0]}' cannot be started: {problem.strerror}") from problem
@@ -145,7 +145,7 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
         how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
         raise EvalstoreError(
             f"'{command[0]}' {how}",
-            hint="w shows what the files as they are now mean",
+            hint="w shows what a run would do with the files as they are now",
         )
     return _content(path) != before
 

@@ -57,7 +57,7 @@ _TYPED = "In the line"
 
 _WORDS = {
     "workspace": "the folder with the tests, as it is now",
-    "run": "what was asked and judged at one time; it stays as it was",
+    "run": "what was asked and judged at one time; it never changes",
     "test file": "one Markdown file; its cases differ in what is filled in",
     "row": "one way to fill in a test file",
     "case": "one test file filled in with one row",

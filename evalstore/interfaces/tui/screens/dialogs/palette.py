@@ -313,7 +313,7 @@ class Palette(CommandPalette):
         &:ansi, &:nocolor { background: transparent; }
         & > Vertical { min-width: 20; background: $surface; &:dark { background: $surface; } }
         & #--input { border: hkey $faint; }
-        & SearchIcon { color: $foreground; }
+        & SearchIcon { display: none; }
         & Input > .input--placeholder { color: $faint; }
         & CommandList { border-bottom: hkey $faint; color: $foreground; }
         & CommandList > .option-list--option-highlighted {

@@ -24,8 +24,9 @@ class QuitConfirmation(Dialog):
     TITLE = "Quit during a run"
     WAY = "{quit} during a run"
     HELP = """\
-{quit} confirms before it quits during a run. {quit} again stops the run, stores the calls in flight
-and quits; a third time it quits at once. {page.back} continues the run."""
+{quit} asks before it quits during a run. {quit} again stops the run, waits for the calls that have
+begun, stores their answers and quits; a third time it quits at once. {page.back} continues the run.
+"""
 
     def __init__(self, runner: BackgroundRun) -> None:
         super().__init__()
@@ -70,7 +71,7 @@ and quits; a third time it quits at once. {page.back} continues the run."""
         elif self.browser.runs.is_leaving:
             yield from text_lines(f"The run is being stopped: {progress}.")
             yield from text_lines(
-                "What is in flight is finished and stored, then the browser ends; "
+                "Calls that have begun are finished and stored, then the browser quits; "
                 f"{key} once more quits at once."
             )
         else:
