@@ -39,10 +39,7 @@ files.filed_mapping: _FEW
 files.filed_sequence: _FEW
 files.temporary_list: _AT_ONCE _IN_MEMORY _MERGED_AT_ONCE _SORTED_AT_ONCE
 interfaces.html.case_data: CASES_IN_A_BLOCK
-planning.cells.earlier_results: _FEW
-results.edits.edited_files: _FEW _TREES_AT_ONCE
-exchange.exports.inspect_logs: _IN_MEMORY
-exchange.exports.junit: _AT_ONCE _IN_MEMORY
+results.edits.edited_files: _TREES_AT_ONCE
 exchange.exports.parquet: _AT_ONCE
 results.search.grep: _KEPT_PLACES
 runs.run_plans: BATCH LONGEST
@@ -62,6 +59,7 @@ remotes.packs.packs: LARGEST_PACK _LONG
 remotes.places.sftp: _AT_ONCE
 store.trees.case_chunks: _AHEAD
 store.trees.case_files: _AT_ONCE
+store.trees.path_trees: _FEW
 store.trees.cases_of_parts: _AT_ONCE _FEW
 store.postgresql.connection: _INSERTED_BYTES _STREAMED
 store.postgresql.driver: _KEPT

@@ -33,8 +33,6 @@ _VERSION = 2
 """The version of Inspect's logs."""
 _LONGEST = 200
 """Characters of the id of a sample, which is a name in the archive."""
-_IN_MEMORY = 1_000_000
-"""Bytes of summaries that are kept in memory."""
 
 
 def write_inspect_logs(export: Export, folder: Path) -> None:
@@ -55,13 +53,13 @@ def write_inspect_logs(export: Export, folder: Path) -> None:
 
 @contextmanager
 def _open_log(export: Export, model: str, path: Path) -> Iterator[_Log]:
-    from tempfile import SpooledTemporaryFile
+    from tempfile import TemporaryFile
     from zipfile import ZIP_DEFLATED, ZipFile
 
     with (
         temporary_file(path, durable=False) as file,
         ZipFile(file, "w", ZIP_DEFLATED) as archive,
-        SpooledTemporaryFile(_IN_MEMORY) as summaries,
+        TemporaryFile() as summaries,
     ):
         yield _Log(export, model, archive, summaries)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from tempfile import SpooledTemporaryFile
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
@@ -29,9 +30,6 @@ _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U001
 _LONGEST = 10_000
 """Characters of an answer or a feedback; CI systems keep whole reports in memory."""
 _MESSAGE = 200
-_IN_MEMORY = 8 << 20
-"""The bytes of a suite that stay in memory."""
-_AT_ONCE = 1 << 20
 _ELEMENTS = {
     "fail": ("failures", "failure"),
     "error": ("errors", "error"),
@@ -56,12 +54,11 @@ def write_junit(export: Export, file: ByteWriter) -> None:
     lines = TestLines(export.project.workspace)
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evalstore">\n')
     for path, rows in groupby(export.rows, key=lambda row: row["file"]):
-        with SpooledTemporaryFile(max_size=_IN_MEMORY) as cases:
+        with TemporaryFile() as cases:
             start = _write_cases(path, rows, export, lines, cases)
             file.write(start.encode())
             cases.seek(0)
-            while data := cases.read(_AT_ONCE):
-                file.write(data)
+            copyfileobj(cases, file)
         file.write(b"</testsuite>\n")
     file.write(b"</testsuites>\n")
 

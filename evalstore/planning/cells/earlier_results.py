@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.store.runs import RUNS_SEARCHED
-from evalstore.store.trees.path_trees import find_entry, read_tree
+from evalstore.store.trees.path_trees import find_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.planning.reasons.path_history import PathHistory
     from evalstore.store import Store
-
-_FEW = 20
-"""The most paths that are looked up one by one; for more, the whole tree is read."""
 
 
 RunFilter: TypeAlias = "Callable[[Run], bool]"
@@ -124,9 +121,5 @@ class EarlierRuns:
         """Return the entries of these files in a tree of results, by their current paths."""
         former = {path: self._history.name(path) for path in paths}
         names = {path: name for path, name in former.items() if name is not None}
-        load = self._store.load_nodes
-        if len(names) > _FEW:
-            entries = read_tree(root, load)
-            return {path: entries[name] for path, name in names.items() if name in entries}
-        places = {path: find_entry([root], name, load) for path, name in names.items()}
-        return {path: place[root] for path, place in places.items() if place}
+        entries = find_entries(root, names.values(), self._store.load_nodes)
+        return {path: entries[name] for path, name in names.items() if name in entries}

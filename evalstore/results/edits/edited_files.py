@@ -25,7 +25,7 @@ from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
 from evalstore.store.trees.case_files import StoredCases
 from evalstore.store.trees.case_finder import CaseFinder
-from evalstore.store.trees.path_trees import find_entry, read_tree, read_trees
+from evalstore.store.trees.path_trees import find_entries, read_trees
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ _MOST_READ = 10
 """The most edited files of a run that are read; of more it is said whose bytes differ."""
 _TREES_AT_ONCE = 50
 """Snapshots that are read together."""
-_FEW = 20
-"""The most files that are looked up one by one in the results of a run."""
 
 
 class _Leaves(NamedTuple):
@@ -156,7 +154,6 @@ class FileHistory:
         `was` and `now` are the leaves of the snapshots of the run before and of this one, by path;
         those that both have may be left out.
         """
-        load = self._store.load_nodes
         for path in was.keys() | now.keys():
             known = self._unjudged.get(path) or _Leaves(was.get(path), None, before)
             self._unjudged[path] = known._replace(now=now.get(path))
@@ -164,12 +161,8 @@ class FileHistory:
         judged = self._unjudged
         if is_partial(run):
             present = [path for path, each in self._unjudged.items() if each.now]
-            if len(present) > _FEW:
-                found = read_tree(run.results, load)
-                present = [path for path in present if path in found]
-            else:
-                present = [path for path in present if find_entry([run.results], path, load)]
-            judged = {path: self._unjudged[path] for path in present}
+            found = find_entries(run.results, present, self._store.load_nodes)
+            judged = {path: self._unjudged[path] for path in found}
         edits = self._sort(
             {path: each for path, each in judged.items() if each.was != each.now},
             {path: was for path, was in gone.items() if was},

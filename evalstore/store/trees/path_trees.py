@@ -7,7 +7,7 @@ entry changes a few small nodes, independent of the size of the map.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from evalstore.core import hashing
 from evalstore.core.values import Json
@@ -16,6 +16,8 @@ from evalstore.store.contents import damaged
 _ENTRIES = 16
 _DEEPEST = 32
 """The most levels of a tree: one for each digit of a digest."""
+_FEW = 20
+"""The most paths that are looked up one by one."""
 
 Load = Callable[[Iterable[str]], Mapping[str, Json]]
 
@@ -109,6 +111,15 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
                 following[root] = node["children"][digit]
         level = following
     return by_root
+
+
+def find_entries(root: str, paths: Collection[str], load: Load) -> dict[str, str]:
+    """Return the entries of these paths in a tree, which is read whole when they are many."""
+    if len(paths) > _FEW:
+        entries = read_tree(root, load)
+        return {path: entries[path] for path in paths if path in entries}
+    found = {path: find_entry([root], path, load) for path in paths}
+    return {path: entry[root] for path, entry in found.items() if entry}
 
 
 def _levels(root: str) -> Iterator[int]:

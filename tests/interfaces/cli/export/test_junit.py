@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstore.exchange.exports import junit
 from tests.builders import tree
 from tests.interfaces.cli.export.test_export import ASKED, HOSTILE
 
@@ -138,18 +137,3 @@ def test_a_parser_of_the_ecosystem_reads_it(workspace: Path, evalstore: Evalstor
     (suite,) = junitparser.JUnitXml.fromfile("r.junit.xml")
     assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (2, 1, 0, 0)
     assert [case.is_passed for case in suite] == [False, True]
-
-
-def test_a_suite_that_does_not_fit_into_memory_is_written_alike(
-    evalstore: Evalstore, echo: Echo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    echo.reply = lambda text: f"{text} needle" if "2" in text else text
-    asked = ASKED.replace("Question?", "Question {{n}}?")
-    tree(Path.cwd(), {"tests/one.md": "---\nreplacements: {n: [1, 2, 3]}\n---\n" + asked})
-    evalstore("run", "--fail-on", "none", "--yes")
-    evalstore("export", "-o", "whole.xml")
-    monkeypatch.setattr(junit, "_IN_MEMORY", 1)
-    monkeypatch.setattr(junit, "_AT_ONCE", 7)
-    evalstore("export", "-o", "parts.xml")
-    assert Path("parts.xml").read_bytes() == Path("whole.xml").read_bytes()
-    assert len(list(read("parts.xml").iter("testcase"))) == 3
