@@ -9,7 +9,6 @@ from evalstore.core import hashing
 from evalstore.core.values import Question
 from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
 from evalstore.results.growing_results import cell_of
-from evalstore.store.results import iterate_results
 from evalstore.store.trees.path_trees import read_tree
 
 if TYPE_CHECKING:
@@ -51,17 +50,11 @@ def mark_failed(result: Result, failed: Collection[CellKey]) -> Result:
     return result._replace(has_failed=True) if failed and cell_of(result) in failed else result
 
 
-def find_failed(store: Store, run: Run) -> set[CellKey]:
-    """Return the places of all results of a run that are missing because a call failed."""
-    if not run.failed or not run.snapshot:
-        return set()
-    results = (result for batch in iterate_results(store, run) for result in batch)
-    missing = [result for result in results if result.is_missing]
-    return failed_in_run(store, run, missing) if missing else set()
-
-
-def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[CellKey]:
-    """Return the places of these results of a run for which one of its calls failed."""
+def mark_failed_in_run(store: Store, run: Run, results: Collection[Result]) -> list[Result]:
+    """Return some results of a run, with a mark on those that miss something as a call failed."""
+    missing = [result for result in results if result.is_missing] if run.failed else ()
+    if not missing or not run.snapshot:
+        return [*results]
     questions_of = questions_in_run(store, run, missing)
     subjects = judged_subjects(missing)
     failed_places = [
@@ -73,12 +66,13 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Ce
         if run.started <= failure.at <= run.ended
     ]
     failed = {failure.question or failure.subject for failure in failed_places}
-    return {
+    marked = {
         place
         for lists in (questions_of, subjects)
         for place, ids in lists.items()
         if not failed.isdisjoint(ids)
     }
+    return [mark_failed(result, marked) for result in results]
 
 
 def judged_subjects(results: Iterable[Result]) -> Mapping[CellKey, set[str]]:

@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.batches import in_small_batches
@@ -18,14 +17,14 @@ from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS, Case, Json, Verdict
 from evalstore.store.contents import damaged
 from evalstore.store.ids import as_digits, split_ids
-from evalstore.store.rows.row_queries import ALL_RESULTS, WORDS
+from evalstore.store.rows.row_queries import WORDS
 from evalstore.store.trees.case_files import long_parts_of
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.store import Store
-    from evalstore.store.rows.row_queries import FileLeaf, ResultConditions
+    from evalstore.store.rows.row_queries import Among, FileLeaf
 
 
 _VERDICTS = {str(word): word for word in VERDICTS}
@@ -113,13 +112,6 @@ def require_results(store: Store, root: str) -> Mapping[str, str]:
     return entries
 
 
-def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
-    """Yield the files of a run by path, each with an iterator over its cells."""
-    require_results(store, run.results)
-    found = (each for batch in FoundRows(store, run.results).batches() for each in batch)
-    return groupby(found, key=lambda each: each.result.file)
-
-
 class FoundRows:
     """The results of a tree that are wanted, in the order of their files and rows."""
 
@@ -127,7 +119,7 @@ class FoundRows:
         self,
         store: Store,
         tree: str,
-        wanted: ResultConditions = ALL_RESULTS,
+        wanted: Sequence[Among] = (),
         covers: Callable[[str], bool] = lambda _file: True,
     ) -> None:
         """`covers` returns whether a file is wanted."""

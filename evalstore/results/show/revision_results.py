@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.core.results import Result
+from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import Case
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.results import as_result
 from evalstore.results.failed_results import (
     failed_now,
-    find_failed,
     mark_failed,
+    mark_failed_in_run,
 )
-from evalstore.store.results import iterate_cases
+from evalstore.store.results import FoundRows, TaggedResult, iterate_cases, require_results
 from evalstore.store.revisions import WORK, resolve_run
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
+    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.results.growing_results import CellKey
+    from evalstore.store.rows.row_queries import Among
 
 
 @contextmanager
@@ -67,21 +70,83 @@ def find_marked_results(
     """Return what `find_results` does, with a mark on results whose call failed."""
     run, batches = find_results(project, revision)
     if revision == WORK:
-        return run, _mark_workspace(project)
-    failed = find_failed(project.store, run)
-    return run, _mark(batches, failed) if failed else batches
+        marked = _mark_workspace(project)
+        return run, ([(result, cell.case) for result, cell in batch] for batch in marked)
+    return run, _mark(project, run, batches) if run.failed else batches
 
 
 def _mark(
-    batches: Iterator[list[tuple[Result, Case]]], failed: Collection[CellKey]
+    project: Project, run: Run, batches: Iterator[list[tuple[Result, Case]]]
 ) -> Iterator[list[tuple[Result, Case]]]:
     for batch in batches:
-        yield [(mark_failed(result, failed), case) for result, case in batch]
+        marked = mark_failed_in_run(project.store, run, [result for result, _ in batch])
+        yield [(result, case) for result, (_, case) in zip(marked, batch, strict=True)]
 
 
-def _mark_workspace(project: Project) -> Iterator[list[tuple[Result, Case]]]:
+def _mark_workspace(project: Project) -> Iterator[list[tuple[Result, Cell]]]:
     from evalstore.planning.status.workspace_results import compute_workspace
 
+    has_failures = project.store.count_failures() > 0
     for plan, results in compute_workspace(project):
-        failed = failed_now(project, plan, results)
-        yield [(mark_failed(as_result(each), failed), each.cell.case) for each in results]
+        failed = failed_now(project, plan, results) if has_failures else ()
+        yield [(mark_failed(as_result(each), failed), each.cell) for each in results]
+
+
+@dataclass(frozen=True)
+class FoundResults:
+    """The results of a run, or of the workspace, by file and row."""
+
+    run: Run
+    batches: Iterator[list[TaggedResult]]
+    """The results with the tags of their cases; few of them are in memory."""
+    rows: FoundRows | None = None
+    """What pages are read from, where rows say all that is wanted."""
+
+    def results(self) -> Iterator[Result]:
+        """Yield the results."""
+        return (each.result for batch in self.batches for each in batch)
+
+    def page(self, offset: int, limit: int) -> tuple[list[TaggedResult], int]:
+        """Return so many results after the first ones, and how many there are."""
+        if self.rows:
+            return self.rows.page(offset, limit)
+        total = 0
+        chosen: list[TaggedResult] = []
+        for batch in self.batches:
+            chosen += batch[max(0, offset - total) : max(0, offset + limit - total)]
+            total += len(batch)
+        return chosen, total
+
+
+def find_tagged_results(
+    project: Project,
+    run: Run,
+    wanted: Sequence[Among] = (),
+    covers: Callable[[str], bool] = lambda _file: True,
+) -> FoundResults:
+    """Return the results of a run, or of the workspace as one, in the files that are covered.
+
+    Of a run, only those that meet the conditions in its rows; whoever asks looks at the others. A
+    result without a reply is marked, and is `pending` in its row.
+    """
+    if run.id == WORKSPACE:
+        marked = _mark_workspace(project)
+        every = ([_tag(*each) for each in batch if covers(each[0].file)] for batch in marked)
+        return FoundResults(run, every)
+    require_results(project.store, run.results)
+    rows = FoundRows(project.store, run.results, [it for it in wanted if it.is_in_rows], covers)
+    if not run.failed:
+        return FoundResults(run, rows.batches(), rows)
+    return FoundResults(run, _mark_tagged(project, run, rows.batches()))
+
+
+def _mark_tagged(
+    project: Project, run: Run, batches: Iterator[list[TaggedResult]]
+) -> Iterator[list[TaggedResult]]:
+    for batch in batches:
+        marked = mark_failed_in_run(project.store, run, [each.result for each in batch])
+        yield [each._replace(result=result) for each, result in zip(batch, marked, strict=True)]
+
+
+def _tag(result: Result, cell: Cell) -> TaggedResult:
+    return TaggedResult(cell.number, result, cell.case.tags, cell.case.judged_by)

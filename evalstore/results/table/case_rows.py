@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,11 +25,18 @@ class CaseRow:
     tags: tuple[str, ...]
     results: tuple[Result | None, ...]
     """The results in the order of the candidates in `Cases.models`."""
+    words: tuple[str | None, ...] = field(init=False)
+    """What each result says, a word of `URGENCY`; None: that candidate has none."""
+
+    def __post_init__(self) -> None:
+        """Note the words, which are looked at with every key."""
+        words = tuple(result and (result.word or "answered") for result in self.results)
+        object.__setattr__(self, "words", words)
 
     @property
-    def words(self) -> tuple[str | None, ...]:
-        """Return what each result says, a word of `URGENCY`; None: that candidate has none."""
-        return tuple(result and (result.word or "answered") for result in self.results)
+    def label(self) -> str:
+        """Return the row, with the system prompt where the file has several."""
+        return f"{self.row} ({self.prompt})".lstrip() if self.prompt else self.row
 
     @property
     def prompt_id(self) -> str | None:

@@ -6,42 +6,37 @@ No model is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.cost_text import shared_cost_text
 from evalstore.core.display import cost_text, is_simulated
+from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import order_counts
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import (
     locate_store,
-    open_catalogue,
-    open_project,
     open_store,
     open_workspace,
     require_store,
 )
 from evalstore.planning.options import (
-    SelectionOptions,
     describe_selection,
     is_chosen_by_verdict,
     is_partial,
 )
-from evalstore.planning.results import as_result
 from evalstore.results.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.run_edits import find_run_edits
-from evalstore.results.failed_results import failed_in_run, failed_now, mark_failed
 from evalstore.results.labels.labels import LabelIndex, read_labels
 from evalstore.results.prompt_names import label_prompts
+from evalstore.results.show.revision_results import find_run, find_tagged_results, open_revision
 from evalstore.results.table.case_rows import CaseRow, in_order
-from evalstore.store.results import TaggedResult, iterate_leaves
-from evalstore.store.revisions import resolve_run
+from evalstore.store.revisions import WORK
 from evalstore.store.schema.stamp import read_stamp
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.index import see
@@ -51,7 +46,6 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.results.growing_results import CellKey
     from evalstore.store import Store
 
 
@@ -198,87 +192,36 @@ def cases(location: Location, revision: str | None, window: CaseWindow | None = 
 
     With a window, only the first of many that it wants.
     """
-    if revision is None:
-        from evalstore.planning.planner import require_sound
-
-        with open_project(location) as project:
-            require_sound(project, SelectionOptions())
-            return _of_workspace(project, window)
-    with open_catalogue(location) as project:
-        run = resolve_run(project.store, revision)
-        counts = order_counts(run.verdicts)
-        selected = run.cases.selected if run.cases else sum(counts.values())
-        kept = _keep(window, sum(counts.values()), selected)
-        leaves = iterate_leaves(project.store, run)
-        arranged = _arranged(project, run.id, run.verdict_rule, leaves, kept)
-        arranged = _limited(arranged, kept, counts)
+    with open_revision(location, revision or WORK) as project:
+        run = find_run(project, revision or WORK)
+        counts = order_counts(run.verdicts) if run.verdicts else {}
+        results = sum(counts.values())
+        selected = run.cases.selected if run.cases else results
+        if run.id == WORKSPACE:
+            selected = sum(len(file.cases) for file in project.reading.files.values())
+            results = selected * len(run.candidates)
+        kept = KeptRows(window if results > MANY else None, selected)
+        arranged = _arranged(project, run, kept)
         arranged = replace(arranged, by_verdict=is_chosen_by_verdict(run.selection))
-        if run.failed:
-            missing = [
-                result
-                for row in arranged.rows
-                if "pending" in row.words
-                for result in row.results
-                if result and result.is_missing
-            ]
-            arranged = _with_failed(arranged, failed_in_run(project.store, run, missing))
-        return arranged
+        if kept.is_whole:
+            return arranged
+        return replace(arranged, total=selected, is_cut=kept.is_cut, verdicts=counts)
 
 
-def _keep(window: CaseWindow | None, results: int, total: int) -> KeptRows:
-    return KeptRows(window if results > MANY else None, total)
+def _arranged(project: Project, run: Run, kept: KeptRows) -> Cases:
+    """Return the results side by side, in a row for each case and system prompt.
 
-
-def _limited(cases: Cases, kept: KeptRows, verdicts: Mapping[str, int]) -> Cases:
-    """Return the cases with what there is in all, unless all are kept."""
-    if kept.is_whole:
-        return cases
-    return replace(cases, total=kept.total, is_cut=kept.is_cut, verdicts=verdicts)
-
-
-def _of_workspace(project: Project, window: CaseWindow | None) -> Cases:
-    """Return the cases of the workspace, planned in batches to keep only one plan in memory."""
-    from evalstore.planning.status.workspace_results import compute_workspace
-
-    has_failures = project.store.count_failures() > 0
-
-    def settled() -> Iterator[tuple[str, TaggedResult]]:
-        for plan, results in compute_workspace(project):
-            failed = failed_now(project, plan, results) if has_failures else ()
-            for cell_result in results:
-                result = mark_failed(as_result(cell_result), failed)
-                yield (
-                    cell_result.cell.file,
-                    TaggedResult(
-                        cell_result.cell.number,
-                        result,
-                        cell_result.cell.case.tags,
-                        cell_result.cell.case.judged_by,
-                    ),
-                )
-
-    by_file = groupby(settled(), key=itemgetter(0))
-    files = ((path, (item for _, item in items)) for path, items in by_file)
-    total = sum(len(file.cases) for file in project.reading.files.values())
-    kept = _keep(window, total * len(project.candidates(SelectionOptions())), total)
-    return _limited(_arranged(project, None, project.settings.verdict, files, kept), kept, {})
-
-
-def _arranged(
-    project: Project,
-    run: str | None,
-    rule: str,
-    files: Iterable[tuple[str, Iterable[TaggedResult]]],
-    kept: KeptRows,
-) -> Cases:
-    """Return the results side by side, in a row for each case and system prompt."""
-    mixes = MixReader(project.store, rule)
+    Those of the workspace are planned in batches to keep only one plan in memory.
+    """
+    mixes = MixReader(project.store, run.verdict_rule)
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     named: dict[str | None, int] = {}
     all_prompts: dict[str | None, None] = {}
     labels = read_labels(project.store)
     labelled: set[str] = set()
+    id = None if run.id == WORKSPACE else run.id
+    every = chain.from_iterable(find_tagged_results(project, run).batches)
 
     def keep(path: str, places: dict[int, _Cells], prompts: dict[str | None, int]) -> bool:
         """Keep the cases of a file that are complete; returns whether more are needed."""
@@ -291,9 +234,9 @@ def _arranged(
         for found, label, tagged in places.values():
             row = CaseRow(path, label, "", tagged, tuple(map(found.get, range(len(numbers)))))
             rows.append(replace(row, prompt=names[row.prompt_id]) if several else row)
-        return kept.add(Cases(run, tuple(numbers), rows, labels))
+        return kept.add(Cases(id, tuple(numbers), rows, labels))
 
-    for path, cells in files:
+    for path, cells in groupby(every, key=lambda each: each.result.file):
         places: dict[int, _Cells] = {}
         prompts: dict[str | None, int] = {}
         goes_on = True
@@ -323,20 +266,9 @@ def _arranged(
         rows = [replace(row, results=in_order(row.results, order)) for row in rows]
     mixed, mixed_models = mixes.finish()
     return Cases(
-        *(run, models, rows, labels, frozenset(labelled), mixed, mixed_models),
+        *(id, models, rows, labels, frozenset(labelled), mixed, mixed_models),
         prompts=label_prompts(project, all_prompts),
     )
-
-
-def _with_failed(arranged: Cases, failed: Collection[CellKey]) -> Cases:
-    """Return the cases with a mark on the results for which a call failed."""
-
-    def marked(row: CaseRow) -> CaseRow:
-        results = tuple(result and mark_failed(result, failed) for result in row.results)
-        return replace(row, results=results)
-
-    rows = [marked(row) if "pending" in row.words else row for row in arranged.rows]
-    return replace(arranged, rows=rows)
 
 
 def test_files(location: Location) -> list[str]:

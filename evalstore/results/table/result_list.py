@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.side_names import WORKSPACE
@@ -18,7 +18,6 @@ from evalstore.planning.path_targets import split_row
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
 from evalstore.planning.selection import Selection, Target, compile_name
 from evalstore.results.compare.diff import diff
-from evalstore.results.failed_results import find_failed, mark_failed
 from evalstore.results.flips.broken_results import find_broken_results
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
@@ -26,26 +25,31 @@ from evalstore.results.log.files_of_runs import find_test_file
 from evalstore.results.prompt_names import name_prompts
 from evalstore.results.result_version import is_broken
 from evalstore.results.search.grep import Searcher
-from evalstore.results.show.revision_results import find_marked_results, find_run, open_revision
-from evalstore.store.results import FoundRows, find_decisive, join_feedback, require_results
+from evalstore.results.show.revision_results import (
+    FoundResults,
+    find_run,
+    find_tagged_results,
+    open_revision,
+)
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.row_filter import BROKE, fold, matches_any, row_tests
+from evalstore.store.results import find_decisive, join_feedback
 from evalstore.store.revisions import WORK, as_revision
-from evalstore.store.rows.row_queries import ResultConditions
+from evalstore.store.rows.row_queries import Among
 from evalstore.store.search.words import has_words, split_words
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-
-
-Tagged: TypeAlias = "list[tuple[Result, tuple[str, ...]]]"
-"""Results with the tags of their cases."""
+    from evalstore.results.table.row_filter import RowTest
+    from evalstore.store.results import TaggedResult
 
 
 @dataclass(frozen=True)
@@ -70,33 +74,6 @@ class ResultFilter:
     """With `broke`: what broke since this revision or date."""
 
 
-@dataclass(frozen=True)
-class FoundResults:
-    """The results of a run, or of the workspace, that a filter lets through."""
-
-    run: Run
-    batches: Iterator[Tagged]
-    """The results with the tags of their cases; few of them are in memory."""
-    rows: FoundRows | None = None
-    """What pages are read from, where rows say all that the filter asks."""
-
-    def results(self) -> Iterator[Result]:
-        """Yield the results."""
-        return (result for batch in self.batches for result, _ in batch)
-
-    def page(self, offset: int, limit: int) -> tuple[Tagged, int]:
-        """Return so many results after the first ones, and how many there are."""
-        if self.rows:
-            found, total = self.rows.page(offset, limit)
-            return [(each.result, each.tags) for each in found], total
-        total = 0
-        chosen: Tagged = []
-        for batch in self.batches:
-            chosen += batch[max(0, offset - total) : max(0, offset + limit - total)]
-            total += len(batch)
-        return chosen, total
-
-
 @contextmanager
 def find_filtered(
     location: Location, revision: str, wanted: ResultFilter
@@ -116,63 +93,63 @@ def find_filtered(
         if run.id == WORKSPACE:
             require_tag(wanted.tags, tags_of(project.reading.files.values()))
         targets = tuple(_target(location, project, run, path) for path in wanted.paths)
-        selection = Selection(targets)
-        rest: list[Callable[[Result], bool]] = []
-        if selection.is_by_row:
-            rest.append(lambda result: selection.covers_row(result.file, result.row))
-        if wanted.name is not None:
-            has_name = compile_name(wanted.name)
-            rest.append(lambda result: has_name(f"{result.file}::{result.row}"))
-        if (sessions := _search(location, wanted.grep)) is not None:
-            rest.append(lambda result: not sessions.isdisjoint(result.sessions))
-        if wanted.broke:
-            rest.append(_broken(location, project, revision, wanted))
-        asked = ResultConditions(
-            _models(run, wanted.models), wanted.verdicts, wanted.tags, wanted.exclude_tags
+        selection = Selection(targets, name=wanted.name)
+        wants = [*_conditions(location, run, wanted)]
+        found = find_tagged_results(project, run, wants, selection.covers_file)
+        if not found.rows or selection.is_by_row or not all(it.is_in_rows for it in wants):
+            broken = _broken(location, project, revision, wanted) if wanted.broke else None
+            is_wanted = _result_filter(selection, row_tests(wants, broken))
+            batches = ([*filter(is_wanted, batch)] for batch in found.batches)
+            found = FoundResults(run, batches)
+        yield project, found
+
+
+def _conditions(location: Location, run: Run, wanted: ResultFilter) -> Iterator[Among]:
+    """Yield the conditions of a filter, with the names that the run has."""
+    if wanted.models:
+        yield Among("model", _models(run, wanted.models))
+    if wanted.verdicts:
+        yield Among("verdict", wanted.verdicts)
+    if wanted.tags:
+        yield Among("tag", wanted.tags)
+    if wanted.exclude_tags:
+        yield Among("tag", wanted.exclude_tags, is_negated=True)
+    if wanted.grep:
+        yield Among("session", _search(location, wanted.grep))
+    if wanted.broke:
+        yield Among("verdict", {BROKE})
+
+
+def _result_filter(
+    selection: Selection, tests: Sequence[RowTest]
+) -> Callable[[TaggedResult], bool]:
+    """Return whether a result is wanted: its row is selected, and the conditions hold for it."""
+    has_name = None if selection.name is None else compile_name(selection.name)
+
+    def is_wanted(tagged: TaggedResult) -> bool:
+        result = tagged.result
+        file, row = result.file, result.row
+        one = CaseRow(file, row, "", tagged.tags, (result,))
+        return (
+            selection.covers_row(file, row)
+            and (has_name is None or has_name(f"{file}::{row}"))
+            and all(test(one) for test in tests)
         )
-        if run.id == WORKSPACE:
-            _, batches = find_marked_results(project, revision)
-            every = ([(result, case.tags) for result, case in batch] for batch in batches)
-            rest = [lambda result: selection.covers_file(result.file), *rest]
-            yield project, FoundResults(run, _filter(every, rest, asked))
-            return
-        require_results(project.store, run.results)
-        rows = FoundRows(project.store, run.results, asked, selection.covers_file)
-        every = ([(each.result, each.tags) for each in batch] for batch in rows.batches())
-        if run.failed and (not wanted.verdicts or {"pending", "no reply"} & {*wanted.verdicts}):
-            failed = find_failed(project.store, run)
-            every = ([(mark_failed(it, failed), tags) for it, tags in batch] for batch in every)
-            rest = [lambda _result: True, *rest]
-        if not rest:
-            yield project, FoundResults(run, every, rows)
-            return
-        yield project, FoundResults(run, _filter(every, rest, asked))
 
-
-def _filter(
-    batches: Iterator[Tagged], rest: Sequence[Callable[[Result], bool]], asked: ResultConditions
-) -> Iterator[Tagged]:
-    """Yield the results of which all holds, what rows say and the rest."""
-    for batch in batches:
-        yield [
-            (result, tags)
-            for result, tags in batch
-            if asked.holds(result.model, result.word or "answered", tags)
-            if all(holds(result) for holds in rest)
-        ]
+    return is_wanted
 
 
 def describe_results(
-    location: Location, project: Project, batches: Iterable[Tagged]
+    location: Location, project: Project, batches: Iterable[list[TaggedResult]]
 ) -> Iterator[dict[str, Json]]:
     """Yield results as JSON, each with what its judges said."""
     store, names = project.store, dict[str | None, str]()
     for batch in batches:
-        results = [result for result, _ in batch]
+        results = [each.result for each in batch]
         feedback = find_feedback(store, find_decisive(store, results))
         unknown = {result.prompt for result in results if result.prompt} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
-        for result, tags in batch:
+        for _, result, tags, _ in batch:
             yield {
                 "file": result.file,
                 "row": result.row,
@@ -200,15 +177,13 @@ def _target(location: Location, project: Project, run: Run, path: str) -> Target
     return Target(folder.path, row)
 
 
-def _models(run: Run, names: tuple[str, ...]) -> set[str] | None:
-    """Return the candidates that have these names, or else have them in theirs; None: all."""
-    if not names:
-        return None
+def _models(run: Run, names: tuple[str, ...]) -> set[str]:
+    """Return the candidates that have these names, or else have them in theirs."""
     known = {candidate.id for candidate in run.candidates}
     chosen = set[str]()
     for name in names:
         found = {name} & {*known, RECORDED} or {
-            id for id in known if name.casefold() in id.casefold()
+            id for id in known if matches_any(fold(id), [fold(name)])
         }
         if not found:
             raise NothingSelectedError(
@@ -218,14 +193,12 @@ def _models(run: Run, names: tuple[str, ...]) -> set[str] | None:
     return chosen
 
 
-def _search(location: Location, pattern: str) -> set[str] | None:
-    """Return the answers in which, or in whose test or feedback, all words are; None: all."""
-    if not pattern:
-        return None
+def _search(location: Location, pattern: str) -> Set[str]:
+    """Return the answers in which, or in whose test or feedback, all words are."""
     words = split_words(pattern)
     if not has_words(words):
         raise EvalstoreError(f"'{pattern}' has no word to search for")
-    return {*(Searcher(location).search(words, lambda _done, _all: True) or ())}
+    return Searcher(location).search(words, lambda _done, _all: True) or set()
 
 
 def _broken(

@@ -97,47 +97,40 @@ class VerdictsOfCases(NamedTuple):
     """Of all these cases; the counts before are of one."""
 
 
-class ResultConditions(NamedTuple):
-    """Which results are wanted, as far as their rows say it."""
+class Among(NamedTuple):
+    """A condition on results: they have one of some names, or none of them."""
 
-    models: Collection[str] | None = None
-    """The candidates; None: all."""
-    words: Collection[str] = ()
-    """What they say, words of `URGENCY`; empty: anything. `no reply` is `pending` here."""
-    tags: Collection[str] = ()
-    """Their cases have one of them; empty: any or none."""
-    without_tags: Collection[str] = ()
+    field: str
+    """What has the names: `model`, `verdict`, `tag`, or what rows do not say."""
+    names: Collection[Any]
+    """Exact names; of `verdict`, words of `URGENCY` and perhaps others."""
+    is_negated: bool = False
 
-    def condition(self) -> tuple[str, list[str]]:
-        """Return the condition for rows of results `r` with their cases `c`, and its parameters."""
-        parts, parameters = ["1 = 1"], list[str]()
-        if self.models is not None:
-            parts.append(f"r.model IN ({_places(self.models)})" if self.models else "1 = 0")
-            parameters += self.models
-        if self.words:
-            words = {"pending" if word == "no reply" else word for word in self.words}
-            places = ", ".join(str(URGENCY.index(word)) for word in sorted(words))
-            parts.append(f"{_URGENCY} IN ({places})")
-        for tags, start in ((self.tags, ""), (self.without_tags, "NOT ")):
-            if tags:
-                parts.append(
-                    f"{start}EXISTS (SELECT 1 FROM kind_tags g WHERE g.kind = c.kind "
-                    f"AND g.tag IN ({_places(tags)}))"
+    @property
+    def is_in_rows(self) -> bool:
+        """Return whether rows say which results meet it."""
+        if self.field == "verdict":
+            return {*self.names} <= {*URGENCY} - {"no reply"}
+        return self.field in ("model", "tag")
+
+
+def _condition(wanted: Iterable[Among]) -> tuple[str, list[str]]:
+    """Return the condition for rows of results `r` with their cases `c`, and its parameters."""
+    parts, parameters = ["1 = 1"], list[str]()
+    for field, names, is_negated in wanted:
+        part = "1 = 0"
+        if names and field == "verdict":
+            part = f"{_URGENCY} IN ({', '.join(str(URGENCY.index(word)) for word in names)})"
+        elif names:
+            part = f"r.model IN ({_places(names)})"
+            if field == "tag":
+                part = (
+                    "EXISTS (SELECT 1 FROM kind_tags g WHERE g.kind = c.kind "
+                    f"AND g.tag IN ({_places(names)}))"
                 )
-                parameters += tags
-        return " AND ".join(parts), parameters
-
-    def holds(self, model: str, word: str, tags: Collection[str]) -> bool:
-        """Return whether a result that no row says is wanted; of one in a row `no reply` counts."""
-        return (
-            (self.models is None or model in self.models)
-            and (not self.words or word in self.words)
-            and (not self.tags or any(tag in tags for tag in self.tags))
-            and not any(tag in tags for tag in self.without_tags)
-        )
-
-
-ALL_RESULTS = ResultConditions()
+            parameters += names
+        parts.append(f"NOT ({part})" if is_negated else part)
+    return " AND ".join(parts), parameters
 
 
 def _places(values: Collection[object]) -> str:
@@ -385,7 +378,7 @@ class RowQueries(Database):
         return [(as_digits(results), as_digits(cases) if cases else "") for results, cases in rows]
 
     def find_cells(
-        self, leaves: Sequence[ResultLeaf], wanted: ResultConditions
+        self, leaves: Sequence[ResultLeaf], wanted: Iterable[Among]
     ) -> dict[str, list[tuple[Any, ...]]]:
         """Return the results in a few nodes that are wanted, with facts of their cases, by node.
 
@@ -393,7 +386,7 @@ class RowQueries(Database):
         place, then the key, the label, the tests and the evaluation of the case, what it has in
         common with others, and the system prompt; the last columns are None where there is none.
         """
-        condition, parameters = wanted.condition()
+        condition, parameters = _condition(wanted)
         query = (
             "SELECT r.leaf, r.case_n, r.prompt, r.model, r.verdict, r.score, r.wanted, r.sessions, "
             "r.judgements, c.key, c.row, c.tests, c.evaluation, k.content, p.number, p.prompt "
@@ -408,9 +401,9 @@ class RowQueries(Database):
                 found[as_digits(leaf)].append(tuple(cell))
         return found
 
-    def count_cells(self, leaves: Sequence[ResultLeaf], wanted: ResultConditions) -> Counter[str]:
+    def count_cells(self, leaves: Sequence[ResultLeaf], wanted: Iterable[Among]) -> Counter[str]:
         """Return how many results in a few nodes are wanted, by node."""
-        condition, parameters = wanted.condition()
+        condition, parameters = _condition(wanted)
         query = (
             f"SELECT r.leaf, count(*) {_OF_LEAVES} "
             f"WHERE {condition} AND r.leaf IN ({_places(leaves)}) GROUP BY r.leaf"

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 import evalstore as library
+from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp
+from evalstore.interfaces.tui.state.case_query import read_query
 from evalstore.planning.options import Location
+from evalstore.results.table.cases import cases
 from evalstore.results.table.result_list import ResultFilter, find_filtered
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
@@ -69,6 +72,41 @@ def test_results_are_filtered_alike_in_a_run_the_workspace_and_python(
             assert [[it.file, it.row, it.model, it.verdict] for it in found] == [
                 [it["file"], it["row"], it["model"], it["verdict"]] for it in now
             ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "options"),
+    [
+        ("model:gpt verdict:fail", {"models": ["gpt"], "verdicts": ["fail"]}),
+        ('model:"acme/mini" verdict:fail,pass', {"verdicts": ["fail", "pass"]}),
+        ('tag:"refunds" verdict:pass', {"tags": ["refunds"], "verdicts": ["pass"]}),
+        ("-tag:refunds", {"exclude_tags": ["refunds"]}),
+        ("file:late", {"paths": ["tests/refunds"]}),
+        ("verdict:broke", {"broke": True}),
+        ("oslo late", {"name": "oslo and late"}),
+    ],
+)
+def test_the_browser_lists_the_cases_of_the_results_that_are_listed(
+    judged: Path, typed: str, options: dict[str, Any]
+) -> None:
+    filtered = FilteredCases(cases(Location(judged), "@"))
+    rows = filtered.select(read_query(typed), "file", LookedUp())
+    with library.Workspace(judged) as workspace:
+        found = dict.fromkeys((it.file, it.row) for it in workspace.results("@", **options))
+    assert [(row.file, row.row) for row in rows] == [*found]
+
+
+def test_a_result_without_a_reply_is_not_pending(judged: Path, documents: Any) -> None:
+    answer = "  - {answer: Warm., usage: {inputTokens: 10, outputTokens: 2}}\n"
+    edit(judged / "models/gpt.yaml", answer, "")
+    edit(judged / "tests/weather.md", "How is", "Now how is")
+    documents("run", "--fail-on", "none")
+    for options in ((), ("--run", "@")):
+        lists = [
+            documents("ls", "results", f"--verdict={word}", *options)["results"]
+            for word in ("no reply", "pending", "no reply,pending")
+        ]
+        assert [len(listed) for listed in lists] == [1, 0, 1]
 
 
 def test_people_see_the_case_and_the_reason(
@@ -133,5 +171,5 @@ def test_an_agent_reads_the_same_results_in_pages(
     with find_filtered(Location(judged), "@", ResultFilter(verdicts=tuple(verdicts))) as (_, found):
         pages = [found.page(offset, 3) for offset in range(0, len(whole) + 3, 3)]
     assert {total for _, total in pages} == {len(whole)}
-    read = [(it.file, it.row, it.model) for page, _ in pages for it, _ in page]
+    read = [(it.file, it.row, it.model) for page, _ in pages for _, it, _, _ in page]
     assert read == [(it["file"], it["row"], it["model"]) for it in whole]

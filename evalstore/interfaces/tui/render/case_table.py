@@ -11,7 +11,7 @@ from evalstore.core.styled_text import StyledSpan
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.plot import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import result_cell, short_names, verdict_cell
-from evalstore.interfaces.tui.state.case_filter import row_label, stem
+from evalstore.interfaces.tui.state.case_filter import stem
 from evalstore.interfaces.tui.state.case_groups import CaseGroup
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
@@ -249,7 +249,7 @@ def case_cells(
     """
     if isinstance(line, CaseGroup):
         return (StyledCell(line.text(width - 1), "group"),)
-    label = row_label(line)
+    label = line.label
     if by_file and not label:
         name = StyledCell("", parts=(StyledSpan(stem(line.file), "faint"),))
     else:

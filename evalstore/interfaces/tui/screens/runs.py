@@ -37,12 +37,12 @@ from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
 from evalstore.interfaces.tui.screens.panels import fit_list
 from evalstore.interfaces.tui.screens.reading_news import news_to
-from evalstore.interfaces.tui.state.case_query import BROKE
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import wrap_line
+from evalstore.results.table.row_filter import BROKE
 from evalstore.results.verdict_order import verdict_counts
 from evalstore.store.wanted import telling
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import columns_of, plural
-from evalstore.results.verdict_order import FAILING, verdict_counts
+from evalstore.results.verdict_order import FAILING, SIGNS, verdict_counts
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.state.case_filter import FilteredCases
     from evalstore.results.table.case_rows import CaseRow
 
 
@@ -94,8 +94,7 @@ def _find_in_group(
 
 
 def group_cases(
-    cases: FilteredCases,
-    numbers: Sequence[int],
+    rows: Iterable[CaseRow],
     by: str,
     folded: Collection[str] = (),
     *,
@@ -105,21 +104,33 @@ def group_cases(
 
     Groups are in order by name, or else as the first of their rows are.
     """
-    groups: dict[str, list[int]] = {}
-    for number, case in zip(numbers, cases.rows(numbers), strict=True):
+    groups: dict[str, list[CaseRow]] = {}
+    for case in rows:
         for name in (case.file,) if by == "file" else case.tags or ("no tag",):
-            groups.setdefault(name, []).append(number)
-    for name, members in sorted(groups.items()) if by_name else groups.items():
-        rows = cases.rows(members)
-        yield CaseGroup(name, count_cases(rows), len(rows), cases.count(members), name in folded)
+            groups.setdefault(name, []).append(case)
+    for name, cases in sorted(groups.items()) if by_name else groups.items():
+        counts = count_cases(cases), len(cases), count_verdicts(cases)
+        yield CaseGroup(name, *counts, name in folded)
         if name not in folded:
-            yield from rows
+            yield from cases
 
 
 def count_cases(rows: Sequence[CaseRow]) -> int:
     """Return the number of cases; one with several system prompts has a row for each of them."""
     with_prompt = [(row.file, row.row) for row in rows if row.prompt]
     return len(rows) - len(with_prompt) + len(set(with_prompt))
+
+
+def count_verdicts(
+    rows: Iterable[CaseRow], candidates: Collection[int] | None = None
+) -> dict[str, int]:
+    """Count the results of these candidates by verdict, as they are shown; None: of all."""
+    counts = dict.fromkeys(SIGNS, 0)
+    for words, times in Counter(row.words for row in rows).items():
+        for number, word in enumerate(words):
+            if word and (candidates is None or number in candidates):
+                counts[word] += times
+    return {word: count for word, count in counts.items() if count}
 
 
 def next_failure(

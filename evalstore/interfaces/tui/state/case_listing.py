@@ -9,6 +9,7 @@ from evalstore.interfaces.tui.state.case_filter import ORDERS
 from evalstore.interfaces.tui.state.case_groups import (
     CaseGroup,
     count_cases,
+    count_verdicts,
     find_line,
     group_cases,
     line_key,
@@ -16,9 +17,8 @@ from evalstore.interfaces.tui.state.case_groups import (
 from evalstore.interfaces.tui.widgets.column_names import only_file
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.state.case_filter import FilteredCases
+    from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp
     from evalstore.interfaces.tui.state.case_query import Query
-    from evalstore.interfaces.tui.state.text_matches import LookedUp
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
 
@@ -74,9 +74,9 @@ class CaseListing:
         self._was_sought = False
         """Whether the row for the cursor was looked for in all cases."""
         self._folded: set[str] = set()
-        self.matching: list[CaseRow] = []
+        self.matching: Sequence[CaseRow] = ()
         """The cases that match the filter, also those of folded groups."""
-        self._matched: list[CaseRow] = []
+        self._matched: Sequence[CaseRow] = ()
         """Those that matched when the cases were read before."""
         self._marked: set[tuple[str, ...]] = set()
         """The keys of marked cases, also of those that the filter hides."""
@@ -94,7 +94,7 @@ class CaseListing:
         if self.filtered:
             self.filtered.names.of_rows.forget()
         self.cases = self.filtered = self._query = None
-        self.lines, self.matching, self._matched = [], [], []
+        self.lines, self.matching, self._matched = [], (), ()
 
     @property
     def is_limited(self) -> bool:
@@ -155,14 +155,11 @@ class CaseListing:
         assert self.filtered is not None
         before, is_same = self.lines, query is self._query
         self._query = query
-        numbers = self.filtered.select(query, self.order, matches)
-        self.matching = rows = self.filtered.rows(numbers)
+        self.matching = rows = self.filtered.select(query, self.order, matches)
         self.lines = [*rows]
         if self.grouping:
             by_name = self.order != "verdict"
-            self.lines = list(
-                group_cases(self.filtered, numbers, self.grouping, self._folded, by_name=by_name)
-            )
+            self.lines = list(group_cases(rows, self.grouping, self._folded, by_name=by_name))
         cursor = find_line(self.lines, before, cursor, or_next=is_same)
         if self._start:
             cursor = next((n for n, row in enumerate(rows) if self._start.is_of(row)), None)
@@ -173,10 +170,11 @@ class CaseListing:
         self.case_count = count_cases(rows)
         is_cut = self.cases is not None and self.cases.is_cut
         self.only_file = "" if is_cut else only_file(row.file for row in rows)
-        self.verdicts = self.filtered.count(numbers, query)
+        self.verdicts = count_verdicts(rows, self.candidates(query))
         if self.is_limited and query.is_empty and self.cases:
             self.verdicts = self.cases.verdicts
-        self.answered = self.filtered.answered(numbers)
+        kinds = {row.words for row in rows}
+        self.answered = {n for words in kinds for n, word in enumerate(words) if word} or None
         return cursor
 
     def small_files(self, lines: Iterable[CaseRow | CaseGroup]) -> list[str]:
@@ -229,9 +227,11 @@ class CaseListing:
 
     def other_candidates(self, picked: int) -> tuple[str, list[str]]:
         """Return a candidate by its number, and the others; comparable ones first."""
-        if self.cases is None or self.filtered is None or len(self.cases.models) < 2:
+        if self.cases is None or len(self.cases.models) < 2:
             return "", []
-        models = self.cases.models
-        model, others = models[picked], [*models[picked + 1 :], *models[:picked]]
-        shared = self.filtered.shared(model)
-        return model, sorted(others, key=lambda other: not shared.get(other))
+        models, rows = self.cases.models, self.cases.rows
+        judged = [{n for n, it in enumerate(row.results) if it and it.verdict} for row in rows]
+        shared = set[int]().union(*(numbers for numbers in judged if picked in numbers))
+        others = [*range(picked + 1, len(models)), *range(picked)]
+        comparable = sorted(others, key=lambda number: number not in shared)
+        return models[picked], [models[number] for number in comparable]

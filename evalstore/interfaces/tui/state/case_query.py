@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from evalstore.results.table.row_filter import BROKE
+from evalstore.store.rows.row_queries import Among
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt", "answer")
-BROKE = "broke"
-"""Behind `verdict:`, what broke and was not fixed since."""
 EXAMPLES: Mapping[str, str] = {
     "helmet": (
         "a word in the file, row, system prompt's name, messages, instructions, answers, feedback "
@@ -45,15 +45,6 @@ def help_lines() -> str:
     return "\n".join(f"    {typed:<{width}}{meaning}" for typed, meaning in EXAMPLES.items())
 
 
-class QueryField(NamedTuple):
-    """A name with values, of which one must match."""
-
-    name: str
-    values: tuple[str, ...]
-    is_negated: bool
-    """Whether none of them may match."""
-
-
 @dataclass(frozen=True)
 class Query:
     """A filter of cases. All parts must hold; a value matches as a part of the text."""
@@ -62,7 +53,8 @@ class Query:
     """What the name of a case, a text of its test, an answer or the feedback holds."""
     without: tuple[str, ...] = ()
     """What none of these holds."""
-    fields: tuple[QueryField, ...] = ()
+    fields: tuple[Among, ...] = ()
+    """Conditions with what is typed of names, of which one must match."""
 
     @property
     def is_empty(self) -> bool:
@@ -72,18 +64,18 @@ class Query:
     @property
     def answer_words(self) -> tuple[str, ...]:
         """Return the words that are looked for in answers alone."""
-        return tuple(it for field in self.fields if field.name == "answer" for it in field.values)
+        return tuple(it for each in self.fields if each.field == "answer" for it in each.names)
 
     @property
     def is_by_outcome(self) -> bool:
         """Return whether the filter chooses cases by verdicts or by words, which answers have."""
-        names = {field.name for field in self.fields}
+        names = {each.field for each in self.fields}
         return bool(self.words or self.without or names & {"verdict", "answer"})
 
     @property
     def is_about_broken(self) -> bool:
         """Return whether the filter names what broke."""
-        return any(field.name == "verdict" and BROKE in field.values for field in self.fields)
+        return any(it.field == "verdict" and BROKE in it.names for it in self.fields)
 
     @property
     def needs_store(self) -> bool:
@@ -97,26 +89,18 @@ def _value(name: str, typed: str) -> str:
     return f"={value}" if is_whole else value
 
 
-def matches_any(text: str, values: Iterable[str]) -> bool:
-    """Return whether a value matches: as a part of the text, or behind `=` as the whole."""
-    return any(
-        value[1:] == text if value.startswith("=") and len(value) > 1 else value in text
-        for value in values
-    )
-
-
 def read_query(text: str) -> Query:
     """Parse a filter that was typed; nothing that is typed is an error."""
     words: list[str] = []
     without: list[str] = []
-    fields: list[QueryField] = []
+    fields: list[Among] = []
     for minus, name, listed, typed in _PART.findall(text.casefold()):
         if name:
             values = [
                 value for written in _VALUE.findall(listed) if (value := _value(name, written))
             ]
             if values:
-                fields.append(QueryField(name, tuple(values), bool(minus)))
+                fields.append(Among(name, tuple(values), bool(minus)))
         elif (word := typed.strip('"')) and typed != "-":
             (without if minus else words).append(word)
     return Query(tuple(words), tuple(without), tuple(fields))

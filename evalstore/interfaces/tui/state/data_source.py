@@ -54,17 +54,15 @@ class StoredTextSource:
         self._locate = locate
         self._searcher: Searcher | None = None
 
-    def search(self, words: Sequence[str], report: Callable[[int, int], bool]) -> Set[str] | None:
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool], *, in_answers: bool = False
+    ) -> Set[str] | None:
         """Return the sessions with all words in answer, feedback or test, the last as a beginning.
 
-        `report` is called with the number of indexed texts and of all texts, and returns whether
-        to go on. None when it returned False.
+        With `in_answers` in the answer alone. `report` is called with the number of indexed texts
+        and of all texts, and returns whether to go on. None when it returned False.
         """
-        return self._open_searcher().search(words, report)
-
-    def search_answers(self, word: str, report: Callable[[int, int], bool]) -> Set[str] | None:
-        """Return the sessions whose answers have a word; `report` is called as by `search`."""
-        return self._open_searcher().search([word], report, in_answers=True)
+        return self._open_searcher().search(words, report, in_answers=in_answers)
 
     def _open_searcher(self) -> Searcher:
         from evalstore.results.search.grep import Searcher

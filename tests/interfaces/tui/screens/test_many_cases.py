@@ -19,11 +19,10 @@ from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.render.case_table import case_title
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.dialogs import text_filter
-from evalstore.interfaces.tui.state.case_filter import FilteredCases
+from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp
 from evalstore.interfaces.tui.state.case_listing import CasePlace
 from evalstore.interfaces.tui.state.case_query import read_query
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.state.text_matches import LookedUp
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.planning.options import Location
 from evalstore.results.table import cases
@@ -223,7 +222,7 @@ def test_cases_that_do_not_match_are_freed_at_once() -> None:
     try:
         filtered_cases = FilteredCases(read)
         filtered_cases.names.measure()
-        assert filtered_cases.rows(filtered_cases.select(read_query("29"), "file", LookedUp()))
+        assert filtered_cases.select(read_query("29"), "file", LookedUp())
         gone = weakref.ref(filtered_cases)
         del filtered_cases
         assert gone() is None

@@ -15,9 +15,10 @@ from evalstore.core.errors import StoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.screens import cases
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.state.case_query import matches_any, read_query
+from evalstore.interfaces.tui.state.case_query import read_query
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
+from evalstore.results.table.row_filter import matches_any
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.conftest import GREETING, run_with_hostile_answers
@@ -127,14 +128,16 @@ class Slow(WorkspaceSource):
         self.begun = threading.Event()
         self.asked: list[tuple[str, ...]] = []
 
-    def search(self, words: Sequence[str], report: Callable[[int, int], bool]) -> Set[str] | None:
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool], *, in_answers: bool = False
+    ) -> Set[str] | None:
         self.asked.append(tuple(words))
         report(1, 4)
         self.begun.set()
         while not self.go.wait(0.01):
             if not report(1, 4):
                 return None
-        return super().search(words, report)
+        return super().search(words, report, in_answers=in_answers)
 
 
 def test_what_was_typed_last_wins_and_the_title_says_that_it_is_searched(workspace: Path) -> None:
@@ -166,7 +169,9 @@ def test_what_was_typed_last_wins_and_the_title_says_that_it_is_searched(workspa
 class Broken(WorkspaceSource):
     """Cannot search."""
 
-    def search(self, words: Sequence[str], report: Callable[[int, int], bool]) -> Set[str] | None:
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool], *, in_answers: bool = False
+    ) -> Set[str] | None:
         raise StoreError("no full-text search", hint="another Python has it")
 
 
@@ -225,7 +230,7 @@ def test_a_case_that_no_longer_matches_leaves_the_cursor_at_the_next_one(workspa
 
 def test_a_name_in_quotes_is_meant_as_a_whole() -> None:
     query = read_query('tag:"num" tag:num file:"a.md",b verdict:"fail"')
-    assert [field.values for field in query.fields] == [
+    assert [each.names for each in query.fields] == [
         ("=num",),
         ("num",),
         ("=a.md", "b"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evalstore.interfaces.tui.state.case_filter import FilteredCases
 from evalstore.interfaces.tui.state.case_groups import CaseGroup, count_cases, group_cases
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
 from evalstore.results.table.case_rows import CaseRow
@@ -23,7 +22,7 @@ def test_a_case_with_several_system_prompts_is_counted_once() -> None:
 
 def test_groups_and_the_title_of_an_answer_count_cases_as_the_list_does() -> None:
     cases = Cases(None, (), ROWS)
-    grouped = group_cases(FilteredCases(cases), range(4), "file")
+    grouped = group_cases(ROWS, "file")
     groups = [line for line in grouped if isinstance(line, CaseGroup)]
     assert [(group.name, group.count) for group in groups] == [("a.md", 2), ("b.md", 1)]
     for places, expected in (((0, 1, 2, 3), (1, 1, 2, 3)), ((0, 2, 3, 1, 2), (1, 2, 3, 1, 2))):

@@ -11,9 +11,13 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.state.case_filter import NO_MATCH, FilteredCases
+from evalstore.interfaces.tui.state.case_filter import (
+    NO_MATCH,
+    FilteredCases,
+    LookedUp,
+    StoreLookup,
+)
 from evalstore.interfaces.tui.state.case_query import FIELDS, read_query
-from evalstore.interfaces.tui.state.text_matches import LookedUp, StoreLookup
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
 from evalstore.results.table.cases import CaseWindow
@@ -184,7 +188,7 @@ class TextFilter:
 
     def read(self, query: Query) -> ReadCases:
         """Read the cases, of many those that a query wants, in this thread."""
-        store = looked_up_once(self._store(self._reporter(query, _INDEXING)))
+        store = self._store(self._reporter(query, _INDEXING))
         window = wanted_by(query, store, self._reporter(query, f"{_LOOKING} {{}}%"))
         cases = self._page.source.cases(self.run, window)
         filtered = FilteredCases(cases)
@@ -211,12 +215,11 @@ class TextFilter:
         return report
 
     def _store(self, report: Callable[[int, int], bool]) -> StoreLookup:
-        """Return what looks things up for the shown cases while `report` returns True."""
+        """Return what looks everything up once for the cases, while `report` returns True."""
         source, run = self._page.source, self.run
         return StoreLookup(
-            texts=lambda words: source.search(words, report),
-            answers=lambda word: source.search_answers(word, report),
-            broken=lambda: source.broken(run, lambda: report(0, 0)),
+            cache(lambda words, alone: source.search(words, report, in_answers=alone)),
+            cache(lambda: source.broken(run, lambda: report(0, 0))),
         )
 
     def load(
@@ -295,11 +298,6 @@ def wanted_by(query: Query, store: StoreLookup, report: Callable[[int, int], boo
     def wants(cases: Cases) -> Sequence[CaseRow]:
         filtered = FilteredCases(cases)
         found = filtered.look_up(query, store) if query.needs_store else LookedUp()
-        return filtered.rows(filtered.select(query, "file", found))
+        return filtered.select(query, "file", found)
 
     return CaseWindow(wants, report)
-
-
-def looked_up_once(store: StoreLookup) -> StoreLookup:
-    """Return what looks each word up once, however often some cases are compared with it."""
-    return StoreLookup(cache(store.texts), cache(store.answers), cache(store.broken))
