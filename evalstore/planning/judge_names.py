@@ -49,22 +49,32 @@ def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, 
 
 
 def find_feedback(store: Store, judgements: Iterable[Collection[str]]) -> dict[str, str]:
-    """Return the feedback of those of these judgements that have one.
+    """Return the feedback of those of these judgements that have one, and of all labels.
 
-    Each collection has the judgements of one result. Where several judges, or several people, say
-    different things about it, each text begins with who says it: `strict: it is too long`.
+    Each collection has the judgements of one result. Where several judges say different things
+    about it, each text begins with who says it: `strict: it is too long`. That of a label always
+    names the person.
     """
     groups = list(judgements)
-    found = store.find_feedback({id for group in groups for id in group})
+    ids = {id for group in groups for id in group}
+    found = store.find_feedback(ids)
     makers = {id: maker for id, (_, maker) in found.items()}
-    listed = [[id for id in group if id in found] for group in groups]
+    labels = store.find_evaluators(store.find_labels_among(ids))
+    listed = [[id for id in group if id in found and id not in labels] for group in groups]
     several = [ids for ids in listed if len({makers[id] for id in ids}) > 1]
-    names = evaluator_names(store, {makers[id] for ids in several for id in ids})
+    named = {makers[id] for ids in several for id in ids} | {maker for maker, _ in labels.values()}
+    names = {id: name for id, (name, _) in evaluator_names(store, named).items()}
     texts = {id: text for id, (text, _) in found.items()}
-    for ids in several:
-        for is_person in (False, True):
-            said = {id: found[id][0] for id in ids if names[makers[id]][1] is is_person}
-            last = {names[makers[id]][0]: text for id, text in said.items()}
-            if len({*last.values()}) > 1:
-                texts |= {id: f"{names[makers[id]][0]}: {text}" for id, text in said.items()}
+    for group in several:
+        last = {names[makers[id]]: texts[id] for id in group}
+        if len({*last.values()}) > 1:
+            texts |= {id: f"{names[makers[id]]}: {texts[id]}" for id in group}
+    for id, (maker, _) in labels.items():
+        by = label_by(names[maker])
+        texts[id] = f"{by}: {texts[id]}" if texts.get(id) else by
     return texts
+
+
+def label_by(person: str) -> str:
+    """Return who gave a label: `by Ada (a person)`."""
+    return f"by {person} (a person)"

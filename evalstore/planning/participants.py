@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.reply_parser import model_that_judges
@@ -13,7 +14,7 @@ from evalstore.core.values import RECORDED, Evaluator, ModelVersion
 from evalstore.files.fields import suggest
 from evalstore.planning.cells.cells import Candidate, Judge
 from evalstore.planning.pricing import Price, find
-from evalstore.planning.reasons.unknown_names import no_such_model
+from evalstore.planning.reasons.unknown_names import match_one_model, no_such_model
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.usage import reports_cost
 from evalstore.workspace.catalogue import is_known_kind
@@ -106,6 +107,27 @@ class Participants:
                 )
         self._keep_evaluator(Evaluator(checks=True))
         return judges
+
+    def with_whole_names(self, selection: SelectionOptions) -> SelectionOptions:
+        """Return a selection with the whole names where it has parts of those in the settings.
+
+        Raises `EvalstoreError` for a part of several names: no more is asked than was meant.
+        """
+        whole = self._whole_name
+        return replace(
+            selection,
+            models=tuple(whole(name, self.settings.candidates) for name in selection.models),
+            evaluators=tuple(
+                whole(name, self.settings.evaluators) for name in selection.evaluators
+            ),
+        )
+
+    def _whole_name(self, name: str, listed: tuple[Participant, ...]) -> str:
+        named = {id for each in listed for id in (each.id, each.name)}
+        models = self.reading.models
+        if name in named or name in models or name == RECORDED or bare_model(name, is_known_kind):
+            return name
+        return match_one_model(name, (each.name or each.id for each in listed))
 
     def keep_judges(self, judges: Iterable[Judge]) -> None:
         """Keep the contents of evaluators that judge by the prompt of a test."""

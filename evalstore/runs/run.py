@@ -82,7 +82,7 @@ def plan_run(location: Location, selection: SelectionOptions, options: RunOption
     The items of the plan are in a temporary file.
     """
     warn_of_ignored_variables(location)
-    with _open_scope(location, selection, options) as (project, scope):
+    with _open_scope(location, selection, options) as (project, selection, scope):
         survey, calls = PlanTotals(), CallLimit(project, most_cost(project, options))
 
         def note(plan: Plan) -> None:
@@ -112,7 +112,7 @@ def offer_run(
         reasons, todo = WorkReasons(), ValueSet()
         return reasons
 
-    with _open_scope(location, selection, options, only) as (project, scope):
+    with _open_scope(location, selection, options, only) as (project, selection, scope):
         if only is not None:
             scope, selection = narrow(scope, selection, only)
         status = describe_scope(
@@ -138,15 +138,17 @@ def _open_scope(
     selection: SelectionOptions,
     options: RunOptions,
     only: Callable[[Cell], bool] | None = None,
-) -> Iterator[tuple[Project, Scope]]:
-    """Open a project with the cells that a run would plan."""
+) -> Iterator[tuple[Project, SelectionOptions, Scope]]:
+    """Open a project with the cells that a run would plan, selected by whole names of models."""
     with open_project(location, create=True) as project:
         require_sound(project, selection, hint=GO_ON)
+        selection = project.with_whole_names(selection)
         find_baseline(location, project, options, lambda _text: None)
         is_whole = only is None and not options.judge_only
         settled = find_unchanged_parts(project, selection) if is_whole else SettledParts()
         yield (
             project,
+            selection,
             resolve_scope(project, selection, judge_only=options.judge_only, settled=settled),
         )
 
@@ -167,6 +169,7 @@ def run(
     with open_project(location, create=True, keep=True) as project:
         require_launchable(options)
         require_sound(project, selection, hint=GO_ON)
+        selection = project.with_whole_names(selection)
         launcher = make_launcher(project, location, options, listener)
         record_abandoned(project.store, location, listener.note)
         baseline = find_baseline(location, project, options, listener.note)

@@ -223,7 +223,7 @@ class _FailuresNow:
         self._changes = changes
         self._cells = DigestSet()
         self.count = 0
-        self.undecided = len(changes.undecided)
+        self.undecided = len(changes.undecided) + len(changes.new_undecided)
         """How many of these are undecided."""
         self.first: list[Result] = []
         """At most as many as are shown."""

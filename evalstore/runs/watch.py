@@ -70,7 +70,7 @@ class Watch:
         with open_project(self._location, create=True, workspace=workspace) as project:
             self._file_watcher.follow_mentioned(project.reading.references.looked)
             require_sound(project, self._selection, hint=GO_ON)
-            return _gist(project, self._selection)
+            return _gist(project, project.with_whole_names(self._selection))
 
     def run(self, listener: ProgressListener) -> RunReport:
         """Carry out the plan, within the rest of `max_cost`."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.batches import in_small_batches
 from evalstore.core.clock import iso
 from evalstore.exchange.exports.columns import SCHEMA_VERSION, Row
+from evalstore.planning.judge_names import find_feedback
 from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
-from evalstore.store.results import join_feedback
+from evalstore.store.results import find_decisive, join_feedback
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
@@ -54,9 +55,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
     prices = CostReader(store, prices=project.prices_by_version())
     for batch in in_small_batches(results):
         answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
-        judgements = store.find_judging_costs(
-            (id for cell, _ in batch for id in cell.evaluations), feedback=True
-        )
+        judgements = store.find_judging_costs(id for cell, _ in batch for id in cell.evaluations)
         spent = {
             **{id: answer.spent for id, answer in answers.items()},
             **store.find_spent(id for cell, _ in batch for id in cell.sessions[1:]),
@@ -68,9 +67,10 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
             prices.costs_of_answers(spent),
             prices.costs_of_judgements(judgements),
         )
-        feedback = {id: cost.feedback for id, cost in judgements.items() if cost.feedback}
+        decisive = list(find_decisive(store, [cell for cell, _ in batch]))
+        feedback = find_feedback(store, decisive)
         names = name_prompts_of_cases(project, (case for _, case in batch))
-        for cell, case in batch:
+        for (cell, case), votes in zip(batch, decisive, strict=True):
             answer = answers.get(cell.sessions[0]) if cell.sessions else None
             yield {
                 "schemaVersion": SCHEMA_VERSION,
@@ -84,7 +84,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "tags": list(case.tags),
                 "verdict": cell.word,
                 "score": cell.score,
-                "feedback": join_feedback(cell.evaluations, feedback),
+                "feedback": join_feedback(votes, feedback),
                 "answer": None if answer is None else answer_text(answer),
                 "attempts": cell.required_answers,
                 "answers": len(cell.sessions),

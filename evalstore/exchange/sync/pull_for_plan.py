@@ -126,6 +126,7 @@ def _pull(
 ) -> None:
     with open_project(replace(location, was_seen=True)) as project:
         require_sound(project, selection)
+        selection = project.with_whole_names(selection)
         project.store_versions()  # so that the remote need not send them
         if history.is_searched or not selection.narrows:
             pull.copy("runs", pull.find_newest_runs())

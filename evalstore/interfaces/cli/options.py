@@ -90,10 +90,14 @@ SELECTION: Table = {
     **in_section(
         help.MODELS,
         models=option(
-            "-m, --model ID", "Only this candidate (repeatable); any model.", completions.models
+            "-m, --model ID",
+            "Only this candidate, or part of its name (repeatable).",
+            completions.models,
         ),
         evaluators=option(
-            "-J, --evaluator ID", "Only this judge (repeatable).", completions.models
+            "-J, --evaluator ID",
+            "Only this judge, or part of its name (repeatable).",
+            completions.models,
         ),
         attempts=option("-r, --attempts N", "Answers to each question.", min=1, max=10_000),
     ),

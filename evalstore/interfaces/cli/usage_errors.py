@@ -131,6 +131,8 @@ def _explain_option(option: str, message: str, context: Any) -> EvalstoreError:
 def _nearest_option(option: str, context: Any) -> str:
     from evalstore.files.fields import nearest
 
+    if option[1:].isdigit() and any("-n" in p.opts and not p.is_flag for p in _options(context)):
+        return f"write '-n N', such as '-n {option[1:]}'"
     names = {name for parameter in _options(context) for name in parameter.opts}
     hint = nearest(option, names | {"--help"}, cutoff=0.7)
     path = context.command_path if context is not None else "evalstore"

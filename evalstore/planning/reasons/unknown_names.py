@@ -1,4 +1,4 @@
-"""Hints on names of models and tags that the workspace does not have: the nearest one, or a list.
+"""Models by a part of their names, and hints on names of models and tags that there are not.
 
 Names of test files and of rows are looked up in `path_targets`.
 """
@@ -40,6 +40,24 @@ def no_such_model(
     if part == "candidates" and (" " in id or hint.endswith(NO_FILE)):
         hint += "; the message of a run is '--message'"
     return EvalstoreError(f"there is no model '{id}' ({part})", hint=hint)
+
+
+def match_models(name: str, known: Iterable[str]) -> list[str]:
+    """Return the model of this name, or else all that have it in theirs, in upper or lower case."""
+    models, part = list(dict.fromkeys(known)), name.casefold()
+    return [name] if name in models else [id for id in models if part in id.casefold()]
+
+
+def match_one_model(name: str, known: Iterable[str]) -> str:
+    """Return the model that a name, or a part of a name, means; the name itself if there is none.
+
+    Raises `EvalstoreError` if it may mean several.
+    """
+    found = match_models(name, known)
+    if len(found) > 1:
+        error = f"'{name}' is part of the names of {len(found)} models"
+        raise EvalstoreError(error, hint=f"name one: {', '.join(found)}")
+    return found[0] if found else name
 
 
 def _models_for(part: str, reading: Reading, settings: Settings | None) -> Collection[str]:

@@ -19,6 +19,7 @@ from evalstore.core.styled_text import (
 )
 from evalstore.core.values import RECORDED
 from evalstore.planning.first_pushes import push_text
+from evalstore.planning.judge_names import label_by
 from evalstore.planning.plan import CHECKS
 from evalstore.results.answer.judgements import EARLIER, ELSEWHERE, FIRST, TAKES_BACK
 
@@ -152,11 +153,11 @@ def judgement_lines(
 
 def judgement_title(judgement: Judgement) -> str:
     """Return who judged, with the score, the choice and the judgement that is used again."""
-    person = " (a person)" if judgement.is_person else ""
+    by = label_by(judgement.by) if judgement.is_person else f"by {judgement.by}"
     score = "" if judgement.score is None else f"  score {judgement.score:g}"
     choice = f"  choice {judgement.label}" if judgement.label else ""
     again = f"  taken from {short(judgement.taken_from)}" if judgement.taken_from else ""
-    return safe(f"by {judgement.by}{person}{score}{choice}{again}")
+    return safe(f"{by}{score}{choice}{again}")
 
 
 def check_text(check: CheckResult) -> str:

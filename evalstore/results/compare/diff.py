@@ -12,6 +12,7 @@ from evalstore.comparison.version_diff import Difference
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_causes import find_causes
@@ -19,12 +20,12 @@ from evalstore.results.compare.diff_reasons import PairReasons, attempts_notes, 
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
     compare_sides,
+    find_candidates,
     only_models,
     only_rows,
     open_sides,
     read_sides,
     real_path,
-    require_candidate,
     select_cases,
 )
 from evalstore.results.compare.pair_sorter import PairDetails, PairSorter, read_answers
@@ -79,9 +80,13 @@ def diff(
     ) as project:
         store, folder = project.store, project.settings.paths["tests"]
         runs = [resolve_run(store, revision) for revision in (first or "@", second) if revision]
+        known = [each.name or each.id for each in project.settings.candidates]
+        known += [each.id for run in runs for each in run.candidates]
+        named = (match_models(name, known) or [name] for name in selection.models)
+        selection = replace(selection, models=tuple(dict.fromkeys(chain(*named))))
         was, now = read_sides(project, runs, selection)
         for model in selection.models:
-            require_candidate(model, was, now)
+            find_candidates(model, was, now)
         selected = select_cases(project, selection.paths, was, now)
         was, now = (only_models(side, selection.models) for side in only_rows(selected, was, now))
         candidates = candidate_order(project.settings)

@@ -31,6 +31,7 @@ from evalstore.planning.options import (
 from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.renames import known_ids, same_leaf
+from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
 from evalstore.results.edits.participant_edits import find_named_candidates
@@ -367,21 +368,23 @@ def _fill_older_side(
     return fill_older_side(store, was, now, selection.covers_file, before)
 
 
-def require_candidate(
+def find_candidates(
     model: str, *sides: Side, hint: str = "", besides: Collection[str] = ()
-) -> None:
-    """Raise `EvalstoreError` for a model that is a candidate of none of the sides.
+) -> list[str]:
+    """Return the candidates of the sides that a name, or a part of a name, means.
 
-    `hint` says what to do if the name is right. It cannot be meant for one of `besides`.
+    Raises `EvalstoreError` if there is none; `hint` says what to do if the name is right. It cannot
+    be meant for one of `besides`.
     """
     candidates = {model for side in sides for model in side.results.model_names}
-    if model not in candidates:
-        names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
-        others = candidates - {*besides}
-        meant = suggest(model, others, "candidates") if others else ""
-        raise EvalstoreError(
-            f"'{model}' is not a candidate of {names}", hint="; ".join(filter(None, [meant, hint]))
-        )
+    if found := match_models(model, sorted(candidates)):
+        return found
+    names = " or of ".join(dict.fromkeys(side_name(side.name) for side in sides))
+    others = candidates - {*besides}
+    meant = suggest(model, others, "candidates") if others else ""
+    raise EvalstoreError(
+        f"'{model}' is not a candidate of {names}", hint="; ".join(filter(None, [meant, hint]))
+    )
 
 
 @contextmanager

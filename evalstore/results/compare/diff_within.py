@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.comparison import Comparison, sort_pairs
@@ -15,15 +16,16 @@ from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.reasons.unknown_names import match_one_model
 from evalstore.results.compare.diff import add_answers
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_reasons import PairReasons, alone_notes, selection_notes
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
+    find_candidates,
     only_models,
     only_rows,
     open_sides,
-    require_candidate,
     select_cases,
     side_of_candidates,
 )
@@ -66,10 +68,13 @@ def diff_models(
     revision = None if revision == WORK else revision
     with open_sides(location, selection, needs_files=revision is None) as project:
         side = side_of_candidates(project, revision)
+        known = sorted(side.results.model_names)
+        first, second = (match_one_model(model, known) for model in models)
+        models = first, second
         for model in models:
-            if model not in side.results.model_names:
+            if model not in known:
                 hint = _run_both(project, side, models)
-                require_candidate(model, side, hint=hint, besides=models)
+                find_candidates(model, side, hint=hint, besides=models)
         selected = select_cases(project, selection.paths, side)
         (side,) = only_rows(selected, side)
         was, now = (_of_model(side, model, selected, only) for model in models)
@@ -97,15 +102,15 @@ def diff_prompts(
     revision = None if revision == WORK else revision
     with open_sides(location, selection, needs_files=revision is None) as project:
         side = side_of_candidates(project, revision)
-        for model in selection.models:
-            require_candidate(model, side)
+        named = (find_candidates(model, side) for model in selection.models)
+        chosen = tuple(chain(*named))
         names = name_prompts_of_run(project, (result.prompt for result in side.results))
         ids = [find_prompt(names, name) for name in prompts]
         selected = select_cases(project, selection.paths, side)
         (side,) = only_rows(selected, side)
         results = PlacedResults(
             result
-            for result in only_models(side, selection.models).results
+            for result in only_models(side, chosen).results
             if selected.covers_file(result.file)
             and result.prompt in ids
             and (only is None or only(result))

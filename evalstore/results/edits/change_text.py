@@ -43,17 +43,33 @@ def shared_text(shared: tuple[str, ...]) -> str:
     return f"also changed in each: {', '.join(shared)}"
 
 
-def join_changes(changes: Iterable[FileChange]) -> list[FileChange]:
-    """Return the changes with those of several files by the same edit as one: of `6 files`."""
+def join_changes(changes: Iterable[FileChange]) -> list[tuple[FileChange, list[FileChange]]]:
+    """Return the changes with those of several files by the same edit as one: of `6 files`.
+
+    Each comes with the changes that it stands for if these are several.
+    """
     groups: dict[tuple[object, ...], list[FileChange]] = {}
     for change in changes:
         edited = tuple("" if name == change.file else name for name in change.edited)
         cause = (change.letters, change.reason, change.was, change.now, change.also)
-        alone = change.file if not change.reason or change.code in ("A ", "D ", "R ") else ""
+        is_known = change.reason or change.prompts or _used_text(change)
+        alone = change.file if not is_known or change.code in ("A ", "D ", "R ") else ""
         groups.setdefault((cause, change.prompts, edited, change.reverted, alone), []).append(
             change
         )
-    return [_joined(group) if len(group) > 1 else group[0] for group in groups.values()]
+    return [
+        (_joined(group), group) if len(group) > 1 else (group[0], []) for group in groups.values()
+    ]
+
+
+def own_text(change: FileChange) -> str:
+    """Return the effect of a changed file without its reason, which others share."""
+    return change_text(replace(change, reason="", also=(), prompts=(), edited=()))
+
+
+def _used_text(change: FileChange) -> str:
+    """Return what a test file uses that was edited; empty if the file itself was."""
+    return "" if change.file in change.sources else ", ".join(change.edited)
 
 
 def _joined(changes: Sequence[FileChange]) -> FileChange:
@@ -83,10 +99,9 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
         return reason_text(change, shared)
     settled = settled_text(change)
     if code == "=" and change.settled and not change.gone:
-        if not change.prompts:
-            return settled
-        edited = "" if change.reverted else " edited:"
-        return f"{prompts_text(change.prompts)}{edited} {settled}"
+        cause = prompts_text(change.prompts) if change.prompts else _used_text(change)
+        edited = " edited:" if cause and not change.reverted else ""
+        return f"{cause}{edited} {settled}".lstrip()
     is_again = not change.reason.startswith(_NEW_CANDIDATE)
     counts = (
         (change.new, "new"),

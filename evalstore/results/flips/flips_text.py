@@ -44,6 +44,9 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         spans.append(StyledSpan("nothing broke or was fixed"))
     if changes.new:
         spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
+    if changes.new_undecided:
+        text = f"{len(changes.new_undecided):,} new and undecided"
+        spans += [StyledSpan(", "), StyledSpan(text, "undecided")]
     if changes.older:
         spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
     if changes.judged_otherwise:

@@ -64,7 +64,9 @@ class VerdictChanges:
     new: GrowingResults = field(default_factory=GrowingResults)
     """Results that fail, in cases without an earlier verdict."""
     undecided: GrowingResults = field(default_factory=GrowingResults)
-    """Undecided results of cases that were decided before, or had no verdict."""
+    """Undecided results of cases that were decided before."""
+    new_undecided: GrowingResults = field(default_factory=GrowingResults)
+    """Undecided results, in cases without an earlier verdict."""
     failed_again: GrowingResults = field(default_factory=GrowingResults)
     """Results that did not pass before either, with another answer or judgement; these may be
     among the changed, too."""
@@ -87,21 +89,22 @@ class VerdictChanges:
 
     @property
     def is_any(self) -> bool:
-        """Return whether a case that was judged before was asked anew, or has another verdict."""
+        """Return whether a case was asked anew or has another verdict, or a new one is undecided."""
         changed = self.changed or self.same_answer
-        return bool(self.broke or self.fixed or self.undecided or changed or self.pending)
+        undecided = self.undecided or self.new_undecided
+        return bool(self.broke or self.fixed or undecided or changed or self.pending)
 
     @property
     def failures(self) -> tuple[GrowingResults, ...]:
         """Return the results that do not pass and that changed, the new failures first."""
-        return self.broke, self.new, self.undecided, self.failed_again
+        return self.broke, self.new, self.undecided, self.new_undecided, self.failed_again
 
     def marks(self) -> CellMarks:
         """Return the kind of each change: `broke`, `fixed`, `new` or `now undecided`."""
         return CellMarks(
             [
                 *(("broke", self.broke), ("fixed", self.fixed), ("new", self.new)),
-                ("now undecided", self.undecided),
+                *(("now undecided", self.undecided), ("new", self.new_undecided)),
             ]
         )
 
@@ -112,7 +115,7 @@ class VerdictChanges:
             "broke": len(self.broke),
             "fixed": len(self.fixed),
             "new": len(self.new),
-            "undecided": len(self.undecided),
+            "undecided": len(self.undecided) + len(self.new_undecided),
             "changed": len(self.changed) + len(self.same_answer),
             "sameAnswer": len(self.same_answer),
             "pending": len(self.pending),
@@ -182,7 +185,7 @@ class _Comparer:
         left = {path: self._leaves[path] for path in sorted(self._unread)}
         for result, _ in self._join(left, self._waiting):
             if result.verdict == "undecided":
-                self._changes.undecided.append(result)
+                self._changes.new_undecided.append(result)
                 self._changes.other_verdicts += 1
             elif result.verdict not in (None, "pass"):
                 self._changes.new.append(result)

@@ -391,7 +391,8 @@ def find_named(
     if session is not None:
         return [_of_session(project, session)]
     path, named = _without_prompt(project, case)
-    subjects = subjects_of(project, SelectionOptions(paths=(path,), models=models))
+    selection = project.with_whole_names(SelectionOptions(paths=(path,), models=models))
+    subjects = subjects_of(project, selection)
     if subjects and (prompt or named):
         subjects = _of_prompt(project, subjects, prompt or named)
     if subjects and not every:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evalstore.results.verdict_order import PERSON, SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
+    from evalstore.core.results import Evaluation, Result
     from evalstore.core.values import Word
     from evalstore.planning.plan import Plan
     from evalstore.store import Store
@@ -107,6 +107,15 @@ def read_labels(store: Store) -> LabelIndex:
             person_label
         )
     return LabelIndex(labels_of)
+
+
+def current_labels(store: Store) -> list[Evaluation]:
+    """Return the last label of each person on each answer, without those that were removed."""
+    labels = {
+        (label.person, label.evaluation.evaluation, label.evaluation.sessions): label.evaluation
+        for label in store.find_labels()
+    }
+    return [label for label in labels.values() if label.verdict != "none"]
 
 
 # --- counts the labels on planned cases that were given, or removed, since a run

@@ -17,6 +17,7 @@ from evalstore.planning.open_project import open_project, open_store, open_works
 from evalstore.planning.options import is_partial
 from evalstore.planning.path_targets import find_targets, split_case
 from evalstore.planning.reasons.path_history import follow_file
+from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
@@ -171,14 +172,15 @@ def _select_pairs(
     """Return the candidates and system prompts that the options leave, as `_select` does."""
     left = {*pairs}
     if model is not None:
-        left = {pair for pair in left if pair[0] == model}
+        models = sorted({known for known, _ in pairs})
+        named = match_models(model, models)
+        left = {pair for pair in left if pair[0] in named}
         if not left:
-            models = sorted({known for known, _ in pairs})
             raise EvalstoreError(
                 f"'{model}' has no result of '{case}'", hint=suggest(model, models, "candidates")
             )
     if prompt is not None:
-        ids = dict.fromkeys(id for known, id in pairs if model in (None, known))
+        ids = dict.fromkeys(id for _, id in left)
         id = find_prompt(name_prompts(location, [*ids]), prompt)
         left = {pair for pair in left if pair[1] == id}
     if not left:
@@ -370,7 +372,7 @@ class _Search:
             return True
         if is_partial(run) or run.origin is not None or not self._taken:
             return False
-        return self._model is None or self._model in self._taken
+        return self._model is None or bool(match_models(self._model, self._taken))
 
 
 class _CasesOfFile:

@@ -15,12 +15,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
+from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result
 from evalstore.core.side_names import WORKSPACE, side_name
-from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict
+from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.candidate_order import candidate_order
@@ -33,6 +34,7 @@ from evalstore.planning.options import (
     leaves_out_cases,
 )
 from evalstore.planning.plan import CHECKS
+from evalstore.results.labels.labels import current_labels
 from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
@@ -616,7 +618,8 @@ def agreed(pairs: Counter[tuple[str, str]]) -> int:
 def judge_stats(location: Location, revision: str) -> JudgeTable:
     """Return the figures of each judge, by name; raises `NothingSelectedError` without any.
 
-    Several versions of a judge are one. Checks are not judges.
+    Several versions of a judge are one. Checks are not judges. Those that judged the run are
+    compared with people on all labelled answers, also on those that newer ones have replaced.
     """
     with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
@@ -624,23 +627,48 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         collector.collect(batches)
         with collector.open_sums() as sums:
             pairs = [*sums.judged_pairs()]
-        names = evaluator_names(project.store, {pair.judge for pair in pairs})
+        labelled = _judged_labels(project.store, project.settings.evaluations_per_evaluator)
+        ids = {pair.judge for pair in pairs} | {id for id, _, _ in labelled}
+        names = evaluator_names(project.store, ids)
         people = {id for id, (_, is_person) in names.items() if is_person}
     judges: dict[str, JudgeStats] = {}
     for pair in pairs:
         name, other = names[pair.judge][0], names.get(pair.other, ("", False))[0]
-        if pair.judge in people or CHECKS in (pair.judge, pair.other):
+        if pair.judge in people or pair.other in people or CHECKS in (pair.judge, pair.other):
             continue
         judge = judges.setdefault(name, JudgeStats(name))
         if not pair.other:
             judge.verdicts[pair.verdict] += pair.times
-        elif pair.other in people:
-            judge.people[pair.verdict, pair.word] += pair.times
         elif name != other:
             judge.judges[pair.verdict, pair.word] += pair.times
+    for id, verdict, word in labelled:
+        if names[id][0] in judges:
+            judges[names[id][0]].people[verdict, word] += 1
     if not judges:
         raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
     return JudgeTable(run.id, run.started, tuple(judges[name] for name in sorted(judges)))
+
+
+def _judged_labels(store: Store, times: int) -> list[tuple[str, Word, Word]]:
+    """Return who judged each labelled answer, with the verdict and the label.
+
+    Of each judge its last judgements count, as many `times` as it judges an answer.
+    """
+    labels = current_labels(store)
+    subjects = [hashing.subject_of(label.sessions) for label in labels]
+    votes = store.find_votes(subjects)
+    found: list[tuple[str, Word, Word]] = []
+    for label, subject in zip(labels, subjects, strict=True):
+        by_judge: dict[str, list[Word]] = {}
+        for vote in votes[subject]:
+            if vote.evaluation == label.evaluation and not vote.human:
+                by_judge.setdefault(vote.evaluator, []).append(vote.verdict)
+        found += (
+            (id, verdict, label.verdict)
+            for id, verdicts in by_judge.items()
+            for verdict in verdicts[-times:]
+        )
+    return found
 
 
 # --- what a run did not pay for: answers and judgements that earlier runs had stored

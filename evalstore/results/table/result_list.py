@@ -15,7 +15,7 @@ from evalstore.core.values import RECORDED, URGENCY
 from evalstore.files.fields import suggest
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.path_targets import split_row
-from evalstore.planning.reasons.unknown_names import require_tag, tags_of
+from evalstore.planning.reasons.unknown_names import match_models, require_tag, tags_of
 from evalstore.planning.selection import Selection, Target, compile_name
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.broken_results import find_broken_results
@@ -182,14 +182,12 @@ def _models(run: Run, names: tuple[str, ...]) -> set[str]:
     known = {candidate.id for candidate in run.candidates}
     chosen = set[str]()
     for name in names:
-        found = {name} & {*known, RECORDED} or {
-            id for id in known if matches_any(fold(id), [fold(name)])
-        }
+        found = match_models(name, known if name != RECORDED else [RECORDED])
         if not found:
             raise NothingSelectedError(
                 f"no candidate is called '{name}'", hint=suggest(name, known, "candidates")
             )
-        chosen |= found
+        chosen.update(found)
     return chosen
 
 

@@ -18,6 +18,7 @@ from evalstore.planning.status.stored_outcomes import StoredOutcomes, find_store
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
 from evalstore.results.equal_parts import find_unchanged_parts
+from evalstore.results.labels.labels import current_labels
 from evalstore.runs.run_plans import BATCH, LONGEST
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
@@ -30,7 +31,6 @@ from evalstore.store.work.runs_in_progress import find_runs_in_progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from evalstore.core.results import Evaluation
     from evalstore.core.runs import Run
     from evalstore.core.values import Case
     from evalstore.planning.options import Location, SelectionOptions
@@ -50,6 +50,7 @@ def status(location: Location, selection: SelectionOptions, *, whole: bool = Tru
     warn_of_ignored_variables(location)
     with open_project(location) as project:
         require_sound(project, selection, hint=GO_ON)
+        selection = project.with_whole_names(selection)
         settled = find_unchanged_parts(project, selection)
         scope = resolve_scope(project, selection, settled=settled)
         items = FiledItems if whole else NoItems
@@ -229,7 +230,7 @@ def find_lost_labels(
 ) -> list[tuple[str, str]]:
     """Return the file and row of each label that counted in the last run, but not after an edit."""
     edited = [change for change in changes if "M" in change.code]
-    labels = _current_labels(project) if edited else []
+    labels = current_labels(project.store) if edited else []
     if not labels:
         return []
     store = project.store
@@ -255,12 +256,3 @@ def find_lost_labels(
             if now and not (now.evaluation == label.evaluation and test in now.tests):
                 lost.append((path, now.row))
     return lost
-
-
-def _current_labels(project: Project) -> list[Evaluation]:
-    """Return the last label of each person on each answer, without those that were removed."""
-    labels = {
-        (label.person, label.evaluation.evaluation, label.evaluation.sessions): label.evaluation
-        for label in project.store.find_labels()
-    }
-    return [label for label in labels.values() if label.verdict != "none"]

@@ -24,6 +24,7 @@ from evalstore.core.errors import (
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.participants import find_model
 from evalstore.planning.reasons.ignored_variables_in_files import HINT, find_ignored_variables
+from evalstore.planning.reasons.unknown_names import match_one_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
 from evalstore.runs.execution.endpoints import ProviderPool
 from evalstore.runs.workspace_checks.check import find_unknown_prices
@@ -289,7 +290,9 @@ def _targets(
         *(("candidate", candidate) for candidate in settings.candidates),
         *(("evaluator", evaluator) for evaluator in settings.evaluators),
     ]
-    for id in dict.fromkeys(named):
+    known = [*(participant.id for _, participant in listed), *reading.models]
+    named = tuple(dict.fromkeys(match_one_model(name, known) for name in named))
+    for id in named:
         model = find_model(reading, id, "-m")
         if id not in {participant.id for _, participant in listed}:
             temperature = model.temperature("candidate", settings.candidates_temperature)

@@ -173,3 +173,42 @@ def test_an_agent_reads_the_same_results_in_pages(
     assert {total for _, total in pages} == {len(whole)}
     read = [(it.file, it.row, it.model) for page, _ in pages for _, it, _, _ in page]
     assert read == [(it["file"], it["row"], it["model"]) for it in whole]
+
+
+def test_a_part_of_a_models_name_means_the_same_everywhere(
+    judged: Path, evalstore: Evalstore
+) -> None:
+    assert "acme/mini" not in evalstore("ls", "results", "-m", "gpt").stdout
+    for command in (
+        ["run", "-n", "-m", "GPT"],
+        ["run", "-n", "-J", "jud"],
+        ["status", "-m", "gpt"],
+        ["diff", "@", "-m", "gpt"],
+        ["diff", "@", "--model", "gpt", "--vs", "mini"],
+        ["show", "tests/weather.md::city=Oslo", "-m", "gpt"],
+        ["doctor", "-m", "gpt", "--no-ping"],
+        ["label", "tests/weather.md::city=Rome", "fail", "--model", "gpt", "--as", "Ada"],
+    ):
+        ran = evalstore(*command)
+        assert (ran.exit_code, ran.stderr.count("error")) == (0, 0), command
+    evalstore("run", "-m", "gpt", "-q")
+    assert "arguments: -m acme/gpt " in evalstore("log", "-n", "1").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "-m", "acme"],
+        ["status", "-m", "acme"],
+        ["diff", "@", "--model", "acme", "--vs", "gpt"],
+        ["label", "tests/weather.md::city=Rome", "fail", "--model", "acme", "--as", "Ada"],
+    ],
+)
+def test_a_part_of_several_names_runs_and_labels_none(
+    judged: Path, evalstore: Evalstore, command: list[str]
+) -> None:
+    ran = evalstore(*command)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "error: 'acme' is part of the names of 2 models\nhint: name one: acme/gpt, acme/mini\n"
+    )

@@ -25,6 +25,7 @@ REPORTS = {
         "did you mean '--concurrency'?",
     ),
     "ls --bogus": ("there is no option '--bogus'", "'evalstore ls --help' lists the options"),
+    "log -3": ("there is no option '-3'", "write '-n N', such as '-n 3'"),
     "run --quite": ("there is no option '--quite'", "did you mean '--quiet'?"),
     "--colr always ls": ("there is no option '--colr'", "did you mean '--color'?"),
     "--json status": ("there is no option '--json'", "write '--json' after the command"),

@@ -46,7 +46,7 @@ def stats(
 
     Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
     take the results of one test file as related: few files make wide intervals. '--by judge' shows
-    how each judge agrees with people, whose labels decide, and with the other judges.
+    how each judge agrees with people, on all answers that they labelled, and with other judges.
     """
     from evalstore.results.stats.stats import stats as operation
 

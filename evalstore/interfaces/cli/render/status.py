@@ -22,6 +22,7 @@ from evalstore.results.edits.change_text import (
     change_text,
     edit_lines,
     join_changes,
+    own_text,
     reason_text,
     reason_value_lines,
     shared_edits,
@@ -147,16 +148,19 @@ def _print_changes(status: Status) -> None:
     output.sentence(f"Changed since run {output.short(status.last_run or '')} ({when}):")
     file = " -- FILE" if status.changes else ""
     output.sentence(f'  (use "evalstore diff{file}" to see how)')
-    changes = status.changes if output.verbose else join_changes(status.changes)
+    joined = join_changes(status.changes)
+    changes = [change for change, _ in joined]
     width = max((output.columns_of(change.file) for change in changes), default=0)
     shared = shared_edits(changes)
-    for change in changes:
+    for change, files in joined:
         _print_wrapped(
             f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
             f"{output.safe(change_text(change, shared))}"
         )
         _print_values(change, 12)
-    if len(changes) < len(status.changes):
+        for each in files if output.verbose else ():
+            _print_wrapped(f"    {output.safe(each.file)}  {output.safe(own_text(each))}")
+    if len(changes) < len(status.changes) and not output.verbose:
         output.talk("  (-v lists each file)")
     if shared:
         _print_wrapped(shared_text(shared))

@@ -45,7 +45,7 @@ def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evals
     document = documents("run")
     assert verdicts(document) == {"city=Oslo": "pass", "city=Rome": "pass"}
     assert (document["asked"], document["judged"]) == (0, 0)
-    assert document["cases"][0]["feedback"] == "cold is right"
+    assert document["cases"][0]["feedback"] == "by Ada (a person): cold is right"
 
 
 @pytest.mark.parametrize("note", ["scripted/one", "one"])
@@ -110,7 +110,7 @@ def test_a_label_that_is_taken_back_counts_no_more(
 ) -> None:
     documents("label", OSLO, "pass", "-m", "fine", "--as", "Ada")
     (item,) = documents("run")["cases"][:1]
-    assert (item["verdict"], item["feedback"]) == ("pass", "fine")
+    assert (item["verdict"], item["feedback"]) == ("pass", "by Ada (a person): fine")
     output = evalstore("label", OSLO, "none", "--as", "Ada")
     line = (
         "label removed  tests/weather.md [city=Oslo]  scripted/one  by Ada (was pass, now fail)\n"
@@ -378,7 +378,10 @@ def test_every_view_says_that_a_label_no_longer_counts(
         else "instructions or checks changed, "
     )
     assert f"({same}label of Ada no longer counts)" in shown
-    assert "        was: It is warm enough.\n        now: It is cold there.\n" in shown
+    assert (
+        "        was: by Ada (a person): It is warm enough.\n        now: It is cold there.\n"
+        in shown
+    )
     assert "(broke, its label no longer counts)" in evalstore("show", "@").stdout
     assert "label of Ada no longer counts\n" in evalstore("show", OSLO).stdout
     assert "no longer counts" not in evalstore("diff", "@~2", "@~1").stdout
@@ -390,3 +393,18 @@ def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evals
     assert shown.startswith("since the last run: 1 fixed (1 by a label)\n")
     assert "(fixed, by a label)\n" in shown
     assert "(fixed, by a label)\n" in evalstore("show", "@").stdout
+
+
+def test_the_reason_of_a_labelled_result_says_who_gave_it_and_the_note(
+    ran: Any, evalstore: Evalstore
+) -> None:
+    evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
+    evalstore("label", "tests/weather.md::city=Rome", "fail", "--as", "Ada")  # without a note
+    evalstore("run", "-q")
+    listed = [line.rpartition("  ")[2] for line in evalstore("ls", "results").stdout.splitlines()]
+    assert listed[1:] == ["by Ada (a person): cold is right", "by Ada (a person)"]
+    csv = evalstore("export", "--format", "csv").stdout
+    assert ",by Ada (a person): cold is right," in csv
+    assert ",by Ada (a person)," in csv
+    failure = '<failure type="fail" message="by Ada (a person)">by Ada (a person)</failure>'
+    assert failure in evalstore("export", "--format", "junit").stdout

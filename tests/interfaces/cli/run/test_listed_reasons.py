@@ -97,4 +97,29 @@ def test_status_shows_one_edit_of_many_files_once(ships: Path, evalstore: Evalst
     status = evalstore("status").stdout
     assert "    M.  5 files  45 cases asked again: system prompt kind changed: " in status
     assert "tests/0.md" not in status
-    assert evalstore("status", "-v").stdout.count("  9 cases asked again: ") == 5
+    listed = evalstore("status", "-v").stdout
+    assert listed.count("system prompt kind changed: ") == 1
+    assert listed.count("        tests/3.md  9 cases asked again\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "cause"),
+    [
+        ("prompts/kind.md", "Be kind.\n", "system prompt kind"),
+        ("tests/terms.txt", "The terms.\n", "file terms.txt"),
+    ],
+)
+def test_what_is_reverted_after_a_partial_run_is_listed_once_for_all_files(
+    ships: Path, evalstore: Evalstore, path: str, text: str, cause: str
+) -> None:
+    start = "---\nsystemPrompts: [kind]\n---\n\n# 👤\n\n{{_file:terms.txt}}\n\nWhen comes ship "
+    files = {f"tests/{n}.md": f"{start}{n}?\n\n---\n\nIn time?\n" for n in range(5)}
+    tree(ships, {**files, "prompts/kind.md": "Be kind.\n", "tests/terms.txt": "The terms.\n"})
+    evalstore("run", "-q")
+    tree(ships, {path: f"Edited. {text}"})
+    evalstore("run", "-q", "tests/1.md")
+    tree(ships, {path: text})
+    for options in ([], ["-v"]):
+        printed = evalstore("status", *options).stdout
+        assert printed.count(f"    =   5 files  {cause} reverted to a stored version") == 1
+        assert printed.count("        tests/3.md  reverted to a stored version\n") == len(options)

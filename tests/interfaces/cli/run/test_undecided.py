@@ -70,7 +70,7 @@ def test_a_first_undecided_result_is_no_new_failure(place: Path, evalstore: Eval
     tree(place, {"tests/u.md": TEST.format("be odd")})
     shown = evalstore("run", "-q").stdout
     assert "new failure" not in shown
-    assert "1 now undecided" in shown
+    assert "1 new and undecided" in shown
 
 
 def test_an_undecided_result_that_has_passed_keeps_the_gate_closed(
@@ -250,3 +250,14 @@ def test_the_bar_of_a_candidate_has_the_range_that_undecided_verdicts_leave(
     shown = judge(evalstore, "be right")
     bar = f"{'█' * 10}{'▒' * 10}"
     assert f"one  {bar}  1/2 pass, 1 undecided  50.0%\n" in shown
+
+
+def test_an_undecided_result_of_a_new_case_is_new(
+    place: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    judge(evalstore, "be right")
+    tree(place, {"tests/t.md": TEST.format("be wrong"), "tests/new.md": TEST.format("be odd")})
+    shown = evalstore("run", "-q").stdout
+    assert shown.startswith("since the last run: 1 broke, 1 new and undecided\n")
+    assert shown.count("now undecided") == 0
+    assert "undecided  tests/new.md  one  <short>  (new)\n" in shown

@@ -76,6 +76,19 @@ def test_judges_are_compared_with_people(
     )
 
 
+def test_labels_of_earlier_answers_count_against_the_verdicts_on_them(
+    judged: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("label", "tests/t.md::n=1", "pass", "--as", "Ada")
+    evalstore("label", "tests/t.md::n=2", "pass", "--as", "Ada")
+    evalstore("label", "tests/t.md::n=2", "none", "--as", "Ada")
+    tree(judged, {"models/one.yaml": FILES["models/one.yaml"].replace("Here.", "There.")})
+    evalstore("run", "-q", "--refresh")
+    for revision in ("@work", "@"):
+        lenient, _ = documents("stats", revision, "--by", "judge")["groups"]
+        assert lenient["people"] == {"agreed": 0, "compared": 1, "falsePasses": 0, "falseFails": 1}
+
+
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
     assert evalstore("stats", "--by", "judge").stderr.startswith(
         "(no labels yet: 'evalstore label' tells"
