@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import short
@@ -48,16 +48,21 @@ def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, 
     return names
 
 
-def find_feedback(store: Store, judgements: Iterable[Collection[str]]) -> dict[str, str]:
+def find_feedback(
+    store: Store,
+    judgements: Iterable[Collection[str]],
+    known: Mapping[str, tuple[str | None, str]] | None = None,
+) -> dict[str, str]:
     """Return the feedback of those of these judgements that have one, and of all labels.
 
     Each collection has the judgements of one result. Where several judges say different things
     about it, each text begins with who says it: `strict: it is too long`. That of a label always
-    names the person.
+    names the person. `known` are what judgements say and who made them, if that was read before.
     """
     groups = list(judgements)
     ids = {id for group in groups for id in group}
-    found = store.find_feedback(ids)
+    read = store.find_feedback(ids) if known is None else known
+    found = {id: (text, maker) for id, (text, maker) in read.items() if text}
     makers = {id: maker for id, (_, maker) in found.items()}
     labels = store.find_evaluators(store.find_labels_among(ids))
     listed = [[id for id in group if id in found and id not in labels] for group in groups]

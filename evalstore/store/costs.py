@@ -45,6 +45,8 @@ class JudgingCost(NamedTuple):
     """The id of the evaluator."""
     usd: float | None
     """None if it is not known."""
+    feedback: str | None = None
+    """None if it has none, or if it was not asked for."""
 
 
 class StoredJudgement(NamedTuple):
@@ -103,11 +105,19 @@ class CostQueries(Database):
                 judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
         return judgements
 
-    def find_judging_costs(self, evaluations: Iterable[str]) -> dict[str, JudgingCost]:
-        """Return who made these evaluations, when, and what they cost, by id."""
+    def find_judging_costs(
+        self, evaluations: Iterable[str], *, feedback: bool = False
+    ) -> dict[str, JudgingCost]:
+        """Return who made these evaluations, when, and what they cost, by id.
+
+        With `feedback`, each has its own, too.
+        """
         with self._reading() as connection:
             sql = connection.dialect
-            statement = f"SELECT id, started, evaluator, {sql.usd} FROM evaluations WHERE id IN"
+            statement = (
+                f"SELECT id, started, evaluator, {sql.usd}, "
+                f"{sql.feedback if feedback else 'NULL, NULL'} FROM evaluations WHERE id IN"
+            )
             rows = select_each(connection, statement, evaluations)
             return dict(_judging_cost(*row) for row in rows)
 
@@ -200,12 +210,15 @@ def read_feedback(id: str, text: Any, content: Any) -> str | None:
     return None if text is None else require_text(text, "evaluations", id)
 
 
-def _judging_cost(bytes_: Any, started: Any, evaluator: Any, usd: Any) -> tuple[str, JudgingCost]:
+def _judging_cost(
+    bytes_: Any, started: Any, evaluator: Any, usd: Any, text: Any, content: Any
+) -> tuple[str, JudgingCost]:
     id = as_digits(bytes_)
     return id, JudgingCost(
         as_time(started, "evaluations", id),
         as_digits(evaluator),
         require_number(usd, "evaluations", id),
+        read_feedback(id, text, content),
     )
 
 

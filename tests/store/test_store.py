@@ -205,6 +205,15 @@ def test_the_tokens_of_answers_and_judgements_are_measured(store: Store) -> None
     assert store.find_output_tokens("session", []) == {}
 
 
+def test_feedback_is_found_with_the_costs_only_if_it_is_asked_for(store: Store) -> None:
+    judged = [an_evaluation("c" * 32, feedback="Why."), an_evaluation("c" * 32, 2)]
+    store.record(None, {id: (evaluation, content) for id, evaluation, content in judged})
+    ids = [id for id, _, _ in judged]
+    found = store.find_judging_costs(ids, feedback=True)
+    assert [found[id].feedback for id in ids] == ["Why.", None]
+    assert [cost.feedback for cost in store.find_judging_costs(ids).values()] == [None, None]
+
+
 def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
     failures = [Failure(KEY, None, None, "k", f"at {at}", at, "n") for at in (2, 3, 1)]
     store.record(None, None, failures)

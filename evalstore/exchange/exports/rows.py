@@ -55,7 +55,9 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
     prices = CostReader(store, prices=project.prices_by_version())
     for batch in in_small_batches(results):
         answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
-        judgements = store.find_judging_costs(id for cell, _ in batch for id in cell.evaluations)
+        judgements = store.find_judging_costs(
+            (id for cell, _ in batch for id in cell.evaluations), feedback=True
+        )
         spent = {
             **{id: answer.spent for id, answer in answers.items()},
             **store.find_spent(id for cell, _ in batch for id in cell.sessions[1:]),
@@ -68,7 +70,8 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
             prices.costs_of_judgements(judgements),
         )
         decisive = list(find_decisive(store, [cell for cell, _ in batch]))
-        feedback = find_feedback(store, decisive)
+        said = {id: (each.feedback, each.evaluator) for id, each in judgements.items()}
+        feedback = find_feedback(store, decisive, said)
         names = name_prompts_of_cases(project, (case for _, case in batch))
         for (cell, case), votes in zip(batch, decisive, strict=True):
             answer = answers.get(cell.sessions[0]) if cell.sessions else None

@@ -234,9 +234,7 @@ def side_lines(
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"
         labels = [id for id in judgements if id in diff.labels]
-        texts = dict.fromkeys(
-            feedback[id] for id in labels or judgements if feedback.get(id)
-        ) or dict.fromkeys(["(no note)"] if labels else [])
+        texts = dict.fromkeys(feedback[id] for id in labels or judgements if feedback.get(id))
         said.setdefault((score, "\n".join(texts)), []).append(name)
     for (score, text), names in said.items():
         label = f"{safe(' and '.join(names))}{score}"

@@ -136,17 +136,18 @@ def test_the_note_of_a_label_is_shown_and_not_the_feedback_that_it_overrides(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
     evalstore("run", "-q")
-    for verdict, note, shown in (("pass", "", "(no note)"), ("fail", "Too short.", "Too short.")):
+    by = "by Ada (a person)"
+    for verdict, note, shown in (("pass", "", by), ("fail", "Too short.", f"{by}: Too short.")):
         evalstore("label", "tests/weather.md::Oslo", verdict, "--as", "Ada", "-m", note)
         listed = evalstore("run").stdout
         assert "It is cold there." not in listed
         assert note in listed
         lines = [line.strip() for line in evalstore("diff", "@~1", "@").stdout.splitlines()]
         assert f"now: {shown}" in lines
-        was = {"pass": "It is cold there.", "fail": "(no note)"}[verdict]
+        was = {"pass": "It is cold there.", "fail": by}[verdict]
         assert f"was: {was}" in lines
         (pair,) = documents("diff", "@~1", "@")["fixed" if verdict == "pass" else "broke"]
-        assert pair["now"]["feedback"] == note
+        assert pair["now"]["feedback"] == shown
 
 
 def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
