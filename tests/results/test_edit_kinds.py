@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import plural
-from evalstore.files import temporary_list
-from evalstore.results.edits.file_edits import DistinctEdits, EditKinds
+from evalstore.results.edits.file_edits import EditKinds
 
 SUBJECTS = ("row a is new", "message 1 line 1", "option x", "threshold")
 EDITS = [*map(Difference, *zip(*product(SUBJECTS, (None, "a"), ("b", "c")), strict=True))]
 of_rows = some.lists(some.tuples(some.sampled_from(EDITS), some.sampled_from(["", "a", "b"])))
 others = some.lists(some.sampled_from(EDITS))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _keep_in_files() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(temporary_list, "_AT_ONCE", 2)
-        yield
 
 
 @given(of_rows, others, some.integers(1, 3))
@@ -40,18 +30,7 @@ def test_each_kind_is_told_once(
     subjects = [*dict.fromkeys(difference.subject for difference, _ in rows)]
     expected = [_first(rows, subject, cases) for subject in subjects]
     expected += [other for other in others if other.subject not in subjects]
-    assert kinds == expected
-    assert [kinds[number] for number in range(len(kinds))] == expected
-
-
-@given(others)
-def test_equal_edits_are_told_once(edits: list[Difference]) -> None:
-    distinct = DistinctEdits()
-    for edit in edits:
-        distinct.add(edit)
-    expected = [*dict.fromkeys(edits)]
-    assert distinct == expected
-    assert distinct[:3] == expected[:3]
+    assert kinds.listed() == expected
 
 
 def _first(rows: list[tuple[Difference, str]], subject: str, cases: int) -> Difference:

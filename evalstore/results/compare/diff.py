@@ -30,7 +30,7 @@ from evalstore.results.compare.diff_sides import (
 )
 from evalstore.results.compare.pair_sorter import PairDetails, PairSorter, read_answers
 from evalstore.results.edits.edited_sources import EditedSources, Versions
-from evalstore.results.edits.file_edits import find_edits, keep_differences
+from evalstore.results.edits.file_edits import find_edits
 from evalstore.results.edits.participant_edits import differ_participants
 from evalstore.results.prompt_names import (
     PromptNames,
@@ -128,7 +128,7 @@ def diff(
         for path, old in filled.former.items():
             if path in now.nodes and path != old and selected.covers_file(path):
                 renamed = Difference("renamed", old, path)
-                edits[path] = keep_differences(chain([renamed], edits.get(path, ())))
+                edits[path] = [renamed, *edits.get(path, ())]
         found = Diff(
             was.name,
             now.name,

@@ -19,7 +19,6 @@ from evalstore.results.compare.diff_attempts import (
 from evalstore.results.compare.diff_causes import Causes
 from evalstore.results.compare.diff_reasons import PairReasons
 from evalstore.results.compare.same_answers import sessions_of
-from evalstore.results.edits.file_edits import keep_differences
 from evalstore.results.prompt_names import name_field
 from evalstore.store.results import join_feedback
 
@@ -152,8 +151,7 @@ class Diff:
             now=self.was,
             comparison=self.comparison.swapped(),
             edits={
-                file: keep_differences(edit.swapped() for edit in listed)
-                for file, listed in self.edits.items()
+                file: [edit.swapped() for edit in listed] for file, listed in self.edits.items()
             },
             participants=(self.participants[1], self.participants[0]),
             reasons=self.reasons.swapped(),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import starmap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.case_edits import (
     PairedCases,
@@ -16,17 +14,14 @@ from evalstore.comparison.case_edits import (
     differ_pair,
     versions_compared,
 )
-from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural
-from evalstore.files.filed_sequence import FiledSequence, keep_values
-from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning.reasons.source_changes import ROWS, as_replaced
 from evalstore.results.edits.edited_sources import is_use_of
 from evalstore.results.equal_parts import leave_out_same
-from evalstore.workspace.digest_set import DigestMap, DigestSet, ValueSet, digest_of_value
 
 if TYPE_CHECKING:
+    from evalstore.comparison.version_diff import Difference
     from evalstore.core.values import Case, CaseFile
     from evalstore.planning.reasons.source_changes import SourceChanges
     from evalstore.planning.reasons.version_reader import VersionReader
@@ -70,7 +65,7 @@ def find_edits(
     Parts of a long file that both versions have are not read.
 
     Of equal edits of several rows only the first is listed. One that is filled in otherwise in
-    other rows names its row. `changes` tell whose bytes differ. Many are in temporary files.
+    other rows names its row. `changes` tell whose bytes differ.
     """
     known = changes or {}
     found = {file: EditKinds(len(now.cases)) for file, (_, now) in files.items()}
@@ -96,7 +91,7 @@ def find_edits(
             if now:
                 for difference in differ_pair(was, now, versions.find, name):
                     found[file].add(as_replaced(difference, known.get(file)), now.row)
-    return {file: _without_repeated(kinds) for file, kinds in found.items()}
+    return {file: _without_repeated(kinds.listed()) for file, kinds in found.items()}
 
 
 def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
@@ -104,15 +99,15 @@ def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
 
     A check names no lines of its schema, so it is left out only where nothing else was edited.
     """
-    told, kinds = ValueSet(), set[str]()
+    told, kinds = set[tuple[str | None, ...]](), set[str]()
     for each in edits:
         if match := _TOLD.match(each.subject):
-            told.update([(match["kind"], match["rest"], each.was, each.now)])
+            told.add((match["kind"], match["rest"], each.was, each.now))
             kinds.add(match["kind"])
     if not kinds:
         return edits
     is_schema_alone = len(edits) == 2 and kinds == {"schema"}
-    return keep_differences(
+    return [
         each
         for each in edits
         if not (match := _TOLD_BY_CHECK.match(each.subject))
@@ -120,7 +115,7 @@ def _without_repeated(edits: Sequence[Difference]) -> Sequence[Difference]:
             (match["kind"], match["rest"], each.was, each.now) in told
             or (is_schema_alone and match["kind"] == "schema")
         )
-    )
+    ]
 
 
 def by_subject(
@@ -131,19 +126,19 @@ def by_subject(
     `sources` are the names of what was edited, by test file. Where it was not the test file, the
     edits are those of what it uses: a `tool`, or `rows of tests/data/letters.csv`.
     """
-    subjects: dict[str, DistinctEdits] = defaultdict(DistinctEdits)
-    prompts: dict[str, DistinctEdits] = defaultdict(DistinctEdits)
+    subjects: dict[str, dict[Difference, None]] = defaultdict(dict)
+    prompts: dict[str, dict[Difference, None]] = defaultdict(dict)
     for file, differences in edits.items():
         names = sources.get(file, (file,))
         for difference in differences:
             prompt, colon, rest = difference.subject.partition(": ")
             if colon and difference.subject.startswith(PROMPT_EDITS):
                 edit = replace(difference, subject=rest)
-                prompts[prompt].add(edit)
+                prompts[prompt][edit] = None
             elif file in names or not is_use_of(difference.subject, names):
                 subject, of_subject = _place(file, names, difference)
-                subjects[subject].add(of_subject)  # several files may use it
-    return subjects | prompts
+                subjects[subject][of_subject] = None  # several files may use it
+    return {subject: list(listed) for subject, listed in (subjects | prompts).items()}
 
 
 def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str, Difference]:
@@ -157,99 +152,52 @@ def _place(file: str, names: Sequence[str], difference: Difference) -> tuple[str
     return next(rows, names[0]), difference
 
 
-# --- lists of the edits of test files, of which many are in temporary files
+# --- lists of the edits of test files
 
 
-class EditKinds(FiledSequence[Difference]):
-    """The first difference of each kind in the rows of a file, then differences besides these.
+@dataclass(slots=True)
+class _Kind:
+    """The first difference of a kind in the rows of a file."""
 
-    Of each, some bytes are in memory.
-    """
+    first: Difference
+    row: str
+    rows: int = 1
+    """How many rows have a difference of this kind."""
+    differ: bool = False
+    """Whether not all of these have the same values."""
+
+
+class EditKinds:
+    """The first difference of each kind in the rows of a file, then differences besides these."""
 
     def __init__(self, cases: int) -> None:
         """`cases` are how many the file has."""
         self._cases = cases
-        self._numbers = DigestMap()
-        """The number of each kind, by its subject."""
-        self._firsts = TemporaryList()
-        """The first difference of each kind, and its row."""
-        self._digests = array("Q")
-        """Those of the first differences."""
-        self._rows = array("L")
-        """How many rows have a difference of each kind."""
-        self._differ = bytearray()
-        """1 where not all of these have the same values."""
+        self._kinds: dict[str, _Kind] = {}
+        self._others: list[Difference] = []
 
     def add(self, difference: Difference, row: str) -> None:
         """Add a difference of a row."""
-        digest, next_number = digest_of_value(difference), len(self._digests)
-        number = self._numbers.add(digest_of_value(difference.subject), next_number)
-        if number == next_number:
-            self._digests.append(digest)
-            self._file(difference, row)
+        kind = self._kinds.get(difference.subject)
+        if kind is None:
+            self._kinds[difference.subject] = _Kind(difference, row)
             return
-        self._rows[number] += 1
-        if self._digests[number] != digest:
-            self._differ[number] = 1
+        kind.rows += 1
+        kind.differ = kind.differ or kind.first != difference
 
     def append(self, difference: Difference) -> None:
         """Add a difference besides those of rows, unless one of these is of its kind."""
-        if self._numbers.get(digest_of_value(difference.subject)) is None:
-            self._file(difference, "")
+        if difference.subject not in self._kinds:
+            self._others.append(difference)
 
-    def _file(self, difference: Difference, row: str) -> None:
-        self._rows.append(1)
-        self._differ.append(0)
-        self._firsts.append((*_pack(difference), row))
+    def listed(self) -> list[Difference]:
+        """Return all; each with its row, if other rows have other values or none at all."""
+        return [*map(self._named, self._kinds.values()), *self._others]
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Difference]:
-        return map(self._named, self._firsts, self._rows, self._differ)
-
-    def read_one(self, number: int) -> Difference:
-        """Return the difference with a number."""
-        return self._named(self._firsts[number], self._rows[number], self._differ[number])
-
-    def _named(self, values: Sequence[Any], rows: int, differ: int) -> Difference:
-        """Return a difference; with its row, if other rows have other values or none at all."""
-        *fields, row = values
-        difference = Difference(*fields)
-        is_alone = rows == 1 < self._cases and not difference.subject.startswith("row ")
-        if not row or not (differ or is_alone):
+    def _named(self, kind: _Kind) -> Difference:
+        difference = kind.first
+        is_alone = kind.rows == 1 < self._cases and not difference.subject.startswith("row ")
+        if not kind.row or not (kind.differ or is_alone):
             return difference
-        others = "" if is_alone else f" and {plural(rows - 1, 'other row')}"
-        return replace(difference, subject=f"{difference.subject} in [{row}]{others}")
-
-
-class DistinctEdits(FiledSequence[Difference]):
-    """Differences in the order in which they were added, each once."""
-
-    def __init__(self) -> None:
-        self._known = DigestSet()
-        self._edits = TemporaryList()
-
-    def add(self, difference: Difference) -> None:
-        """Add a difference, unless it is known."""
-        if self._known.add(digest_of_value(difference)):
-            self._edits.append(_pack(difference))
-
-    def __len__(self) -> int:
-        return len(self._edits)
-
-    def __iter__(self) -> Iterator[Difference]:
-        return starmap(Difference, self._edits)
-
-    def read_one(self, number: int) -> Difference:
-        """Return the difference with a number."""
-        return Difference(*self._edits[number])
-
-
-def keep_differences(differences: Iterable[Difference]) -> Sequence[Difference]:
-    """Return differences as a list, or if there are many in a temporary file."""
-    return keep_values(differences, _pack, lambda values: Difference(*values))
-
-
-def _pack(difference: Difference) -> tuple[str, str | None, str | None]:
-    return difference.subject, difference.was, difference.now
+        others = "" if is_alone else f" and {plural(kind.rows - 1, 'other row')}"
+        return replace(difference, subject=f"{difference.subject} in [{kind.row}]{others}")

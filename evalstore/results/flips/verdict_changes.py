@@ -89,7 +89,7 @@ class VerdictChanges:
 
     @property
     def is_any(self) -> bool:
-        """Return whether a case was asked anew or has another verdict, or a new one is undecided."""
+        """Return whether a case was asked anew, has another verdict, or is new and undecided."""
         changed = self.changed or self.same_answer
         undecided = self.undecided or self.new_undecided
         return bool(self.broke or self.fixed or undecided or changed or self.pending)
