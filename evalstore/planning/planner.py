@@ -17,17 +17,14 @@ from evalstore.planning.cells.cell_batches import (
     StreamedCells,
     Summary,
     summarise_cells,
-    take_first_alike,
 )
 from evalstore.planning.cells.cells import (
-    AlikeCases,
     Candidate,
     Cell,
     Judge,
     PlacedCase,
     SkippedPair,
     build_cells,
-    place_alike,
     place_cases,
     take_first,
 )
@@ -371,9 +368,5 @@ def _make_cells(
         )
         return placed if most is None else take_first(placed, most)
 
-    def place_together() -> Iterator[AlikeCases]:
-        groups = place_alike(*made_of, settled=settled.by_file)
-        return groups if most is None else take_first_alike(groups, most)
-
-    cells = StreamedCells(place, selection.attempts, None if by_row else place_together)
+    cells = StreamedCells(place, selection.attempts)
     return cells, cells.skipped

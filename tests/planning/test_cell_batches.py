@@ -1,9 +1,8 @@
-"""The summary of many cells is the same whether their cases are read one by one or not."""
+"""Many cells are the same in a list and in a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,13 +11,11 @@ from hypothesis import strategies as st
 from evalstore.core import hashing
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.cells import cell_batches
-from evalstore.planning.cells.cell_batches import StreamedCells, Summary, batches, take_first_alike
+from evalstore.planning.cells.cell_batches import StreamedCells, Summary, batches
 from evalstore.planning.cells.cells import (
     Candidate,
-    Cell,
     Judge,
     build_cells,
-    place_alike,
     place_cases,
     take_first,
 )
@@ -89,36 +86,6 @@ def facts(cells: StreamedCells) -> tuple[object, ...]:
 
 @given(
     st.dictionaries(st.integers(0, ROWS - 1), FIELDS, max_size=6),
-    st.sampled_from([(), ("x",), ("z",)]),
-    st.sampled_from([(), ("y",)]),
-    st.sampled_from([None, ("judge",), ()]),
-)
-def test_the_summary_of_alike_cases_is_that_of_the_cases_one_by_one(
-    odd: dict[int, dict[str, object]],
-    wanted: tuple[str, ...],
-    excluded: tuple[str, ...],
-    evaluators: tuple[str, ...] | None,
-) -> None:
-    cases = tuple(case(number, odd.get(number, {})) for number in range(ROWS))
-    short = CaseFile((case(ROWS, {}), case(ROWS + 1, {"tags": ("x",)})))
-    selected = Selection(tags=wanted, exclude_tags=excluded).matcher()
-    with pytest.MonkeyPatch.context() as patch:
-        treat_as_long(patch)
-        long = stored(CaseFile(cases, 2, evaluators))
-        arguments = ({"a.md": long, "b.md": short}, CANDIDATES, JUDGES, selected)
-        settled = {"a.md": [0]}
-        for left_out in ({}, settled):
-            place = partial(place_cases, *arguments, by_row=False, settled=left_out)
-            alike = partial(place_alike, *arguments, settled=left_out)
-            one_by_one = StreamedCells(place)
-            together = StreamedCells(place, None, alike)
-            assert facts(together) == facts(one_by_one)
-            listed: list[Cell] = [*together]
-            assert listed == [*one_by_one]
-
-
-@given(
-    st.dictionaries(st.integers(0, ROWS - 1), FIELDS, max_size=6),
     st.sampled_from([(), ("z",)]),
     st.integers(1, ROWS + 3),
 )
@@ -133,25 +100,10 @@ def test_the_first_cases_with_a_candidate_are_taken_alike_in_a_list_and_in_a_str
         files = {"a.md": stored(CaseFile(cases, 2)), "b.md": short}
         arguments = (files, CANDIDATES, JUDGES, selected)
         whole, skipped = build_cells(*arguments, most=most)
-        streamed = StreamedCells(
-            lambda: take_first(place_cases(*arguments, by_row=False), most),
-            None,
-            lambda: take_first_alike(place_alike(*arguments), most),
-        )
+        streamed = StreamedCells(lambda: take_first(place_cases(*arguments, by_row=False), most))
         assert [*streamed] == whole
         assert streamed.skipped == skipped
         assert len({(cell.file, cell.number) for cell in whole}) <= most
-
-
-def test_most_cells_are_summarised_without_making_their_cases(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    treat_as_long(monkeypatch)
-    long = stored(CaseFile(tuple(case(number, {}) for number in range(ROWS))))
-    arguments = ({"a.md": long}, CANDIDATES[:1], JUDGES, lambda _path, _case: True)
-    monkeypatch.setattr(StreamedCells, "_summarise", None)
-    cells = StreamedCells(partial(place_cases, *arguments), None, partial(place_alike, *arguments))
-    assert len(cells) == ROWS
 
 
 @pytest.mark.parametrize(("attempts", "sizes"), [(1, [6, 4]), (2, [3, 3, 3, 1]), (7, [1] * 10)])

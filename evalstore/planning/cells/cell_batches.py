@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain, compress
 from typing import NamedTuple
 
 from evalstore.core.values import Case
 from evalstore.planning.cells.cells import (
-    AlikeCases,
     Cell,
     Judge,
     PlacedCase,
@@ -17,7 +15,7 @@ from evalstore.planning.cells.cells import (
     cells_of,
     cells_with,
 )
-from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of, find_repeated
+from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of
 
 FEW = 10_000
 """The number of cells that stay in memory, however large their files are."""
@@ -56,19 +54,6 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
         yield cells.pop()
 
 
-def take_first_alike(groups: Iterable[AlikeCases], most: int) -> Iterator[AlikeCases]:
-    """Yield what `take_first` does of the cases of these groups."""
-    left = most
-    for group in groups:
-        if not group.first.has_cells:
-            yield group
-            continue
-        yield group._replace(tests=group.tests[:left])
-        left -= len(group.tests)
-        if left <= 0:
-            return
-
-
 class PlacedCell(NamedTuple):
     """What names a cell, without the ids of its questions."""
 
@@ -98,13 +83,11 @@ class StreamedCells(Collection[Cell]):
         self,
         place_cases: Callable[[], Iterator[PlacedCase]],
         attempts: int | None = None,
-        place_alike: Callable[[], Iterator[AlikeCases]] | None = None,
         *,
         kept: bytes | None = None,
     ) -> None:
         """`place_cases` returns an iterator over the cases; one is exhausted here for the summary.
 
-        `place_alike` returns one over the same cases, which is quicker where it is enough.
         `attempts` overrides those of files and settings. `kept` has a number for each cell that
         the cases have: 0 where it is left out. No pairs are skipped then.
         """
@@ -117,8 +100,7 @@ class StreamedCells(Collection[Cell]):
         self.summary = Summary()
         self.shared = IdSet()
         """Ids of questions: all that the cells of several cases ask are among them."""
-        if kept is not None or not place_alike or not self._summarise_alike(place_alike()):
-            self._summarise()
+        self._summarise()
 
     def keep(self, kept: Iterable[int]) -> StreamedCells:
         """Return only the cells for which a number is not 0; there is one for each, in order."""
@@ -167,24 +149,6 @@ class StreamedCells(Collection[Cell]):
             else:
                 yield placed, self._kept[start : start + count]
                 start += count
-
-    def _summarise_alike(self, groups: Iterable[AlikeCases]) -> bool:
-        """Summarise the cells; False if that takes the cases one by one.
-
-        It does when cells are skipped, when cases share tests, and when there are few cells.
-        """
-        summary, asked, count = Summary(), array("Q"), 0
-        for placed, tests in groups:
-            if any(lacks for _, lacks in placed.candidates):
-                return False
-            if cells := len(placed.candidates) * len(placed.case.prompts):
-                asked.extend(digest_of(test) for of_case in tests for test in {*of_case})
-                summary.add(placed.file, placed.case, placed.judges)
-                count += cells * len(tests)
-        if count <= FEW or find_repeated(asked):
-            return False
-        self._count, self.summary = count, summary
-        return True
 
     def _summarise(self) -> None:
         """Summarise the cells."""

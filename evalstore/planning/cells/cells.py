@@ -12,8 +12,8 @@ from typing import NamedTuple
 from evalstore.checks.judging.reply_parser import model_that_judges
 from evalstore.core import hashing
 from evalstore.core.values import RECORDED, Case, CaseFile, Question
-from evalstore.planning.cells.numbered_cases import alike_cases, numbered_cases
 from evalstore.planning.selection import suits
+from evalstore.store.trees.case_files import StoredCases
 
 Subject = tuple[str, ...]
 """Ids of the sessions that are judged together, in the order of their conversations."""
@@ -166,15 +166,6 @@ class PlacedCase(NamedTuple):
         return any(lacks or self.case.prompts for _, lacks in self.candidates)
 
 
-class AlikeCases(NamedTuple):
-    """Neighbours in a file that have the same candidates, judges and system prompts."""
-
-    first: PlacedCase
-    """The first one; its number leaves out the cases of settled parts."""
-    tests: Sequence[Sequence[str]]
-    """Those of each case."""
-
-
 @dataclass(frozen=True, slots=True)
 class SkippedPair:
     """A case and a model that are skipped because the model lacks a capability."""
@@ -245,7 +236,7 @@ def place_cases(
         finder = _Finder(path, file, candidates, judges, shared, None if by_row else selected)
         attempts, made_of = file.attempts, None
         last: tuple[object, ...] = ()
-        cases: Numbered = numbered_cases(file, settled.get(path, ()), rows_in(path))
+        cases: Numbered = _numbered_cases(file, settled.get(path, ()), rows_in(path))
         for number, case in read_ahead(path, cases) if by_row else cases:
             if by_row and not selected(path, case):
                 continue
@@ -256,25 +247,19 @@ def place_cases(
                 yield PlacedCase(path, attempts, number, case, *made_of)
 
 
-def place_alike(
-    files: Mapping[str, CaseFile],
-    candidates: Sequence[Candidate],
-    judges: Sequence[Judge],
-    selected: Callable[[str, Case], bool],
-    *,
-    settled: Mapping[str, Collection[int]] = MappingProxyType({}),
-) -> Iterator[AlikeCases]:
-    """Iterate over what `place_cases` returns without `by_row`; alike neighbours come together.
+def _numbered_cases(
+    file: CaseFile, settled: Collection[int], rows: Collection[str] | None
+) -> Iterator[tuple[int, Case]]:
+    """Yield the cases of a file with their numbers, except those of settled parts.
 
-    The cases of long files are not restored one by one.
+    With `rows`, a long file that has no such parts only yields those with one of these labels.
     """
-    shared: _SharedJudges = {}
-    for path, file in files.items():
-        finder = _Finder(path, file, candidates, judges, shared, selected)
-        for number, case, tests in alike_cases(file, settled.get(path, ())):
-            if (made_of := finder.find(case)) is not None:
-                placed = PlacedCase(path, file.attempts, number, case, *made_of)
-                yield AlikeCases(placed, tests)
+    if isinstance(file.cases, StoredCases):
+        if settled:
+            return file.cases.iterate_outside(settled)
+        if rows is not None:
+            return file.cases.labelled(rows)
+    return enumerate(file.cases)
 
 
 def take_first(cases: Iterable[PlacedCase], most: int | None) -> Iterator[PlacedCase]:

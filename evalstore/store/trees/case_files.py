@@ -99,22 +99,16 @@ class StoredCases(Sequence[Case]):
                 cases = _read_cases(part.node, content, self._load)
                 yield from enumerate(cases, part.first)
 
-    def iterate_stored(self, without: Collection[int]) -> Iterator[Sequence[Json]]:
-        """Yield the same cases as they are stored, in lists."""
-        parts = (part for part in self.parts() if part.first not in without)
-        for group in _groups(parts, lambda _: 1):
-            loaded = self._load([part.node for part in group])
-            above = [(part.node, loaded[part.node]) for part in group]
-            for _, inner in _load_below(above, _LEVEL_OF_PARTS, self._load):
-                yield inner["cases"]
-
     def labels(self) -> Iterator[str]:
         """Yield the labels of all rows, without restoring the cases."""
         hashes = array("q")
-        for cases in self.iterate_stored(()):
-            labels = [case.get("row", "") for case in cases]
-            hashes.extend(map(hash, labels))
-            yield from labels
+        for group in _groups(self.parts(), lambda _: 1):
+            loaded = self._load([part.node for part in group])
+            above = [(part.node, loaded[part.node]) for part in group]
+            for _, inner in _load_below(above, _LEVEL_OF_PARTS, self._load):
+                labels = [case.get("row", "") for case in inner["cases"]]
+                hashes.extend(map(hash, labels))
+                yield from labels
         self._labels = hashes
 
     def labelled(self, labels: Collection[str]) -> Iterator[tuple[int, Case]]:
