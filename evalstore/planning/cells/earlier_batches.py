@@ -6,16 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.planning.cells.cells import limit_of
-from evalstore.workspace.digest_set import DigestMap, digest_of, digest_of_value
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from evalstore.planning.cells.cells import Cell
     from evalstore.workspace.digest_set import IdSet
-
-_BITS_OF_NUMBER = 32
-_BITS_OF_TERMS = 12
 
 
 class WholePlanError(Exception):
@@ -28,6 +24,8 @@ class FirstCase(NamedTuple):
     file: str
     number: int
     """The number of the case in its file."""
+    batch: int
+    """The number of its batch."""
 
 
 class EarlierBatches:
@@ -41,68 +39,42 @@ class EarlierBatches:
     def __init__(self, shared: IdSet) -> None:
         """`shared` has the questions that several cases may ask."""
         self.shared = shared
-        self._files: dict[str, int] = {}
-        """The number of each file, in the order of the batches."""
-        self._names: list[str] = []
-        self._terms: dict[Hashable, int] = {}
-        """The number of each way in which answers are required."""
-        self._asked, self._judged = DigestMap(), DigestMap()
-        self._start = 0
-        """The code of the first case of the current batch."""
+        self._batch = 0
+        self._asked: dict[str, tuple[FirstCase, tuple[object, ...]]] = {}
+        """The first case of each question, and in which way it requires answers."""
+        self._judged: dict[Hashable, FirstCase] = {}
 
     def begin(self, cells: Iterable[Cell]) -> dict[str, FirstCase]:
         """Begin a batch; returns the questions that earlier ones ask, and the first case of each.
 
-        Raises `WholePlanError` if its needs of one of them differ: see `_add`.
+        Raises `WholePlanError` if another cell needs another number of answers, or has another
+        token limit, or a candidate that can be called or is trusted where the other is not.
         """
-        is_first = True
+        self._batch += 1
         known: dict[str, FirstCase] = {}
         for cell in cells:
-            if is_first:
-                self._start, is_first = self._encode(cell), False
             if self.shared.isdisjoint(cell.questions):
                 continue
+            reachable, trust_needed = cell.candidate.reachable, cell.candidate.trust_needed
             for question, _, count in cell.distinct_questions():
                 if question in self.shared:
-                    first = self._add(question, count, cell)
-                    if first < self._start:
-                        known[question] = self._decode(first)
+                    terms = count, limit_of(cell), reachable, trust_needed
+                    first, known_terms = self._asked.setdefault(question, (self._at(cell), terms))
+                    if known_terms != terms:
+                        raise WholePlanError
+                    if first.batch < self._batch:
+                        known[question] = first
         return known
-
-    def _add(self, question: str, count: int, cell: Cell) -> int:
-        """Add how many answers to a question a cell needs; returns the code of the first case.
-
-        Raises `WholePlanError` if another cell needs another number of them, or has another token
-        limit, or a candidate that can be called or is trusted where the other is not.
-        """
-        candidate = cell.candidate
-        terms = self._terms.setdefault(
-            (count, limit_of(cell), candidate.reachable, candidate.trust_needed), len(self._terms)
-        )
-        if terms >> _BITS_OF_TERMS:
-            raise WholePlanError
-        code = self._asked.add(digest_of(question), self._encode(cell) << _BITS_OF_TERMS | terms)
-        first, its_terms = code >> _BITS_OF_TERMS, code & (1 << _BITS_OF_TERMS) - 1
-        if its_terms != terms:
-            raise WholePlanError
-        return first
 
     def find_judged(self, key: Hashable, cell: Cell) -> FirstCase | None:
         """Return the case of an earlier batch for which a judgement is planned; None if new."""
         if self.shared.isdisjoint(cell.questions):
             return None
-        first = self._judged.add(digest_of_value(key), self._encode(cell))
-        return self._decode(first) if first < self._start else None
+        first = self._judged.setdefault(key, self._at(cell))
+        return first if first.batch < self._batch else None
 
-    def _encode(self, cell: Cell) -> int:
-        """Return the place of a cell as a whole number, which is larger for later cells."""
-        if cell.file not in self._files:
-            self._files[cell.file] = len(self._names)
-            self._names.append(cell.file)
-        return self._files[cell.file] << _BITS_OF_NUMBER | cell.number
-
-    def _decode(self, code: int) -> FirstCase:
-        return FirstCase(self._names[code >> _BITS_OF_NUMBER], code & (1 << _BITS_OF_NUMBER) - 1)
+    def _at(self, cell: Cell) -> FirstCase:
+        return FirstCase(cell.file, cell.number, self._batch)
 
 
 @dataclass
