@@ -185,7 +185,7 @@ def test_parts_of_neighbours_are_read_together() -> None:
     assert parts >= 5
     most = 2 + 2 * len(contents) / MAX_PART
     assert most < parts + 1
-    for ways in (lambda: list(cases), lambda: list(cases.iterate_stored(()))):
+    for ways in (lambda: list(cases), lambda: list(cases.labels())):
         nodes.loads = 0
         ways()
         assert nodes.loads <= most

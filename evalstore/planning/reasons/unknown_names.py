@@ -42,10 +42,18 @@ def no_such_model(
     return EvalstoreError(f"there is no model '{id}' ({part})", hint=hint)
 
 
+def matches_any(text: str, values: Iterable[str]) -> bool:
+    """Return whether a value matches: as a part of the text, or behind `=` as the whole."""
+    return any(
+        value[1:] == text if value.startswith("=") and len(value) > 1 else value in text
+        for value in values
+    )
+
+
 def match_models(name: str, known: Iterable[str]) -> list[str]:
     """Return the model of this name, or else all that have it in theirs, in upper or lower case."""
-    models, part = list(dict.fromkeys(known)), name.casefold()
-    return [name] if name in models else [id for id in models if part in id.casefold()]
+    models, parts = list(dict.fromkeys(known)), [name.casefold()]
+    return [name] if name in models else [id for id in models if matches_any(id.casefold(), parts)]
 
 
 def match_one_model(name: str, known: Iterable[str]) -> str:

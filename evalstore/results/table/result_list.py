@@ -32,7 +32,7 @@ from evalstore.results.show.revision_results import (
     open_revision,
 )
 from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.row_filter import BROKE, fold, matches_any, row_tests
+from evalstore.results.table.row_filter import BROKE, row_tests
 from evalstore.store.results import find_decisive, join_feedback
 from evalstore.store.revisions import WORK, as_revision
 from evalstore.store.rows.row_queries import Among

@@ -6,7 +6,7 @@ candidates, verdicts and tags are looked up in the rows of a run where each resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core.display import safe
@@ -25,14 +25,6 @@ RowTest = Callable[["CaseRow"], bool]
 def fold(name: str) -> str:
     """Return a name as it is compared with what is typed."""
     return safe(name).casefold()
-
-
-def matches_any(text: str, values: Iterable[str]) -> bool:
-    """Return whether a value matches: as a part of the text, or behind `=` as the whole."""
-    return any(
-        value[1:] == text if value.startswith("=") and len(value) > 1 else value in text
-        for value in values
-    )
 
 
 def lacking_words(row: CaseRow, words: Words) -> Words:

@@ -13,13 +13,13 @@ from evalstore.core.display import widest
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.state.case_query import FIELDS
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
+from evalstore.planning.reasons.unknown_names import matches_any
 from evalstore.results.result_version import is_broken
 from evalstore.results.table.row_filter import (
     BROKE,
     Words,
     fold,
     lacking_words,
-    matches_any,
     row_tests,
 )
 from evalstore.results.verdict_order import SIGNS
