@@ -57,7 +57,7 @@ def case_title(
     is_filtered = len(listing.matching) < len(listing.cases.rows) or listing.is_limited
     part = f"{listing.case_count:,} of " if is_filtered else ""
     if listing.cases.is_cut:
-        part = "the first " + (part if query.is_empty else part.replace("of", "that match, of"))
+        part = "the first " + (part.replace("of", "that match, of") if query.conditions else part)
     count = f"{part}{plural(listing.total, 'case')}"
     lines = len(listing.matching)
     yield (f"{count}, {plural(lines, 'line')}" if lines != listing.case_count else count), count

@@ -118,14 +118,17 @@ class FilteredCases:
     def look_up(self, query: Query, store: StoreLookup) -> LookedUp:
         """Look up what a filter needs: words, those that a name lacks together, and what broke."""
         found = LookedUp()
-        lacking = {lacking_words(row, query.words) for row in self._cases.rows} - {()}
-        texts = {*lacking, *((word,) for word in query.without)}
-        answers = [((word,), True) for word in query.answer_words]
-        for words, in_answers in [*((it, False) for it in sorted(texts)), *answers]:
-            sessions = store.search(words, in_answers)
-            if sessions is None:
-                return found
-            found.sessions[words, in_answers] = sessions
+        for kind, names, _ in query.conditions:
+            sought: set[Words] = set()
+            if kind == "answer":
+                sought = {(word,) for word in names}
+            elif kind == "text":
+                sought = {lacking_words(row, tuple(names)) for row in self._cases.rows} - {()}
+            for words in sorted(sought):
+                sessions = store.search(words, kind == "answer")
+                if sessions is None:
+                    return found
+                found.sessions[words, kind == "answer"] = sessions
         if query.is_about_broken:
             found.broken = store.broken() or {}
         return found
@@ -135,13 +138,12 @@ class FilteredCases:
 
     def _conditions(self, query: Query, found: LookedUp) -> list[Among]:
         """Return the conditions of a filter, with the names that there are."""
-        conditions = [self._condition(each, found) for each in query.fields]
-        if query.words:
-            conditions.append(Among("text", query.words))
-        return [*conditions, *(Among("text", (it,), is_negated=True) for it in query.without)]
+        return [self._condition(each, found) for each in query.conditions]
 
     def _condition(self, typed: Among, found: LookedUp) -> Among:
         name, values, is_negated = typed
+        if name == "text":
+            return typed
         if name == "answer":
             sessions = [found.sessions.get(((word,), True), frozenset()) for word in values]
             return Among("session", frozenset[str]().union(*sessions), is_negated)
@@ -157,8 +159,8 @@ class FilteredCases:
 
     def candidates(self, query: Query | None = None) -> Sequence[int]:
         """Return the numbers of the filter's candidates; of all without one."""
-        fields = [each for each in query.fields if each.field == "model"] if query else []
-        named = [(self._matching("model", each.names), each.is_negated) for each in fields]
+        typed = [each for each in query.conditions if each.field == "model"] if query else []
+        named = [(self._matching("model", each.names), each.is_negated) for each in typed]
         return [
             number
             for number, model in enumerate(self._cases.models)
@@ -186,8 +188,8 @@ class FilteredCases:
 
     def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
         """Yield the values of a filter that match nothing, and those that there are."""
-        for name, values, _ in query.fields:
-            for value in values if name != "answer" else ():
+        for name, values, _ in query.conditions:
+            for value in values if name in self._listed else ():
                 if self._is_known(name, value):
                     continue
                 listed = self._listed[name]
@@ -208,7 +210,7 @@ class FilteredCases:
 
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
         """Explain why no case matches."""
-        if query.is_empty:
+        if not query.conditions:
             return "There are no cases here.\n'evalstore check' reads the test files."
         wrong = list(self.complaints(query))
         wrong += () if is_searching else _unknown_fields(query)

@@ -171,7 +171,7 @@ class CaseListing:
         is_cut = self.cases is not None and self.cases.is_cut
         self.only_file = "" if is_cut else only_file(row.file for row in rows)
         self.verdicts = count_verdicts(rows, self.candidates(query))
-        if self.is_limited and query.is_empty and self.cases:
+        if self.is_limited and not query.conditions and self.cases:
             self.verdicts = self.cases.verdicts
         kinds = {row.words for row in rows}
         self.answered = {n for words in kinds for n, word in enumerate(words) if word} or None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evalstore.results.table.row_filter import BROKE
+from evalstore.results.table.row_filter import BROKE, Words
 from evalstore.store.rows.row_queries import Among
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt", "answer")
@@ -47,40 +47,32 @@ def help_lines() -> str:
 
 @dataclass(frozen=True)
 class Query:
-    """A filter of cases. All parts must hold; a value matches as a part of the text."""
+    """A filter of cases, as conditions with what is typed of names; all must hold."""
 
-    words: tuple[str, ...] = ()
-    """What the name of a case, a text of its test, an answer or the feedback holds."""
-    without: tuple[str, ...] = ()
-    """What none of these holds."""
-    fields: tuple[Among, ...] = ()
-    """Conditions with what is typed of names, of which one must match."""
+    conditions: tuple[Among, ...] = ()
+    """Of those with the field `text`, the name of a case or its texts must have all words."""
 
     @property
-    def is_empty(self) -> bool:
-        """Return whether everything matches."""
-        return not (self.words or self.without or self.fields)
-
-    @property
-    def answer_words(self) -> tuple[str, ...]:
-        """Return the words that are looked for in answers alone."""
-        return tuple(it for each in self.fields if each.field == "answer" for it in each.names)
+    def words(self) -> Words:
+        """Return the words that a case must have."""
+        texts = (it.names for it in self.conditions if it.field == "text" and not it.is_negated)
+        return tuple(word for words in texts for word in words)
 
     @property
     def is_by_outcome(self) -> bool:
         """Return whether the filter chooses cases by verdicts or by words, which answers have."""
-        names = {each.field for each in self.fields}
-        return bool(self.words or self.without or names & {"verdict", "answer"})
+        return any(it.field in ("text", "answer", "verdict") for it in self.conditions)
 
     @property
     def is_about_broken(self) -> bool:
         """Return whether the filter names what broke."""
-        return any(it.field == "verdict" and BROKE in it.names for it in self.fields)
+        return any(it.field == "verdict" and BROKE in it.names for it in self.conditions)
 
     @property
     def needs_store(self) -> bool:
         """Return whether something must be looked up in the store."""
-        return bool(self.words or self.without or self.answer_words or self.is_about_broken)
+        is_by_words = any(it.field in ("text", "answer") for it in self.conditions)
+        return is_by_words or self.is_about_broken
 
 
 def _value(name: str, typed: str) -> str:
@@ -92,15 +84,17 @@ def _value(name: str, typed: str) -> str:
 def read_query(text: str) -> Query:
     """Parse a filter that was typed; nothing that is typed is an error."""
     words: list[str] = []
-    without: list[str] = []
-    fields: list[Among] = []
+    conditions: list[Among] = []
     for minus, name, listed, typed in _PART.findall(text.casefold()):
         if name:
-            values = [
-                value for written in _VALUE.findall(listed) if (value := _value(name, written))
-            ]
-            if values:
-                fields.append(Among(name, tuple(values), bool(minus)))
+            parts = (_value(name, written) for written in _VALUE.findall(listed))
+            if values := tuple(filter(None, parts)):
+                conditions.append(Among(name, values, bool(minus)))
         elif (word := typed.strip('"')) and typed != "-":
-            (without if minus else words).append(word)
-    return Query(tuple(words), tuple(without), tuple(fields))
+            if minus:
+                conditions.append(Among("text", (word,), is_negated=True))
+            else:
+                words.append(word)
+    if words:
+        conditions.append(Among("text", tuple(words)))
+    return Query(tuple(conditions))

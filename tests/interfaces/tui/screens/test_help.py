@@ -343,7 +343,7 @@ def test_cases_models_and_tags_are_found(workspace: Path) -> None:
         await choose(pilot, "case oslo")  # which the filter hides
         assert page.case.row == "city=Oslo"
         assert "Model scripted/two" in await choose(pilot, "model two")
-        assert page.filter.query.fields
+        assert page.filter.query.conditions
         await press(pilot, "enter")
         await choose(pilot, "case rome")
         assert isinstance(pilot.app.screen, CasesPage)

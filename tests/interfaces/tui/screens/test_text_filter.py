@@ -230,7 +230,7 @@ def test_a_case_that_no_longer_matches_leaves_the_cursor_at_the_next_one(workspa
 
 def test_a_name_in_quotes_is_meant_as_a_whole() -> None:
     query = read_query('tag:"num" tag:num file:"a.md",b verdict:"fail"')
-    assert [each.names for each in query.fields] == [
+    assert [each.names for each in query.conditions] == [
         ("=num",),
         ("num",),
         ("=a.md", "b"),

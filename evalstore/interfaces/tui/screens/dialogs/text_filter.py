@@ -73,13 +73,12 @@ class TextFilter:
         self,
         page: Page,
         *,
-        look_up: LookUp | None = None,
         show_matches: Callable[[], None],
         show_progress: Callable[[], None],
     ) -> None:
         """`show_matches` is called when the filter or what it finds has changed."""
         self._page = page
-        self.look_up = look_up
+        self.look_up: LookUp | None = None
         """Searches the words that names lack, in a thread; None: there is nothing to search yet."""
         self._show_matches = show_matches
         self._show_progress = show_progress
@@ -120,7 +119,7 @@ class TextFilter:
     @property
     def typed(self) -> str:
         """Return the filter as it was typed; empty without one."""
-        return "" if self.query.is_empty else self._line.value.strip()
+        return self._line.value.strip() if self.query.conditions else ""
 
     def set(self, typed: str) -> None:
         """Filter as if this had been typed."""
@@ -145,7 +144,7 @@ class TextFilter:
     def leave_line(self) -> None:
         """Go back to the table, which stays filtered."""
         self._page.query_one(Grid).focus()
-        self._line.display = not self.query.is_empty
+        self._line.display = bool(self.query.conditions)
 
     @property
     def goes_first(self) -> bool:
@@ -154,7 +153,7 @@ class TextFilter:
         A filter that the page was opened with goes with the page, unless it is being typed.
         """
         line = self._line
-        is_there = line.display or not self.query.is_empty
+        is_there = line.display or bool(self.query.conditions)
         return line.has_focus or (is_there and line.value != self.came_with)
 
     def remove(self) -> None:
@@ -231,20 +230,19 @@ class TextFilter:
     ) -> None:
         """Take cases that were read; of many, `read` reads those that match."""
         self.read_wanted = read if listing.is_limited else None
-        self.renew(filtered.look_up, words)
+        self.look_up = filtered.look_up
+        self._take(words)
         if typed := listing.filter_for_start():
             self.set(typed)
 
-    def renew(self, look_up: LookUp, words: FoundWords) -> None:
+    def _take(self, words: FoundWords) -> None:
         """Take what was found in cases that were read again, unless something else was typed."""
-        self.look_up = look_up
-        if self.read_wanted and words.query is not self.query:
-            return
-        if words.matches is None or words.query is not self.query:
+        is_same = words.query is self.query
+        if is_same and words.matches is not None:
+            self._stop_search()
+            self.progress, self.matches = "", words.matches
+        elif is_same or not self.read_wanted:
             self.search()
-            return
-        self._stop_search()
-        self.progress, self.matches = "", words.matches
 
     def search(self) -> None:
         """Search the words in answers, feedback and tests; the last request wins."""
@@ -292,7 +290,7 @@ class TextFilter:
 
 def wanted_by(query: Query, store: StoreLookup, report: Callable[[int, int], bool]) -> CaseWindow:
     """Return the window that wants what a filter matches; `store` looks up its words."""
-    if query.is_empty:
+    if not query.conditions:
         return CaseWindow(report=report)
 
     def wants(cases: Cases) -> Sequence[CaseRow]:
