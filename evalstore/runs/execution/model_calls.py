@@ -137,7 +137,7 @@ class _Turn:
     """The tokens of the call, sent and answered; 0 if it was not made."""
 
 
-_RECORDED_AT_ONCE = 256
+_RECORDED_AT_ONCE = 1_024
 """Recorded answers that are taken together; no service is called for them."""
 
 
