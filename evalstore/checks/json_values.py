@@ -26,6 +26,20 @@ _BEGIN = re.compile(r"[\[{]\s*[\[{\"]")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 
 
+_PROBLEMS = {
+    "Expecting value": "a value is missing",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
+    "Expecting ',' delimiter": "a comma is missing",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Extra data": "the JSON ends before this place",
+    "Unterminated string starting at": "the text that begins here has no end",
+    "Invalid control character at": "a text has a line break or another control character",
+    "Illegal trailing comma before end of object": "a comma is before the end of an object",
+    "Illegal trailing comma before end of array": "a comma is before the end of a list",
+}
+"""Messages of Python's parser in plain words."""
+
+
 class NotJsonError(Exception):
     """The answer is not JSON; the message explains why."""
 
@@ -44,7 +58,7 @@ def parse_answer(subject: CheckInput, *, fenced: bool | str = False) -> Json:
     try:
         return parse_json(text)
     except ValueError as error:
-        problem = f"the answer is not JSON: {error}, found {shorten_to_line(text)}"
+        problem = f"the answer is not JSON{_words_of(error)}, found {shorten_to_line(text)}"
     blocks = _json_blocks(text) if fenced else []
     if fenced == ANYWHERE:
         blocks = [block for block in blocks if _values(block)] or _values(text)
@@ -56,8 +70,16 @@ def parse_answer(subject: CheckInput, *, fenced: bool | str = False) -> Json:
             return parse_json(blocks[0])
         except ValueError as error:
             found = shorten_to_line(blocks[0])
-            problem = f"the fenced code is not JSON: {error}, found {found}"
+            problem = f"the fenced code is not JSON{_words_of(error)}, found {found}"
     raise NotJsonError(problem)
+
+
+def _words_of(error: ValueError) -> str:
+    """Return why a text is no JSON, and where; nothing if no part of it is JSON."""
+    if not isinstance(error, json.JSONDecodeError):
+        return f": {error}"
+    words = _PROBLEMS.get(error.msg, error.msg[:1].lower() + error.msg[1:])
+    return f": {words} (line {error.lineno}, column {error.colno})" if error.pos else ""
 
 
 def _json_blocks(text: str) -> list[str]:

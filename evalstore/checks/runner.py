@@ -40,7 +40,7 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
         return CheckOutcome("pass", finding.feedback if notes else "", score)
     words = finding.feedback
     if is_turned_round and bound:
-        words = f"the score is {finding.score:.4g}, required not {bound}"
+        words = f"the score is {finding.score:.4g}, required not to be {bound}"
     elif is_turned_round:
         words = words or _must_not_hold(check, subject)
     elif bound:

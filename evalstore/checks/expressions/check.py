@@ -223,11 +223,12 @@ def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
             raise ExpressionError(f"the expression uses '{name}', which is not known", hint)
     look_up = cache(lambda name: _look_up(name, subject))
     result = evaluate(read_expression(source), look_up)
-    if result is True:
+    if result is True and not check.get("not"):
         return CheckFinding(1.0)
-    if result is False:
-        words = f"expected {shorten(source)} to be true, found false{_values(names, look_up)}"
-        return CheckFinding(0.0, words)
+    if isinstance(result, bool):
+        expected, found = ("false", "true") if result else ("true", "false")
+        words = f"expected {shorten(source)} to be {expected}, found {found}"
+        return CheckFinding(float(result), words + _values(names, look_up))
     if not isinstance(result, int | float):
         raise ExpressionError(f"the expression gives {kind_of(result)}, not true or false")
     if "pass" not in check:

@@ -39,7 +39,7 @@ def _read_most(arguments: CheckArguments) -> dict[str, Json]:
 def _takes_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the call took at most `max` seconds."""
     seconds = subject.reply.latency
-    words = f"expected at most {check['max']:g} seconds, found {seconds:.4g}"
+    words = f"expected at most {check['max']:g} s, found {seconds:.4g} s"
     return passes(seconds <= check["max"], words)
 
 
@@ -74,7 +74,8 @@ def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
     least, most = check.get("min", 0), check.get("max", math.inf)
     bounds = [f"at least {least}"] if "min" in check else []
     bounds += [f"at most {most}"] if "max" in check else []
-    words = f"expected {' and '.join(bounds)} tokens ({of}), found {tokens}"
+    unit = "tokens in all" if of == "total" else f"{of} tokens"
+    words = f"expected {' and '.join(bounds)} {unit}, found {tokens}"
     return passes(least <= tokens <= most, words)
 
 

@@ -82,7 +82,7 @@ def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
         return CheckFinding(1.0)
     if "max" not in check:
         was, now = values[0], values[pair.differing - 1]
-        words = f"answer 1 has {as_text(was)}, answer {pair.differing} {as_text(now)}"
+        words = f"answer 1 has {as_text(was)}, answer {pair.differing} has {as_text(now)}"
         return CheckFinding(0.0, f"expected the same {check['key']!r} in all answers: {words}")
     (low, least), (high, most) = sorted((number_value(values[n - 1], n), n) for n in pair)
     words = f"answer {least} has {low}, answer {most} has {high}"

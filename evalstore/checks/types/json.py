@@ -8,7 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
+from evalstore.checks.base import (
+    CheckArguments,
+    CheckFinding,
+    CheckInput,
+    CheckType,
+    holds,
+)
 from evalstore.checks.complexity import is_cheap_path
 from evalstore.checks.json_values import ANYWHERE, NotJsonError, is_bare, parse_answer, shown
 from evalstore.checks.types.json_comparison import JsonComparison
@@ -48,8 +54,10 @@ def _is_json(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     except NotJsonError as problem:
         return CheckFinding(0.0, str(problem))
     of = check.get("of", "object")
-    is_so = of == "any" or isinstance(value, dict if of == "object" else list)
-    return passes(is_so, f"expected JSON that is an {of}, found {shown(value)}")
+    kind = "JSON" if of == "any" else f"JSON that is an {of}"
+    if of == "any" or isinstance(value, dict if of == "object" else list):
+        return holds(check, lambda: f"expected no {kind}, found {shown(value)}")
+    return CheckFinding(0.0, f"expected {kind}, found {shown(value)}")
 
 
 def _read_schema(arguments: CheckArguments) -> dict[str, Json]:
@@ -73,7 +81,10 @@ def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFind
     wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
     if wrong is None and check.get("fenced") == ANYWHERE and not is_bare(subject):
         return CheckFinding(1.0, "the JSON is in a code block, or has other words around it")
-    return passes(wrong is None, str(wrong or ""))
+    if wrong is None:
+        words = "expected JSON that does not match the schema, found "
+        return holds(check, lambda: words + shown(value))
+    return CheckFinding(0.0, str(wrong))
 
 
 class SchemaViolation(NamedTuple):
@@ -195,7 +206,9 @@ def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) ->
     comparison = JsonComparison(subject.prepare, subset, any_order, subject.quote)
     expected = check["expected"] if check.get("anyOf") else [check["expected"]]
     if any(comparison.agrees(candidate, value) for candidate in expected):
-        return CheckFinding(1.0)
+        but = "JSON without" if subset else "anything but"
+        listed = " or ".join(map(shown, expected))
+        return holds(check, lambda: f"expected {but} {listed}, found {shown(value)}")
     if len(expected) == 1:
         return CheckFinding(0.0, str(comparison.difference(expected[0], value) or ""))
     listed = f"one of {shown(expected)}" if expected else "nothing that could be found"
@@ -288,18 +301,41 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     try:
         value = compiled_path(check["path"]).search(answer)
     except JMESPathTypeError as error:
-        return CheckFinding(0.0, f"the path {path} does not fit the answer: {str(error)[:_SHOWN]}")
+        return CheckFinding(0.0, _misfit(path, error))
     if value is None:
         return CheckFinding(0.0, f"expected a value at {path}, found none in {shown(answer)}")
     if "check" not in check:
-        return CheckFinding(1.0)
+        return holds(check, lambda: f"expected no value at {path}, found {shown(value)}")
     if subject.run_check is None:
         raise ValueError("a check inside of another one cannot run here")
     texts = {name: check[name] for name in ("ignoreCase", "normalize") if name in check}
-    outcome = subject.run_check({**texts, **check["check"]}, replace(subject, actual=value))
+    inner, at_path = {**texts, **check["check"]}, replace(subject, actual=value)
+    outcome = subject.run_check(inner, at_path)
     if outcome.verdict == "error":
         raise ValueError(outcome.feedback)
-    return passes(outcome.verdict == "pass", f"at {path}: {outcome.feedback}")
+    is_so = outcome.verdict == "pass"
+    if is_so and check.get("not"):
+        outcome = subject.run_check({**inner, "not": not inner.get("not")}, at_path)
+    return CheckFinding(float(is_so), f"at {path}: {outcome.feedback}")
+
+
+def _misfit(path: str, error: Any) -> str:
+    """Return why a function in a path does not take the value that it is given."""
+    takes = " or ".join(_TYPES.get(name, name) for name in error.expected_types)
+    found = shown(error.current_value)
+    return f"{error.function_name}() in the path {path} takes {takes}, and found {found}"
+
+
+_TYPES = {
+    "string": "a text",
+    "number": "a number",
+    "array": "a list",
+    "object": "an object",
+    "boolean": "true or false",
+    "array-number": "a list of numbers",
+    "array-string": "a list of texts",
+}
+"""The types of JMESPath in plain words."""
 
 
 KINDS = {

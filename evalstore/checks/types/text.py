@@ -201,12 +201,10 @@ def _read_length(arguments: CheckArguments) -> dict[str, Json]:
     return settings | {k: v for k, v in (("min", least), ("max", most)) if v is not None}
 
 
-def _range(least: int | None, most: int | None) -> str:
-    """Return the bounds of a length."""
-    if least == most:
-        return f"{least}"
-    bounds = (("at least", least), ("at most", most))
-    return " and ".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
+def _outside(least: int | None, most: int | None) -> str:
+    """Return which lengths are outside of the bounds."""
+    bounds = (("fewer than", least), ("more than", most))
+    return " or ".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
 
 
 def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -217,7 +215,7 @@ def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if (least is None or count >= least) and (most is None or count <= most):
         return holds(
             check,
-            lambda: f"expected not {_range(least, most)} {unit}, found {count}: {_found(subject)}",
+            lambda: f"expected {_outside(least, most)} {unit}, found {count}: {_found(subject)}",
         )
     if least == most:
         bounds = f"{least}"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
+from evalstore.checks.base import (
+    CheckArguments,
+    CheckFinding,
+    CheckInput,
+    CheckType,
+    holds,
+    passes,
+)
 from evalstore.checks.json_values import shown
 from evalstore.checks.types.json_comparison import JsonComparison, JsonDifference, match
 from evalstore.core.display import shorten
@@ -223,10 +230,11 @@ def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
     return {}
 
 
-def _calls_no_tool(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
+def _calls_no_tool(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether no tool was called."""
-    calls = subject.reply.tool_calls
-    return passes(not calls, f"expected no tool call, found {_list(calls)}")
+    if not (calls := subject.reply.tool_calls):
+        return holds(check, lambda: "expected a tool call, found none")
+    return CheckFinding(0.0, f"expected no tool call, found {_list(calls)}")
 
 
 KINDS = {

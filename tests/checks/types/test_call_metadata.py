@@ -45,11 +45,11 @@ def test_facts_are_held_against_their_bounds(check: Json, expected: str) -> None
     ("check", "words"),
     [
         ({"finishReason": ["a", "b"]}, "expected the finish reason 'a' or 'b', found 'stop'"),
-        ({"latency": 1}, "expected at most 1 seconds, found 1.5"),
+        ({"latency": 1}, "expected at most 1 s, found 1.5 s"),
         ({"cost": 0.001}, "expected at most 0.001 USD, found 0.02"),
         (
             {"tokens": {"min": 1, "max": 2}},
-            "expected at least 1 and at most 2 tokens (total), found 15",
+            "expected at least 1 and at most 2 tokens in all, found 15",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import permutations
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_fenced_code_is_not_json_by_itself() -> None:
 
 
 def test_the_feedback_says_why_it_is_not_json_and_what_was_found() -> None:
-    words = "the answer is not JSON: Expecting value: line 1 column 1 (char 0), found 'Sure.'"
+    words = "the answer is not JSON, found 'Sure.'"
     assert feedback("json", "Sure.") == words
 
 
@@ -428,3 +429,29 @@ def test_a_check_inside_of_another_version_is_an_error() -> None:
     check["check"]["revision"] = 99
     with pytest.raises(ValueError, match="does not know check"):
         run_check(check, CheckInput(Reply(None), {"note": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "reason"),
+    [
+        (
+            {"jsonPath": "length(a)"},
+            '{"a": 2}',
+            "length() in the path 'length(a)' takes a text or ",
+        ),
+        ({"jsonPath": "max(a)"}, '{"b": 2}', "max() in the path 'max(a)' takes a list of numbers"),
+        ({"jsonPath": "a", "not": True}, '{"a": 2}', "expected no value at 'a', found 2"),
+        ({"jsonPath": "a", "number": 2, "not": True}, '{"a": 2}', "at 'a': expected a number that"),
+        ({"json": None}, '{"a": 1,}', "the answer is not JSON: a "),
+        ({"jsonSubset": {"a": 1}, "not": True}, '{"a": 1}', "expected JSON without {"),
+        (
+            {"jsonSchema": {"type": "object"}, "not": True},
+            "{}",
+            "expected JSON that does not match",
+        ),
+    ],
+)
+def test_the_reason_of_a_fail_is_in_plain_words(check: Json, answer: str, reason: str) -> None:
+    found = feedback(check, answer)
+    assert found.startswith(reason)
+    assert not re.search(r"JMESPath|received|Expecting|\(char |None|check number", found)

@@ -126,8 +126,7 @@ def test_the_error_shows_the_text_the_instructions_and_the_feedback(workspace: W
         "answer: Hey\n"
         "instructions: Be kind.\n"
         "checks: contains: 'you' is not in 'Hey'\n"
-        "checks: json: the answer is not JSON: "
-        "Expecting value: line 1 column 1 (char 0), found 'Hey'"
+        "checks: json: the answer is not JSON, found 'Hey'"
     )
 
 
