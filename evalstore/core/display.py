@@ -12,6 +12,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
+from itertools import pairwise
 
 from evalstore.core.values import Json
 
@@ -395,3 +396,14 @@ def storable(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def spread(places: Sequence[float], gap: int, most: int) -> list[float]:
+    """Return where names stand whose lines end at these places: so far apart that each is seen."""
+    order, spread = sorted(range(len(places)), key=places.__getitem__), [*places]
+    for above, below in pairwise(order):
+        spread[below] = max(spread[below], spread[above] + gap)
+    for number in reversed(order):
+        spread[number] = max(0, min(spread[number], most))
+        most = int(spread[number]) - gap
+    return spread

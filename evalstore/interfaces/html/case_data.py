@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.growing_results import CellKey
     from evalstore.results.markdown_tokens import Token
-    from evalstore.results.session_facts import SessionFacts
     from evalstore.store import Store
     from evalstore.store.rows.row_results import RowResults
 
@@ -226,7 +224,7 @@ class CaseData:
                 [
                     tests.index(session.test) if session.test in tests else 0,
                     [texts.add(answer) for answer in session.answers],
-                    f"{short(session.id)}, {_facts(session.facts)}",
+                    f"{short(session.id)}, {facts_text(session.facts, None)}",
                     *([verdicts[session.id]] if session.id in verdicts else []),
                 ]
                 for session in view.sessions
@@ -350,12 +348,6 @@ def _reason(view: ResultView) -> str:
     return same[0].feedback if same else next(iter(view.failures), "")
 
 
-def _facts(facts: SessionFacts) -> str:
-    """Return the facts of an answer; that it came to its end goes without saying."""
-    whole = facts.finish_reason == "stop"
-    return facts_text(replace(facts, finish_reason="") if whole else facts, None)
-
-
 def _vote(vote: Judgement, texts: TextTable) -> Json:
     """Return the verdict, who gave it, and the numbers of its texts; without what is missing."""
     checks = [
@@ -432,7 +424,7 @@ LONGEST = 100_000
 
 
 class TextTable:
-    """Texts by number: a text, or a list of a text and its tree if it has Markdown."""
+    """Texts by number: a text, or a list of a text and its packed tree if it has Markdown."""
 
     def __init__(self) -> None:
         self.entries: list[Json] = []
@@ -445,7 +437,7 @@ class TextTable:
             self._numbers[key] = len(self.entries)
             shown = shown_text(text)
             tree = markdown_tree(text) if markdown else None
-            self.entries.append([shown, tree] if tree is not None else shown)
+            self.entries.append([shown, packed(tree, shown)] if tree is not None else shown)
         return self._numbers[key]
 
 
@@ -456,6 +448,36 @@ def shown_text(text: str) -> str:
         return safe(text, lines=True)
     cut = safe(text[:LONGEST], lines=True)
     return f"{cut}\n\n[{rest:,} more characters are left out of this report]"
+
+
+_PACKED = 8
+"""The fewest letters of a part of a tree that is packed."""
+_SPAN = 131_072
+"""More than the letters of a part; the script has it, too."""
+
+
+def packed(nodes: Sequence[Json], text: str) -> list[Json]:
+    """Return a tree in which a number stands for each part that is in the text, too.
+
+    It has how many letters lie between it and the part before, and its length.
+    """
+    at = 0
+
+    def pack(node: Json) -> Json:
+        nonlocal at
+        if isinstance(node, list):
+            return [*map(pack, node)]
+        if not isinstance(node, str) or not _PACKED <= len(node) < _SPAN:
+            return node
+        start = text.find(node, at)
+        if start < 0:
+            return node
+        number = (start - at) * _SPAN + len(node)
+        at = start + len(node)
+        return number
+
+    is_counted_alike = text.isascii() or max(text) <= "\uffff"  # a script counts halves
+    return [*map(pack, nodes)] if is_counted_alike else [*nodes]
 
 
 # --- turns Markdown of models into trees that the page builds elements from

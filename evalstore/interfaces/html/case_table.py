@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from evalstore.core.display import safe
-from evalstore.core.values import URGENCY, Json
+from evalstore.core.values import RECORDED, URGENCY, Json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.results.verdict_order import SIGNS
 from evalstore.workspace.digest_set import count_distinct, digest_of_value
@@ -60,6 +60,8 @@ class CaseRows:
         self._urgencies = array("b")
         self._cases = array("Q")
         """The digest of the case of each row."""
+        self.compared: set[int] = set()
+        """The candidates that have a row in common with another one."""
         self.places = array("Q")
         """The digest of each row, by its file, its label and the number of its prompt."""
 
@@ -71,6 +73,8 @@ class CaseRows:
         self.words.update(word for word, *_ in row.cells.values())
         if safe(row.row) is not row.row:
             self.addresses[str(len(self))] = quote(row.row, safe="")
+        if len(row.cells) > 1:
+            self.compared |= row.cells.keys()
         self._urgencies.append(row.urgency)
         self._cases.append(digest_of_value(row.case))
         self.places.append(digest_of_value((*row.case, row.prompt_number)))
@@ -174,7 +178,9 @@ class CaseTable:
     unexplained: int = 0
     """The number of results whose verdict is not explained although others are."""
     columns: list[int] = field(default_factory=list)
-    """The numbers of the candidates in the order in which they are shown."""
+    """The numbers of the candidates that have a column, in their order."""
+    aside: int = -1
+    """The number of the recorded answers if these have no column: each fills its row; else -1."""
 
     @property
     def case_count(self) -> int:
@@ -187,13 +193,11 @@ class CaseTable:
         return CasePlaces(self.files, self.rows.places)
 
     def sort_candidates(self, order: Callable[[str], Any]) -> None:
-        """Show the candidates in this order."""
+        """Show the candidates in this order, in which recorded answers are the last."""
         self.columns = sorted(range(len(self.models)), key=lambda n: order(self.models[n]))
-
-    @property
-    def candidates(self) -> list[str]:
-        """Return the candidates in the order in which they are shown."""
-        return [self.models[number] for number in self.columns]
+        last = self.columns[-1] if self.columns[1:] else -1
+        if last >= 0 and self.models[last] == RECORDED and last not in self.rows.compared:
+            self.aside = self.columns.pop()
 
     def content(self) -> dict[str, Json]:
         """Return the table as JSON, apart from its rows.
@@ -213,6 +217,7 @@ class CaseTable:
             ],
             "models": list(map(safe, self.models)),
             "columns": self.columns,
+            "aside": self.aside,
             "tags": list(map(safe, self.tags)),
             "words": URGENCY,
             "signs": SIGNS,

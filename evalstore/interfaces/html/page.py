@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 from evalstore import __version__
-from evalstore.core.display import safe, short
-from evalstore.core.values import VERDICTS
+from evalstore.core.case_name import case_name
+from evalstore.core.display import safe
 from evalstore.interfaces.html.case_table import count_cases
-from evalstore.interfaces.html.charts import Drawing, verdict_bar
+from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable, TableRow
     from evalstore.interfaces.html.summary import ReportSummary
     from evalstore.store.wanted import Reached
@@ -25,19 +23,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 """The most rows of the table that is shown without JavaScript; a case has one for each prompt."""
-
-
-@dataclass(frozen=True, slots=True)
-class StaticRow:
-    """A case in the table that is shown without JavaScript."""
-
-    file: str
-    row: str
-    prompt: str
-    tags: str
-    question: str
-    cells: tuple[Sequence[str] | None, ...]
-    """The verdict, its change, the answer and the reason by candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +49,7 @@ def write_page(
     script, style = read_asset("report.js"), read_asset("report.css")
     rows = table.rows.choose(MOST_ROWS)
     rates = {row.name: row.rate for row in summary.candidates}
+    names = [safe(table.models[column]) for column in table.columns]
     out.write(mark)
     out.write(
         render(
@@ -73,7 +59,7 @@ def write_page(
             policy=content_policy(script, style, is_served=served is not None),
             style=Drawing(style),
             version=__version__,
-            models=[(name, rates.get(name, "")) for name in map(safe, table.candidates)],
+            models=[(name, rates.get(name, "")) for name in names],
             rows=[_static_row(row, table) for row in rows],
             case_count=count_cases(rows),
             total=table.case_count,
@@ -84,15 +70,16 @@ def write_page(
     out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
 
 
-def _static_row(row: TableRow, table: CaseTable) -> StaticRow:
-    return StaticRow(
-        file=safe(table.files[row.file]),
-        row=safe(row.row),
-        prompt=safe(row.prompt),
-        tags=safe(", ".join(table.tags[number] for number in row.tags)),
-        question=row.question,
-        cells=tuple(map(row.cells.get, table.columns)),
-    )
+def _static_row(row: TableRow, table: CaseTable) -> dict[str, object]:
+    """Return what is shown of a case without JavaScript; a cell that is `aside` fills its row."""
+    is_aside = table.aside in row.cells
+    return {
+        "name": safe(case_name(table.files[row.file], row.row, row.prompt or None)),
+        "tags": safe(", ".join(table.tags[number] for number in row.tags)),
+        "question": row.question,
+        "cells": [*map(row.cells.get, [table.aside] if is_aside else table.columns)],
+        "aside": safe(table.models[table.aside]) if is_aside else "",
+    }
 
 
 # --- the page that is shown while that of a run is being made: what is known of the run at once
@@ -102,28 +89,16 @@ RELOAD = "setTimeout(() => location.reload(), 1000)"
 """The script of the page: a refresh without one does not load an address with a case again."""
 
 
-def waiting_page(name: str, run: Run | None, reached: Reached | None) -> bytes:
+def waiting_page(name: str, run: str, reached: Reached | None) -> bytes:
     """Return a page that is loaded again every second.
 
-    `name` is that of the workspace; without a run it is about the workspace as it is now.
+    `name` is that of the workspace; without a `run` it is about the workspace as it is now.
     """
-    words = run.verdicts if run else {}
-    counts = {str(word): words[word] for word in VERDICTS if words.get(word)}
     return render(
         "waiting.html",
         workspace=safe(name),
-        run=f"run {short(run.id)}" if run else "the workspace as it is now",
+        run=run or "the workspace as it is now",
         style=Drawing(read_asset("report.css")),
         script=Drawing(RELOAD),
-        bar=verdict_bar(counts) if counts else "",
-        counts=[(word, f"{count:,}") for word, count in counts.items()],
-        signs=SIGNS,
-        progress=_progress(reached),
+        reached=reached,
     )
-
-
-def _progress(reached: Reached | None) -> str:
-    if reached is None:
-        return "reading …"
-    total = f" of {reached.total:,}" if reached.total else ""
-    return f"reading … {reached.done:,}{total} {reached.counted}"

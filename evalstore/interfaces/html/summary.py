@@ -10,10 +10,9 @@ from evalstore.core.case_name import case_name
 from evalstore.core.clock import minute
 from evalstore.core.display import cost_text, money, percent, plural, safe, short, simulated
 from evalstore.core.side_names import WORKSPACE, side_name
-from evalstore.core.values import RECORDED
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED
 from evalstore.interfaces.html.case_table import QuotedCell
-from evalstore.interfaces.html.charts import Drawing, interval_chart, share_bar, trend_chart
+from evalstore.interfaces.html.charts import Drawing, interval_chart, trend_chart
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import SideVerdict, describe_pair, summary_lines
 from evalstore.results.growing_results import cell_of
@@ -23,7 +22,7 @@ from evalstore.results.stats.groups import (
     partly_judged,
     total_cost,
 )
-from evalstore.results.stats.overview import make_overview
+from evalstore.results.stats.overview import count_cases, make_overview
 from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
@@ -48,44 +47,20 @@ _UNITS = {"prompt": "System prompt", "tag": "Tag", "file": "Test file"}
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A number with its name and an explanation."""
-
-    name: str
-    value: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateLine:
-    """A candidate as it is shown first."""
+class RateRow:
+    """A candidate, or another group, in a table of pass rates."""
 
     name: str
     rate: str
-    judged: str
     interval: str
     chart: Drawing
-    change: str
-    """The change in points; empty without an earlier run."""
-    trend: str
+    judged: str
+    cost: str
+    latency: str
+    change: str = ""
+    """The change of a candidate in points; empty without an earlier run."""
+    trend: str = ""
     """`better`, `worse` or `same`."""
-    cost: str
-    latency: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRow:
-    """A group in a table of pass rates."""
-
-    name: str
-    rate: str
-    interval: str
-    chart: Drawing
-    judged: str
-    cost: str
-    cost_bar: Drawing
-    latency: str
-    latency_bar: Drawing
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +71,7 @@ class GroupTable:
     title: str
     unit: str
     count: int
-    rows: tuple[GroupRow, ...]
+    rows: tuple[RateRow, ...]
     note: str
     """How many groups are left out, and what a sign means; empty if there is nothing to say."""
 
@@ -123,23 +98,30 @@ class ChangeList:
 
     id: str
     title: str
-    count: int
+    count: str
+    """How many cases it has, and answers if these are more."""
     cases: tuple[ChangedCase, ...]
-    """The first of them."""
+    """The first of the answers."""
+    more: str
+    """How many others there are; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run of the trend."""
+    """A run in a list."""
 
     id: str
     started: str
     is_partial: bool
     rates: tuple[str, ...]
-    """The pass rate of each candidate; empty without one."""
-    outcome: str
-    """What broke and was fixed."""
-    edits: str
+    """The pass rate of each candidate, of a run of some cases counts; empty without one."""
+    broke: int
+    fixed: int
+    text: str
+    """What was edited before it, and where it is known its message and its arguments."""
+    status: str = ""
+    """Empty if it is complete."""
+    cost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +135,11 @@ class ReportSummary:
     sentence: str
     notes: tuple[str, ...]
     """What else is to be known about the numbers, in one line."""
-    candidates: tuple[CandidateLine, ...]
+    candidates: tuple[RateRow, ...]
     has_changes: bool
     """Whether any candidate has an earlier rate."""
     trend: Drawing
+    trend_notes: tuple[str, ...]
     broke: tuple[ChangeList, ...]
     """What broke now, and what broke earlier."""
     fixed: ChangeList | None
@@ -164,9 +147,8 @@ class ReportSummary:
     """What the results are compared with; empty for a first run."""
     change_lines: tuple[str, ...]
     groups: tuple[GroupTable, ...]
-    facts: tuple[Fact, ...]
     about: tuple[tuple[str, str], ...]
-    """Facts about the run: its time, commit, selection and message."""
+    """Facts about the run: its time, commit, selection and message, and some figures."""
     limits: tuple[str, ...]
     """What the report leaves out."""
     runs: tuple[RunRow, ...]
@@ -194,10 +176,15 @@ def summarise_results(
     counts = table.rows.words
     pending = counts.get("pending", 0) + counts.get("no reply", 0)
     overview = make_overview(run, totals, diff, regressions, pending=pending)
-    broke = [_list("broke", "Broke", diff, table)] if diff else []
-    fixed = _list("fixed", "Fixed", diff, table) if diff else None
-    before = [_regressed(diff, each, table) for each in regressions[:MOST_CHANGES]] if diff else []
-    earlier = ChangeList("before", "Broke earlier", len(regressions), tuple(before))
+    lists: list[ChangeList] = []
+    if diff:
+        for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):
+            cases = (_changed_case(diff, pair, table) for pair in pairs[:MOST_CHANGES])
+            lists.append(_list(id, title, pairs.rows(), cases))
+        earlier = (_regressed(diff, each, table) for each in regressions[:MOST_CHANGES])
+        rows = ((each.result.file, each.result.row) for each in regressions)
+        lists.append(_list("before", "Broke earlier", rows, earlier))
+    lists = [each for each in lists if each.cases]
     return ReportSummary(
         title=f"{safe(name)}: {safe(overview.sentence)}",
         name=safe(name),
@@ -207,8 +194,9 @@ def summarise_results(
         candidates=tuple(map(_candidate_line, overview.candidates)),
         has_changes=any(row.shift for row in overview.candidates),
         trend=trend_chart(trend),
-        broke=tuple(each for each in (*broke, earlier) if each.count),
-        fixed=fixed if fixed and fixed.count else None,
+        trend_notes=tuple(map(safe, trend.notes)),
+        broke=tuple(each for each in lists if each.id != "fixed"),
+        fixed=next((each for each in lists if each.id == "fixed"), None),
         since=side_name(diff.was) if diff else "",
         change_lines=tuple(line.text for line in summary_lines(diff)) if diff else (),
         groups=tuple(
@@ -216,18 +204,17 @@ def summarise_results(
             for stats in statistics
             if stats.by[0] == "file" or (stats.by[0] in _TITLES and len(stats.plain_groups) > 1)
         ),
-        facts=tuple(_facts(run, totals, table, saved)),
-        about=tuple(_about(run)),
+        about=(*_about(run), *_facts(run, totals, table, saved)),
         limits=tuple(_limits(table)),
         runs=tuple(_run_row(each, trend) for each in reversed(trend.runs)),
         lines=tuple(safe(line.candidate) for line in trend.lines),
     )
 
 
-def _candidate_line(row: CandidateRow) -> CandidateLine:
+def _candidate_line(row: CandidateRow) -> RateRow:
     shift = row.shift
     difference = shift.now - shift.was if shift else 0.0
-    return CandidateLine(
+    return RateRow(
         name=safe(row.name),
         rate=row.rate,
         judged="" if row.is_counted else row.counts,
@@ -249,10 +236,10 @@ def _notes(
         yield f"partial run: {scope_text(run)}"
     total = sum(counts.values())
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
-        yield f"{missing:,} of {total:,} pending"
+        yield f"{missing:,} of {plural(total, 'answer')} pending"
     for word in ("undecided", "error"):
         if counts.get(word):
-            yield f"{word}: {counts[word]:,} of {total:,}"
+            yield f"{word}: {counts[word]:,} of {plural(total, 'answer')}"
     if diff:
         yield f"compared with {side_name(diff.was)}"
         comparison = diff.comparison
@@ -299,35 +286,33 @@ def _limits(table: CaseTable) -> Iterable[str]:
         )
 
 
-def _facts(run: Run, statistics: Stats | None, table: CaseTable, saved: float) -> Iterable[Fact]:
-    total = statistics.total if statistics else None
-    priced = simulated if statistics and statistics.is_simulated else str
+def _facts(
+    run: Run, statistics: Stats | None, table: CaseTable, saved: float
+) -> Iterable[tuple[str, str]]:
     places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'answer')}"
-    yield Fact("Cases", f"{table.case_count:,}", places)
-    asked = [name for name in table.candidates if name != RECORDED]
-    others = ["recorded answers"] if RECORDED in table.candidates else []
-    yield Fact("Candidates", f"{len(asked):,}", ", ".join([*map(safe, asked[:3]), *others]))
+    yield "cases", f"{table.case_count:,} {places}"
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new verdict')}"
-        yield Fact("Cost of this run", cost_text(run.cost, run.spending), calls)
+        yield "cost of this run", f"{cost_text(run.cost, run.spending)}: {calls}"
     if saved and run.id != WORKSPACE:  # the workspace has reused nothing: a run does
-        reused = f"{plural(run.reused, 'answer')} reused"
-        yield Fact("Saved by reuse", priced(money(saved)), reused)
-    if total and total.cost:
-        yield Fact("Cost of all answers and verdicts", priced(total_cost(total)), "that count here")
-    if total and total.latency:
-        yield Fact("Mean latency", f"{total.latency:.2f} s", "of an answer")
-    if total and total.flip is not None:
-        yield Fact("Flakiness", percent(total.flip), "of pairs of attempts disagree")
+        priced = simulated if statistics and statistics.is_simulated else str
+        reused = plural(run.reused, "answer")
+        yield "saved by reuse", f"{priced(money(saved))}: {reused} reused"
+    if statistics and statistics.total.flip is not None:
+        flip = percent(statistics.total.flip)
+        yield "flakiness", f"{flip} of pairs of attempts disagree"
 
 
 # --- changes
 
 
-def _list(id: str, title: str, diff: Diff, table: CaseTable) -> ChangeList:
-    pairs: Sequence[Pair] = getattr(diff, id)
-    cases = tuple(_changed_case(diff, pair, table) for pair in pairs[:MOST_CHANGES])
-    return ChangeList(id, title, len(pairs), cases)
+def _list(id: str, title: str, rows: Iterable[object], cases: Iterable[ChangedCase]) -> ChangeList:
+    """Return the list of answers, of which `rows` are the cases of all."""
+    names, shown = [*rows], tuple(cases)
+    more = len(names) - len(shown)
+    return ChangeList(
+        id, title, "".join(count_cases(names)), shown, plural(more, "more answer") if more else ""
+    )
 
 
 def _changed_case(diff: Diff, pair: Pair, table: CaseTable) -> ChangedCase:
@@ -379,9 +364,6 @@ def _group_table(stats: Stats) -> GroupTable:
     groups = sorted(stats.plain_groups, key=_rank) if by in ("tag", "file") else stats.plain_groups
     shown = groups[:MOST_GROUPS]
     partly = partly_judged(groups)[:MOST_GROUPS]
-    per_answer = {id(group): (group.per_100(group.answering) or 0.0) for group in shown}
-    highest = max(per_answer.values(), default=0.0)
-    slowest = max((group.latency or 0.0 for group in shown), default=0.0)
     rest = len(groups) - len(shown)
     return GroupTable(
         id=f"by-{by}",
@@ -389,16 +371,14 @@ def _group_table(stats: Stats) -> GroupTable:
         unit=_UNITS[by],
         count=len(groups),
         rows=tuple(
-            GroupRow(
+            RateRow(
                 name=safe(group.name),
                 rate=group.rate_text(is_partly=is_partly),
                 interval=" to ".join(map(percent, group.interval)) if group.interval else "",
                 chart=interval_chart(group.pass_rate, group.interval),
                 judged=f"{group.rate.judged:,} / {group.results:,}",
                 cost=answers_cost_per_100(group),
-                cost_bar=share_bar(per_answer[id(group)] / highest if highest else 0.0),
                 latency="" if group.latency is None else f"{group.latency:.2f} s",
-                latency_bar=share_bar((group.latency or 0.0) / slowest if slowest else 0.0),
             )
             for group, is_partly in zip(shown, partly, strict=True)
         ),
@@ -420,12 +400,12 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
 def _run_row(run: TrendRun, trend: Trend) -> RunRow:
     names = [line.candidate for line in trend.lines]
     broke, fixed = run.outcome or (0, 0)
-    parts = [f"{count:,} {word}" for count, word in ((broke, "broke"), (fixed, "fixed")) if count]
     return RunRow(
         id="now" if run.id == WORKSPACE else short(run.id),
         started=minute(run.at),
         is_partial=run.is_partial,
         rates=rate_texts(run.rates, names, is_partial=run.is_partial),
-        outcome=", ".join(parts),
-        edits=safe(", ".join(run.edits)),
+        broke=broke,
+        fixed=fixed,
+        text=safe(", ".join(run.edits)),
     )

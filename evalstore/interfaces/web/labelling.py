@@ -24,6 +24,7 @@ from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels.add_labels import label_results
 from evalstore.results.labels.labels import read_labels
+from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.revisions import WORK
@@ -63,31 +64,35 @@ class LabelPages:
         """`name` is that of the workspace; `base` is the path below which the pages are."""
         self._location, self._name, self._base = location, name, base
         self._lock = Lock()
-        self._answers: dict[str, AskedAnswer] = {}
+        self._answers: dict[str, dict[str, AskedAnswer]] = {}
+        """The answers offered, by the words to which they are limited."""
         self._state = ""
 
     def person(self) -> str:
         """Return the name under which labels are given if no other is."""
         return name_of_user(self._location.directory)
 
-    def first(self, state: str, person: str, after: str = "") -> str:
+    def first(self, state: str, person: str, only: str, after: str) -> str:
         """Return the session of the first answer `after` one that a person has not labelled.
 
         Empty without one. `state` is that of the store: of another one the answers are read again.
+        All words of `only` must be in the file, row, tags and candidate of an answer.
         """
         with self._lock:
-            if state != self._state or not self._answers:
-                listed = nsmallest(MOST_ANSWERS, self._read(), key=lambda each: each.session)
-                self._answers = {answer.session: answer for answer in listed}
-                self._state = state
-        return next((session for session in self._left(person) if session > after), "")
+            if state != self._state:
+                self._answers, self._state = {}, state
+            if not self._answers.get(only):
+                found = (each for each in self._read() if _has_words(each, only))
+                listed = nsmallest(MOST_ANSWERS, found, key=lambda each: each.session)
+                self._answers[only] = {answer.session: answer for answer in listed}
+        return next((session for session in self._left(person, only) if session > after), "")
 
-    def _left(self, person: str) -> list[str]:
+    def _left(self, person: str, only: str) -> list[str]:
         """Return the sessions of the answers offered that a person has not labelled."""
-        labels, answers = self._labels(), [*self._answers.values()]
+        labels, answers = self._labels(), [*self._answers.get(only, {}).values()]
         return [each.session for each in answers if not _is_labelled(labels, each, person)]
 
-    def page(self, session: str, person: str, *, is_decided: bool) -> bytes:
+    def page(self, session: str, person: str, only: str, *, is_decided: bool) -> bytes:
         """Return the page of an answer; once the person `is_decided` it has the verdicts of judges.
 
         Raises `RevisionError` for an answer that is not in the workspace.
@@ -95,6 +100,10 @@ class LabelPages:
         answer = self._find(session)
         with open_revision(self._location, WORK) as project:
             run, _ = find_results(project, WORK)
+            prompts = {id: number for number, id in enumerate(answer.case.prompts)}
+            prompt = (
+                label_prompts(project, prompts)[answer.result.prompt] if len(prompts) > 1 else None
+            )
             reader = AnswerReader(project, run)
             reader.load([(answer.result, answer.case)])
             (view,) = reader.read([(answer.result, answer.case)])
@@ -113,7 +122,8 @@ class LabelPages:
             if label.person == person and answer.session in label.sessions
         ]
         return self._render(
-            title=safe(case_name(answer.result.file, answer.result.row, None)),
+            title=safe(case_name(answer.result.file, answer.result.row, prompt)),
+            only=only,
             session=answer.session,
             parts=[
                 (
@@ -137,7 +147,7 @@ class LabelPages:
             ],
             told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
             checks=[safe(check.text, lines=True) for check in criteria.checks] if criteria else [],
-            person=safe(person),
+            person=person,
             given=labels[-1].verdict if labels else "",
             note=safe(labels[-1].note, lines=True) if labels else "",
             is_decided=is_decided,
@@ -150,9 +160,9 @@ class LabelPages:
             else [],
         )
 
-    def end(self, person: str) -> bytes:
+    def end(self, person: str, only: str) -> bytes:
         """Return the page for a person who has seen all answers, or where there are none."""
-        return self._render(title="", session="", person=safe(person), is_decided=False)
+        return self._render(title="", only=only, session="", person=person, is_decided=False)
 
     def label(self, session: str, verdict: str, note: str, person: str) -> None:
         """Append a label, `pass`, `fail` or `none`, which counts as one of the command `label`."""
@@ -173,7 +183,8 @@ class LabelPages:
 
     def _render(self, **values: object) -> bytes:
         defaults = {"parts": [], "verdicts": [], "told": "", "checks": [], "given": "", "note": ""}
-        left, total = len(self._left(str(values["person"]))), len(self._answers)
+        only = str(values["only"])
+        left, total = len(self._left(str(values["person"]), only)), len(self._answers.get(only, ()))
         return render(
             "label.html",
             **defaults | values,
@@ -190,8 +201,9 @@ class LabelPages:
 
     def _find(self, session: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it."""
-        if known := self._answers.get(session):
-            return known
+        for offered in [*self._answers.values()]:
+            if known := offered.get(session):
+                return known
         if len(session) >= _DIGITS:
             for answer in self._read():
                 if answer.session.startswith(session):
@@ -218,6 +230,13 @@ def _beginning(data: bytes) -> str:
     text = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")
     end = "" if len(text) <= _MOST_CHARACTERS else "\n…"
     return shown_text(text[:_MOST_CHARACTERS]) + end
+
+
+def _has_words(answer: AskedAnswer, only: str) -> bool:
+    result = answer.result
+    place = case_name(result.file, result.row, None)
+    text = " ".join((place, result.model, *answer.case.tags)).casefold()
+    return all(word in text for word in only.casefold().split())
 
 
 def _is_labelled(labels: LabelIndex, answer: AskedAnswer, person: str) -> bool:

@@ -7,9 +7,10 @@ import json
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -20,7 +21,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from evalstore.core.display import safe
+from evalstore.core.display import safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.side_names import WORKSPACE
 from evalstore.files.atomic_write import temporary_file
@@ -91,8 +92,8 @@ class ResultsSite(LocalSite):
     def routes(self) -> list[web.AbstractRouteDef]:
         """Return the pages, the stream of changes, and what takes labels."""
         return [
-            web.get(f"{self.base}/", self.show_first),
-            web.get(f"{self.base}/work", self.show_workspace),
+            web.get(f"{self.base}/", partial(self._show, run=RUN_LIST)),
+            web.get(f"{self.base}/work", partial(self._show, run=WORKSPACE)),
             web.get(f"{self.base}/run/{{revision}}", self.show_run),
             web.get(rf"{self.base}/case/{{case:[\s\S]+}}", self.show_case),
             web.get(f"{self.base}/changes", self.stream_changes),
@@ -111,46 +112,40 @@ class ResultsSite(LocalSite):
         if request.path.startswith(f"{self.base}/label"):
             response.headers["Referrer-Policy"] = "same-origin"
 
-    async def show_first(self, request: web.Request) -> web.StreamResponse:
-        """Return the list of runs, with the workspace on top."""
-        return await self._show(request, RUN_LIST)
-
     async def show_next_answer(self, request: web.Request) -> web.StreamResponse:
         """Redirect to an answer that the person has not labelled."""
-        person = await self._person(request.query.get("by", ""))
+        person, only, after = await self._labels_of(request.query)
         state = await _call(self.pages.read_state)
-        after = request.query.get("after", "")
-        session = await _call(self.labelling.first, state.run, person, after)
+        session = await _call(self.labelling.first, state.run, person, only, after)
         if session:
-            raise web.HTTPFound(self._label_address(session, person))
-        return _html(await _call(self.labelling.end, person))
+            raise web.HTTPFound(self._label_address(session, person, only))
+        return _html(await _call(self.labelling.end, person, only))
 
     async def show_answer(self, request: web.Request) -> web.StreamResponse:
         """Return the page on which an answer is labelled."""
-        person = await self._person(request.query.get("by", ""))
+        person, only, _ = await self._labels_of(request.query)
         is_decided = "decided" in request.query
         session = request.match_info["session"]
-        return _html(await _call(self.labelling.page, session, person, is_decided=is_decided))
+        return _html(await _call(self.labelling.page, session, person, only, is_decided=is_decided))
 
     async def give_label(self, request: web.Request) -> web.StreamResponse:
         """Store a label, or pass over the answer."""
         session, form = request.match_info["session"], await request.post()
-        person, verdict, note = (str(form.get(name, "")) for name in ("by", "verdict", "note"))
+        fields = ("by", "only", "verdict", "note")
+        person, only, verdict, note = (str(form.get(name, "")) for name in fields)
         if verdict == "skip":
-            query = urlencode({"by": person, "after": session})
+            query = urlencode({"by": person, "only": only, "after": session})
             raise web.HTTPSeeOther(f"{self.base}/label?{query}")
         await _call(self.labelling.label, session, verdict, note, person)
-        raise web.HTTPSeeOther(f"{self._label_address(session, person)}&decided")
+        raise web.HTTPSeeOther(f"{self._label_address(session, person, only)}&decided")
 
-    def _label_address(self, session: str, person: str) -> str:
-        return f"{self.base}/label/{session}?{urlencode({'by': person})}"
+    def _label_address(self, session: str, person: str, only: str) -> str:
+        return f"{self.base}/label/{session}?{urlencode({'by': person, 'only': only})}"
 
-    async def _person(self, given: str) -> str:
-        return given or await _call(self.labelling.person)
-
-    async def show_workspace(self, request: web.Request) -> web.StreamResponse:
-        """Return the page of the workspace as it is now; it follows a run in progress."""
-        return await self._show(request, WORKSPACE)
+    async def _labels_of(self, query: Mapping[str, str]) -> list[str]:
+        """Return who labels, the words to which the answers are limited, and the last answer."""
+        by, only, after = (safe(query.get(name, "")) for name in ("by", "only", "after"))
+        return [by or await _call(self.labelling.person), only, after]
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:
         """Return the page of a run; other names of it than its id are redirected."""
@@ -174,8 +169,7 @@ class ResultsSite(LocalSite):
         await asyncio.wait({making}, timeout=_PATIENCE if may_wait else None)
         if not making.done():
             self._told.add(making)
-            text = await _call(self.pages.waiting, run)
-            return _html(text)
+            return _html(self.pages.waiting(run))
         self._told.discard(making)
         self._forget(run, making)
         return web.FileResponse(making.result().path)
@@ -325,10 +319,8 @@ class BuiltPages:
         """Return what is shown while the page of a run, by its id, or of the workspace is made."""
         making = self._making
         reached = making[1] if making and making[0] == run else None
-        if run in (WORKSPACE, RUN_LIST):
-            return waiting_page(self.name, None, reached)
-        with open_store(self.location) as store:
-            return waiting_page(self.name, resolve_run(store, run), reached)
+        is_run = run not in (WORKSPACE, RUN_LIST)
+        return waiting_page(self.name, f"run {short(run)}" if is_run else "", reached)
 
     def build(self, run: str) -> BuiltPage:
         """Return the page of a run by its id, of the workspace as it is now, or the list of runs.

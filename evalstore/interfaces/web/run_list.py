@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import __version__
@@ -10,6 +9,7 @@ from evalstore.core.clock import minute
 from evalstore.core.display import cost_text, plural, safe, short
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.interfaces.html.charts import Drawing
+from evalstore.interfaces.html.summary import RunRow
 from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_store, open_workspace
@@ -17,7 +17,12 @@ from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.log.log import log
 from evalstore.results.show.revision_results import open_revision
 from evalstore.results.stats.stats import collect_stats
-from evalstore.results.stats.trend import CandidateCounts, count_rates, rate_texts
+from evalstore.results.stats.trend import (
+    CandidateCounts,
+    count_rates,
+    listed_candidates,
+    rate_texts,
+)
 from evalstore.runs.run_text import scope_text
 from evalstore.store.revisions import WORK
 
@@ -33,24 +38,6 @@ MOST_RUNS = 200
 """The most runs of the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRun:
-    """A run in the list."""
-
-    id: str
-    started: str
-    text: str
-    """Its message, else its arguments and what was edited before it."""
-    rates: tuple[str, ...]
-    """The pass rate of each candidate, of a run of some cases counts; empty without one."""
-    broke: int
-    fixed: int
-    is_partial: bool
-    status: str
-    """Empty if it is complete."""
-    cost: str
-
-
 def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     """Return the page; `name` is that of the workspace. Raises `StoreError`."""
     entries: Sequence[LogEntry] = log(location, limit=MOST_RUNS).entries
@@ -61,7 +48,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         total = store.count_runs()
     now, problem = _workspace_rates(location)
     order = candidate_order(open_workspace(location).settings)
-    names = sorted({model for each in (now, *rates) for model in each}, key=order)
+    names = listed_candidates([now, *rates], order)
     rates += [{}] * (len(entries) - len(rates))
     script = read_asset("list.js")
     return render(
@@ -94,13 +81,13 @@ def _workspace_rates(location: Location) -> tuple[Rates, str]:
     }, ""
 
 
-def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> ListedRun:
+def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
     run = entry.run
     broke, fixed = entry.outcome or (0, 0)
     edits = ", ".join(edit.subject for edit in entry.edits)
     texts = [run.message or "", scope_text(run), edits]
     is_part = is_partial(run) and leaves_out_cases(run)
-    return ListedRun(
+    return RunRow(
         id=short(run.id),
         started=minute(run.started),
         text=safe(" · ".join(text for text in texts if text)),

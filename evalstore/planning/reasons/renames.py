@@ -83,8 +83,10 @@ def name_in_newest_run(project: Project, file: str) -> str:
     runs = project.store.find_runs(limit=1)
     if not runs or file not in project.reading.nodes:
         return file
-    root = runs[0].snapshot
-    return pair_with_workspace(project, read_tree(root, project.store.load_nodes)).get(file, file)
+    was = read_tree(runs[0].snapshot, project.store.load_nodes)
+    if was.get(file) == project.reading.nodes[file]:
+        return file
+    return pair_with_workspace(project, was).get(file, file)
 
 
 def name_in_workspace(project: Project, file: str) -> str:

@@ -295,7 +295,11 @@ def footer_lines(view: AnswerView, now: int) -> Iterator[StyledLine]:
 
 
 def facts_text(facts: SessionFacts, now: int | None) -> str:
-    """Return the cost, tokens, time and options of an answer; without `now` it has no age."""
+    """Return the cost, tokens, time and options of an answer; without `now` for the report.
+
+    There it has no age, and that it came to its end goes without saying.
+    """
+    is_said = facts.finish_reason and (now is not None or facts.finish_reason != "stop")
     tokens = ""
     if facts.input_tokens is not None or facts.output_tokens is not None:
         tokens = f"{facts.input_tokens or 0:,} in + {facts.output_tokens or 0:,} out tokens"
@@ -313,7 +317,7 @@ def facts_text(facts: SessionFacts, now: int | None) -> str:
         f"{facts.latency:.4g} s" if facts.latency else "",
         "" if facts.temperature is None else f"temperature {facts.temperature:g}",
         "" if facts.seed is None else f"seed {facts.seed}",
-        f"finish reason {facts.finish_reason}" if facts.finish_reason else "",
+        f"finish reason {facts.finish_reason}" if is_said else "",
         f"cut off at {facts.cut_at:,} tokens" if facts.cut_at else "",
         ", ".join(facts.resolved),
         "" if now is None else ago(facts.started, now),

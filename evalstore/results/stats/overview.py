@@ -6,7 +6,7 @@ Plain values, which the HTML report, the report in Markdown and the browser show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,7 +122,7 @@ def make_overview(
     names = {name: quote(short) for name, short in _short_names(rows).items()}
     shifted = [*_shift_texts(rows, names, "so far " * bool(pending))]
     if pending:
-        shifted.insert(0, f"{plural(pending, 'result')} pending")
+        shifted.insert(0, f"{plural(pending, 'answer')} pending")
     changes = [*shifted, *_changes_text(diff, regressions)]
     if diff and not changes:
         changes = ["Nothing broke or was fixed"]
@@ -139,9 +139,12 @@ def _partial_text(run: Run) -> str:
     words = ", ".join(
         f"{count:,} {word}" for word, count in order_counts(run.verdicts).items() if count
     )
-    cases = run.cases
-    of = f"{cases.selected:,} of {plural(cases.total, 'case')}: " if cases else ""
-    return f"{of}{words or 'no results'}"
+    if run.cases is None:
+        return words or "no results"
+    answers, cases = sum(run.verdicts.values()), run.cases.selected
+    several = f", {plural(answers, 'answer')}" if cases < answers else ""
+    of = f"{cases:,} of {plural(run.cases.total, 'case')}{several}"
+    return f"{of}: {words or 'no results'}"
 
 
 # --- how the rates changed
@@ -197,15 +200,22 @@ def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Itera
         return
     for change, group in (("broke", diff.broke), ("fixed", diff.fixed)):
         if group:
-            cases = len({*group.rows()})
-            several = f" in {plural(len(group), 'answer')}" if cases < len(group) else ""
+            cases, several = count_cases(group.rows())
             labels = sum(map(diff.reasons.has_other_label, group))
             by = f" ({labels:,} with a changed label)" if labels else ""
-            yield f"{plural(cases, 'case')} {change}{several}{by}"
+            yield f"{cases} {change}{several}{by}"
     if undecided := diff.comparison.undecided:
         yield f"{plural(undecided, 'answer')} {'is' if undecided == 1 else 'are'} now undecided"
     if regressions:
         yield regressions_text(regressions, is_rest=bool(diff.broke))
+
+
+def count_cases(answers: Iterable[object]) -> tuple[str, str]:
+    """Return `2 cases` and ` in 3 answers`, which is empty for one each, from the case of each."""
+    listed = [*answers]
+    cases = len({*listed})
+    several = f" in {plural(len(listed), 'answer')}" if cases < len(listed) else ""
+    return plural(cases, "case"), several
 
 
 def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_first: bool) -> str:

@@ -13,8 +13,9 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import minute
-from evalstore.core.display import percent
+from evalstore.core.display import percent, plural, short
 from evalstore.core.side_names import WORKSPACE
+from evalstore.core.values import RECORDED
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.log.log import find_outcomes
@@ -120,6 +121,16 @@ class Trend:
         days = [time[5:10] for time in times]
         return days if len({*days}) > 1 else [time[11:16] for time in times]
 
+    @property
+    def notes(self) -> list[str]:
+        """Return what hollow points are, if there are any, and the last edit that broke cases."""
+        is_hollow = any(point.is_partial for line in self.lines for point in line.points)
+        broken = [(run, run.outcome[0]) for run in self.runs if run.edits and run.outcome]
+        return ["○ a run of some cases, or with verdicts missing"] * is_hollow + [
+            f"{plural(broke, 'answer')} broke in run {short(run.id)}: {', '.join(run.edits)}"
+            for run, broke in broken[-1:]
+        ]
+
 
 def read_trend(
     location: Location,
@@ -160,10 +171,21 @@ def read_trend(
 def make_trend(runs: Sequence[TrendRun], order: Callable[[str], Any] = str) -> Trend:
     """Return the trend of runs, which are given newest first."""
     oldest_first = tuple(reversed(runs))
-    names = sorted({name for run in runs for name in run.rates}, key=order)
+    names = listed_candidates([run.rates for run in runs], order)
     return Trend(
         oldest_first, tuple(TrendLine(name, _points(oldest_first, name)) for name in names)
     )
+
+
+def listed_candidates(listed: Iterable[Rates], order: Callable[[str], Any] = str) -> list[str]:
+    """Return the candidates; recorded answers only without others, or where their rate changes."""
+    found = dict[str, set[float]]()
+    for rates in listed:
+        for name, counts in rates.items():
+            found.setdefault(name, set()).add(counts.passed / max(1, counts.judged))
+    if len(found) > 1 and len(found.get(RECORDED, ())) == 1:
+        del found[RECORDED]
+    return sorted(found, key=order)
 
 
 def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstore.interfaces.html.charts import interval_chart, share_bar, trend_chart, verdict_bar
+from evalstore.interfaces.html.charts import interval_chart, trend_chart
 from evalstore.interfaces.html.embedding import data_block
 from evalstore.interfaces.html.templates import render
 from evalstore.results.stats.trend import CandidateCounts, TrendRun, make_trend
@@ -24,14 +24,6 @@ def test_an_interval_is_drawn_to_scale() -> None:
     assert interval_chart(None, None) == ""
 
 
-def test_the_bar_of_verdicts_has_their_shares() -> None:
-    chart = ElementTree.fromstring(verdict_bar({"pass": 3, "fail": 1, "pending": 0}))
-    assert [part.get("width") for part in chart] == ["750.00", "250.00"]
-    assert [part.get("x") for part in chart] == ["0.00", "750.00"]
-    assert chart.get("aria-label") == "3 pass, 1 fail"
-    assert verdict_bar({"pass": 0}) == ""
-
-
 def run_of(number: int, passed: int, *, is_partial: bool = False, edit: str = "") -> TrendRun:
     """A run of four results of two candidates, one of which passes all of them."""
     rates = {"atlas/<big>": CandidateCounts(4, 4, 4), "mini": CandidateCounts(passed, 4, 4)}
@@ -42,19 +34,38 @@ def run_of(number: int, passed: int, *, is_partial: bool = False, edit: str = ""
 def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joins() -> None:
     runs = [run_of(3, 0, is_partial=True), run_of(2, 2, edit="tests/<a>.md changed"), run_of(1, 3)]
     chart = ElementTree.fromstring(trend_chart(make_trend(runs)))
-    lines = chart.findall("g")
-    names = [text.text for text in chart.findall("g/text")]
+    plot, beside = chart.findall("svg")
+    lines = plot.findall("g")
+    names = [text.text for text in beside.findall("g/text")]
     assert names == ["<big>", "mini"]
     for line in lines:
-        path = line.find("polyline")
-        assert path is not None
-        assert len(str(path.get("points")).split()) == 2
+        (path,) = line.findall("line")
+        assert (path.get("x1"), path.get("x2")) == ("0.00%", "50.00%")
         assert [dot.get("class") for dot in line.findall("circle")] == ["dot", "dot", "hollow"]
     title = lines[1].findall("circle/title")[-1].text
     assert title == ("mini: 0.0%, 0 of 4 (some of the cases), run 3abc, 1970-01-04 00:00 UTC")
-    texts = [text.text for text in chart.findall("text")]
-    assert texts == ["0%", "50%", "100%", "01-04", "01-03", "01-02", "tests/<a>.md changed"]
+    texts = [text.text for text in plot.findall("text")]
+    assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04", "tests/<a>.md changed"]
     assert trend_chart(make_trend(runs[1:2])) == ""
+
+
+def test_a_date_is_on_the_axis_once() -> None:
+    runs = [run_of(2, 1), *(run_of(1, 1) for _ in range(9))]
+    plot = ElementTree.fromstring(trend_chart(make_trend(runs)))[0]
+    dates = {text.text: text.get("x") for text in plot.findall("text") if "-0" in str(text.text)}
+    assert dates == {"01-02": "0.00%", "01-03": "100.00%"}
+    assert len([text for text in plot.findall("text") if "-0" in str(text.text)]) == 2
+
+
+def test_recorded_answers_have_a_line_only_where_their_rate_changes() -> None:
+    def trend(*passed: int) -> list[str]:
+        rates = [{"mini": CandidateCounts(1, 4, 4), "recorded": CandidateCounts(each, 4, 4)}
+                 for each in passed]  # fmt: skip
+        runs = [TrendRun("a", number, False, each) for number, each in enumerate(rates)]
+        return [line.candidate for line in make_trend(runs).lines]
+
+    assert trend(2, 2, 2) == ["mini"]
+    assert trend(2, 2, 3) == ["mini", "recorded"]
 
 
 def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
@@ -63,21 +74,16 @@ def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
         TrendRun(f"{number}", number, False, many, None, ("tests/a-long-name.md changed",))
         for number in range(30)
     ]
-    chart = ElementTree.fromstring(trend_chart(make_trend(runs)))
-    heights = sorted(float(text.get("y", "0")) for text in chart.findall("g/text"))
+    chart, names = ElementTree.fromstring(trend_chart(make_trend(runs)))
+    heights = sorted(float(text.get("y", "0")) for text in names.findall("g/text"))
     assert all(below - above >= 14.9 for above, below in pairwise(heights))
     assert heights[0] > 0
     assert heights[-1] < 160
     named = [text for text in chart.findall("text") if text.get("class") == "edit-name"]
-    places = sorted(float(text.get("x", "0")) for text in named)
-    assert all(right - left > 150 for left, right in pairwise(places[:-1]))
+    places = sorted(float(text.get("x", "0%")[:-1]) for text in named)
+    assert len(places) > 1
+    assert all(right - left > 30 for left, right in pairwise(places[:-1]))
     assert len(chart.findall("line[@class='edit']")) == 30
-
-
-def test_a_share_is_at_most_the_whole_bar() -> None:
-    bar = ElementTree.fromstring(share_bar(1.5)).find("rect")
-    assert bar is not None
-    assert bar.get("width") == "100.0"
 
 
 @pytest.mark.parametrize(
@@ -96,8 +102,8 @@ def test_templates_escape_values_and_insert_drawings() -> None:
     macro = render("parts.html")
     assert macro.strip() == b""
     row = {
-        "name": "<b>", "rate": "", "interval": "", "chart": share_bar(0.5), "judged": "",
-        "cost": "", "cost_bar": "", "latency": "", "latency_bar": "",
+        "name": "<b>", "rate": "", "interval": "", "chart": interval_chart(0.5, (0.2, 0.8)),
+        "judged": "", "cost": "", "latency": "",
     }  # fmt: skip
     table = {"id": "x", "title": "<i>", "unit": "", "count": 1, "note": "", "rows": [row]}
     from evalstore.interfaces.html.templates import _environment

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from evalstore.core.values import Json
 from evalstore.interfaces.html.case_data import LONGEST as LONGEST_TEXT
-from evalstore.interfaces.html.case_data import TextTable, markdown_tree, shown_text
+from evalstore.interfaces.html.case_data import TextTable, markdown_tree, packed, shown_text
 from evalstore.results.markdown_tokens import LONGEST
 
 
@@ -61,6 +63,26 @@ def test_texts_that_are_shown_as_they_are(text: str) -> None:
 def test_entities_and_control_characters_are_shown_as_they_are_written() -> None:
     expected = [["p", ["strong", "a"], " &#x202e;b\\u202e"]]
     assert markdown_tree("**a** &#x202e;b\u202e") == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["A **bold word** and the\n\n- first\n- second item", "a **bold word** and 😀"]
+)
+def test_a_packed_tree_has_numbers_for_parts_of_the_text(text: str) -> None:
+    tree = markdown_tree(text)
+    assert isinstance(tree, list)
+    at = 0
+
+    def unpack(node: Json) -> Json:
+        nonlocal at
+        if isinstance(node, int):
+            at += node // 131_072 + node % 131_072
+            return text[at - node % 131_072 : at]
+        return [*map(unpack, node)] if isinstance(node, list) else node
+
+    small = packed(tree, text)
+    assert [*map(unpack, small)] == tree
+    assert ("bold word" in json.dumps(small)) == (not text.isascii()), "a script counts halves"
 
 
 def test_equal_texts_have_one_number() -> None:

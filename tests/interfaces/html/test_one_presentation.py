@@ -73,7 +73,7 @@ def test_what_reuse_saved_is_the_same_in_each(tmp_path: Path, evalstore: Evalsto
     match = re.search(r"saved (\$\S+ simulated) by reuse", printed)
     assert match, printed
     assert f"Reuse saved {match[1]}." in evalstore("-C", str(root), "report", "--markdown").stdout
-    assert f"Saved by reuse {match[1]}" in " ".join(summary_of(report(root)))
+    assert f"saved by reuse {match[1]}" in " ".join(summary_of(report(root)))
 
 
 def test_results_whose_call_failed_have_the_same_word(tmp_path: Path, evalstore: Evalstore) -> None:

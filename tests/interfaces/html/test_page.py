@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.interfaces.html.pages import Page, call, make_workspace, report, scripted
+from tests.interfaces.html.pages import TEST, Page, call, make_workspace, report, scripted
 
 pytestmark = pytest.mark.extended
 
@@ -246,11 +246,40 @@ def test_keys_go_through_the_cases_and_the_search(changed: Path, page: Page) -> 
     page.press("Escape", 27)
     page.wait("!document.getElementById('case').open")
     assert page.value(focused) == shown[0]
+    page.value("document.activeElement.click()")
+    page.wait("document.getElementById('case').open")
     page.press("/")
+    page.wait("!document.getElementById('case').open && location.hash === '#cases-title'")
     assert page.value("document.activeElement.id") == "search"
     choose(page, "search", "eight")
     page.press("Escape", 27)
     assert page.value("document.getElementById('count').textContent") == f"{COUNT + 1} cases"
+
+
+def test_prompts_of_a_case_are_together_and_recorded_answers_have_no_column(
+    tmp_path: Path, page: Page
+) -> None:
+    root = make_workspace(
+        tmp_path / "desk",
+        {
+            **{f"prompts/{name}.md": f"---\nid: {name}\n---\n\nBe {name}.\n" for name in "ab"},
+            "tests/hello.md": TEST.replace("tags:", "systemPrompts: [a, b]\ntags:"),
+            "tests/letter.md": TEST.replace("tags:", "answer: Go away.\ntags:"),
+        },
+    )
+    assert call(root, "run", "--fail-on", "none") == 0
+    page.open(report(root))
+    assert page.value("document.getElementById('count').textContent") == "2 cases"
+    assert names(page) == ["tests/hello.md (a)", "tests/hello.md (b)", "tests/letter.md"]
+    lines = page.value("[...document.querySelectorAll('#matrix tbody th a')].map(e => e.innerText)")
+    assert lines == ["tests/hello.md (a)", "(b)", "tests/letter.md"]
+    heads = page.value("[...document.querySelectorAll('#matrix thead span')].map(e => e.innerText)")
+    assert heads == ["first", "second"]
+    cell = "document.querySelector('#matrix .aside')"
+    assert page.value(f"{cell}.dataset.name + {cell}.colSpan") == "recorded2"
+    page.press("j")
+    page.value("document.querySelectorAll('#matrix tbody a')[2].click()")
+    page.wait("document.querySelector('#case article h3')?.textContent === 'recorded'")
 
 
 @pytest.mark.parametrize("width", [320, 400, 768, 1400])

@@ -549,6 +549,29 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     assert (response.status, "There is no answer left to label." in text) == (200, True)
 
 
+def test_the_answers_to_label_are_limited_by_words_of_file_tag_and_candidate(
+    tmp_path: Path,
+) -> None:
+    files = {f"prompts/{name}.md": f"---\nid: {name}\n---\n\nBe {name}.\n" for name in "ab"}
+    test = TEST.replace("tags:", "systemPrompts: [a, b]\ntags:")
+    root = make_workspace(tmp_path / "desk", {**files, "tests/hello.md": test})
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        titles = set()
+        path = "label?by=Ada&only=SECOND+greet+hello"
+        for _ in range(2):
+            path = str(ask(address, path)[0].headers["Location"])
+            text = ask(address, path)[1]
+            assert "0 of 2 answers of “SECOND greet hello” have your label" in text
+            assert "Go away." in text
+            titles.add(re.findall(r"<h1[^>]*>(.*)</h1>", text)[0])
+            sent = post(address, path, verdict="skip", by="Ada", only="SECOND greet hello")
+            path = str(sent.headers["Location"])
+        assert titles == {"tests/hello.md (a)", "tests/hello.md (b)"}
+        assert "You have seen all answers." in ask(address, path)[1]
+        assert "No answer has all of these words." in ask(address, "label?only=second+x")[1]
+
+
 def test_only_a_page_of_the_server_can_give_a_label(labelled: tuple[Path, str]) -> None:
     root, address = labelled
     path = answer_of(address, "Go away.")

@@ -3,6 +3,7 @@
 // elements are made one by one from the names below, and no markup is parsed.
 (() => {
   const ROWS = 100;
+  const SPAN = 131072;
   const ELEMENTS = new Set(["p", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s",
     "hr", "br", "small", "table", "thead", "tbody", "tr", "th", "td"]);
   const JSON_TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/g;
@@ -26,17 +27,19 @@
   const runs = read("data-runs");
   const rows = data.rows.map(([file, row, prompt, tags, cells, question], number) => ({
     number, file, tags, question, label: row,
-    name: data.files[file] + (row ? " [" + row + "]" : "") + (prompt ? " (" + prompt + ")" : ""),
+    head: data.files[file] + (row ? " [" + row + "]" : ""), prompt: prompt ? " (" + prompt + ")" : "",
     cells: cells.map(([model, word, change, answer, reason]) => ({
       model, word: data.words[word], rank: change === 0 ? -1 : word,
       change: change < 0 ? "" : data.changes[change], answer: answer || "", reason: reason || ""})),
   }));
-  const numbers = new Map();
+  const cases = new Map();
   for (const row of rows) {
-    row.rank = Math.min(...row.cells.map((cell) => cell.rank));
+    row.name = row.head + row.prompt;
+    const rank = Math.min(...row.cells.map((cell) => cell.rank));
     const name = row.file + " " + row.label;
-    if (!numbers.has(name)) numbers.set(name, numbers.size);
-    row.case = numbers.get(name);
+    if (!cases.has(name)) cases.set(name, {number: row.number, rank});
+    row.case = cases.get(name);
+    row.case.rank = Math.min(row.case.rank, rank);
   }
   let listed = rows;
   let page = 0;
@@ -65,6 +68,17 @@
   }
 
   // --- texts
+
+  // A number stands for a part of the text: how far it is behind the part before, and its length.
+  function unpacked(nodes, text) {
+    let at = 0;
+    const unpack = (node) => {
+      if (typeof node !== "number") return Array.isArray(node) ? node.map(unpack) : node;
+      at += Math.floor(node / SPAN);
+      return text.slice(at, at += node % SPAN);
+    };
+    return nodes.map(unpack);
+  }
 
   function tree(node) {
     if (typeof node === "string") return document.createTextNode(node);
@@ -99,7 +113,7 @@
     const [text, nodes] = typeof entry === "string" ? [entry, null] : entry;
     const json = plain ? null : highlighted(text);
     if (json) return json;
-    if (nodes && !plain) return make("div", {class: "text markdown", text: true}, ...nodes.map(tree));
+    if (nodes && !plain) return make("div", {class: "text markdown", text: true}, ...unpacked(nodes, text).map(tree));
     return make("div", {class: "text plain-text", text: true}, text);
   }
 
@@ -110,18 +124,21 @@
 
   // --- the table
 
-  function tableRow(row) {
-    const cells = data.columns.map((model) => {
+  // A further system prompt of the case of the row before stands below that one's name.
+  function tableRow(row, place, shown) {
+    const aside = row.cells.find((cell) => cell.model === data.aside);
+    const cells = (aside ? [data.aside] : data.columns).map((model) => {
       const cell = row.cells.find((other) => other.model === model);
       if (!cell) return make("td");
-      return make("td", {"data-name": data.columns.length > 1 ? data.models[model] : null}, verdict(cell.word),
+      const options = aside ? {class: "aside", colspan: data.columns.length} : {};
+      return make("td", {...options, "data-name": aside || data.columns.length > 1 ? data.models[model] : null}, verdict(cell.word),
         cell.change ? make("em", {class: "change"}, " " + cell.change) : null,
         cell.answer ? make("p", {class: "answer", text: true}, cell.answer) : null,
         cell.reason ? make("p", {class: "feedback", text: true}, cell.reason) : null);
     });
-    const open = make("a", {href: "#case-" + (row.number + 1), text: true}, row.name);
+    const open = make("a", {href: "#case-" + (row.number + 1), text: true}, make("span", {class: "head"}, ...row.head.split(/(?<=\/)/).flatMap((part) => [part, make("wbr")])), row.prompt);
     const tags = row.tags.map((tag) => data.tags[tag]).join(", ");
-    return make("tr", null,
+    return make("tr", {class: shown[place - 1]?.case === row.case ? "again" : null},
       make("th", {scope: "row"}, open, tags ? make("span", {class: "tags", text: true}, tags) : null),
       make("td", {class: "question", text: true}, row.question), ...cells);
   }
@@ -216,7 +233,7 @@
       return words.every((part) => text.includes(part));
     };
     listed = rows.filter(holds);
-    if (!$("order").checked) listed.sort((a, b) => a.rank - b.rank || a.number - b.number);
+    if (!$("order").checked) listed.sort((a, b) => a.case.rank - b.case.rank || a.case.number - b.case.number || a.number - b.number);
     page = 0;
     say();
     showPage();
@@ -337,7 +354,7 @@
       detail.checks ? make("ul", {class: "checks"}, ...detail.checks.map((text) =>
         make("li", {text: true}, make("code", null, text)))) : null,
       detail.request ? make("p", {class: "note"}, "request: " + detail.request.join(", ")) : null);
-    const inOrder = data.columns.flatMap((model) => detail.cells.filter((cell) => cell.model === model));
+    const inOrder = [...data.columns, data.aside].flatMap((model) => detail.cells.filter((cell) => cell.model === model));
     dialog.replaceChildren(
       make("div", {class: "bar"},
         make("h2", {id: "case-title", tabindex: "-1", text: true}, row.name),
@@ -363,7 +380,7 @@
   dialog.addEventListener("close", () => {
     const link = location.hash === opened ? null : $("matrix").querySelector('a[href="' + location.hash + '"]');
     if (/^#case-/.test(location.hash)) history.replaceState(null, "", "#cases-title");
-    if (link) link.focus();
+    if (link && document.activeElement !== $("search")) link.focus();
   });
   addEventListener("hashchange", follow);
   document.addEventListener("click", (event) => {
@@ -400,7 +417,7 @@
     if (event.key === "Enter" && event.target === $("search")) { event.preventDefault(); $("search").blur(); step(0); return; }
     if (isTyped && event.target.type !== "checkbox") return;
     const isRow = !!event.target.closest("#matrix");
-    if (event.key === "/" && !dialog.open) { event.preventDefault(); $("search").focus(); }
+    if (event.key === "/") { event.preventDefault(); if (dialog.open) dialog.close(); $("search").focus(); }
     else if (event.key === "j" || (dialog.open ? event.key === "ArrowRight" : isRow && event.key === "ArrowDown")) { event.preventDefault(); step(1); }
     else if (event.key === "k" || (dialog.open ? event.key === "ArrowLeft" : isRow && event.key === "ArrowUp")) { event.preventDefault(); step(-1); }
   });
@@ -438,7 +455,6 @@
   $("filter").hidden = rows.length === 0;
   $("filter").addEventListener("input", applyFilter);
   $("filter").addEventListener("submit", (event) => event.preventDefault());
-  document.querySelectorAll("#trend .scroll").forEach((plot) => { plot.scrollLeft = plot.scrollWidth; });
   document.querySelector(".keys").hidden = rows.length === 0;
   const turnTo = (step) => () => { page += step; showPage(); $("matrix").scrollIntoView(); };
   $("back").addEventListener("click", turnTo(-1));

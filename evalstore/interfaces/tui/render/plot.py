@@ -6,10 +6,10 @@ What is drawn can be told apart without colours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
-from evalstore.core.display import clip, columns_of, safe
+from evalstore.core.display import clip, columns_of, safe, spread
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.results.verdict_order import SIGNS
 
@@ -126,7 +126,7 @@ def plot_lines(
     canvas = _Canvas(room, rows, len(dates))
     for number, line in enumerate(lines):
         canvas.draw(line, _LINE_COLOURS[number % len(_LINE_COLOURS)])
-    places = _apart([canvas.row(line.end) for line in lines], rows)
+    places = spread([canvas.row(line.end) for line in lines], 1, rows - 1)
     scale = {canvas.row(share): text for share, text in _SCALE.items() if share != 0.5 or rows > 4}
     for row in range(rows):
         named = [number for number, place in enumerate(places) if place == row]
@@ -151,7 +151,11 @@ class _Canvas:
 
     def row(self, share: float) -> int:
         """Return the row of a number, 0 at the top."""
-        return round((1 - share) * (self._rows - 1))
+        return self._dot(share) // 4
+
+    def _dot(self, share: float) -> int:
+        """Return the row of dots of a number: four are a row of characters."""
+        return round(4 * (1 - share) * (self._rows - 1)) + 1
 
     def draw(self, line: PlottedLine, colour: str) -> None:
         """Draw a line; what was drawn before at the same place is covered."""
@@ -159,7 +163,7 @@ class _Canvas:
         for run, share, is_hollow in line.points:
             x, y = self.column(run), self.row(share)
             if not is_hollow:
-                dot = 2 * x, round(4 * (1 - share) * (self._rows - 1)) + 1
+                dot = 2 * x, self._dot(share)
                 for across, down in _between(before or dot, dot):
                     self._bits[down // 4][across // 2] |= _DOTS[across % 2][down % 4]
                     self._colours[down // 4][across // 2] = colour
@@ -184,19 +188,6 @@ class _Canvas:
                 line[start:end] = texts[run]
                 shown.add(texts[run])
         return "".join(line)
-
-
-def _apart(rows: Sequence[int], count: int) -> list[int]:
-    """Return the rows of names, moved so that each has its own as far as there are enough."""
-    placed = [*rows]
-    order = sorted(range(len(rows)), key=rows.__getitem__)
-    for above, below in pairwise(order):
-        placed[below] = max(placed[below], placed[above] + 1)
-    limit = count - 1
-    for number in reversed(order):
-        placed[number] = max(0, min(placed[number], limit))
-        limit = placed[number] - 1
-    return placed
 
 
 def _between(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.cost_text import SIMULATED
-from evalstore.core.display import clip, interval_bar, percent, plural, safe, short, widest
+from evalstore.core.display import clip, interval_bar, percent, plural, safe, widest
 from evalstore.core.side_names import WORKSPACE
 from evalstore.core.styled_text import BLANK, StyledLine, heading, text_lines
 from evalstore.interfaces.tui.render.documents.reading import READING
@@ -150,8 +150,6 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
         yield from text_lines("no trend: there is no earlier run" if trend else READING, "faint")
         return
     has_now = len(trend.runs) - 1 in runs and trend.runs[-1].id == WORKSPACE
-    partial = any(point.is_partial for line in lines for point in line.points)
-    broken = [run for run in trend.runs if run.edits][-1:]
     count = len(runs) - has_now
     yield heading(f"pass rate, {plural(count, 'run')}{' and now' * has_now}")
     names = short_names([line.candidate for line in lines])
@@ -159,11 +157,6 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
         PlottedLine(safe(name), [PlottedPoint(*point) for point in line.points])
         for name, line in zip(names, lines, strict=True)
     ]
-    notes = ["○ a run of some cases"] * partial + [
-        f"{run.outcome[0]} broke in run {short(run.id)}: {', '.join(run.edits)}"
-        for run in broken
-        if run.outcome
-    ]
-    yield from plot_lines(plotted, trend.dates, width, height - 1 - len(notes))
-    for note in notes:
+    yield from plot_lines(plotted, trend.dates, width, height - 1 - len(trend.notes))
+    for note in trend.notes:
         yield from text_lines(clip(note, width), "faint")

@@ -24,7 +24,7 @@ def changed_lines(evalstore: Evalstore, *arguments: str) -> tuple[str, str]:
     assert evalstore("report", "@", "-o", "r.html", *arguments).exit_code == 0
     summary = summary_of(Path("r.html"))
     (line,) = [line for line in comment if line.startswith("- **")]
-    return line, summary[summary.index("Broke (1)") + 1]
+    return line, summary[summary.index("Broke (1 case)") + 1]
 
 
 def cells() -> list[dict[str, Any]]:
