@@ -96,7 +96,9 @@ class CaseData:
             self._reader.load(batch)
             cases: dict[tuple[str, str, int], list[ResultView]] = {}
             for view in self._reader.read(batch):
-                cases.setdefault(_case_place(view.result), []).append(view)
+                result = view.result
+                place = result.file, result.row, result.prompt_number
+                cases.setdefault(place, []).append(view)
             listed = list(cases.values())
             for first in range(0, len(listed), CASES_IN_A_BLOCK):
                 self.table.blocks.append(len(self.table.rows))
@@ -291,23 +293,21 @@ class CaseData:
         return document
 
 
-def _case_place(result: Result) -> tuple[str, str, int]:
-    return result.file, result.row, result.prompt_number
-
-
 def _whole_cases(
     batches: Iterable[Sequence[tuple[Result, Case]]],
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the batches so that the results of a case are in the same one."""
+    """Yield the batches so that the results of a case with all its prompts are in the same one."""
+
+    def place_of(entry: tuple[Result, Case]) -> tuple[str, str]:
+        return entry[0].file, entry[0].row
+
     waiting: list[tuple[Result, Case]] = []
     for batch in batches:
         whole = [*waiting, *batch]
         if not whole:
             continue
-        place = _case_place(whole[-1][0])
-        end = next(
-            (n for n in range(len(whole), 0, -1) if _case_place(whole[n - 1][0]) != place), 0
-        )
+        place = place_of(whole[-1])
+        end = next((n for n in range(len(whole), 0, -1) if place_of(whole[n - 1]) != place), 0)
         if end:
             yield whole[:end]
         waiting = whole[end:]

@@ -10,15 +10,18 @@ from evalstore.core.results import Result
 from evalstore.interfaces.html.case_data import _whole_cases
 
 
-def result(file: str, row: str, model: str) -> tuple[Any, Any]:
+def result(file: str, row: str, model: str, prompt: int = 0) -> tuple[Any, Any]:
     """A result with its case, which does not matter here."""
     return (
-        Result(file, row, "", 0, None, model, "t", None, None, None, (), ()),
+        Result(file, row, "", prompt, None, model, "t", None, None, None, (), ()),
         None,
     )
 
 
-RESULTS = [result(file, row, model) for file in "ab" for row in "12" for model in ("x", "y", "z")]
+RESULTS = [
+    result(file, row, model, prompt)
+    for file in "ab" for row in "12" for model in "xyz" for prompt in (0, 1)
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("size", range(1, len(RESULTS) + 2))
