@@ -36,7 +36,7 @@ _FILE, _ROW = 17, 20
 """Columns of a file and of a row that there must be room for beside the last verdicts."""
 _LAST_VERDICTS = 9
 """The width of the last verdicts."""
-_VERDICT, _MARKED = 6, 14
+_VERDICT, _MARKED = 6, 11
 """The least width of the column of a candidate, and that of one with signs behind verdicts."""
 _NAMED = 18
 """The width up to which the column of a candidate grows for its name."""

@@ -57,7 +57,7 @@ def dashboard_lines(
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
     now = dashboard.rate if dashboard and not _is_partial(dashboard) else None
-    trend = rate_series(runs, "pass rate", now)
+    trend = rate_series(runs, now)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if running:
         left[1] = _line("running", _running_span(running, room - _LABEL))
@@ -66,7 +66,7 @@ def dashboard_lines(
         yield left[0 if note else 2 if is_broken else 1]
     elif not is_wide:
         yield from left[:3]
-        yield _line("trend", *series_line(trend._replace(title=""), width - _LABEL).spans)
+        yield _line("trend", *series_line(trend, width - _LABEL).spans)
     elif trend.values:
         points = [PlottedPoint(number, rate) for number, rate in enumerate(trend.values)]
         plotted = PlottedLine("pass rate", points)
@@ -82,7 +82,7 @@ def _faint(lines: Iterable[StyledLine], *, is_old: bool) -> Iterator[StyledLine]
         yield line._replace(spans=spans) if is_old else line
 
 
-def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) -> Series:
+def rate_series(runs: Sequence[RunLine], now: Rate | None = None) -> Series:
     """Return the pass rates of runs, which are the newest first, and that of the workspace `now`.
 
     Partial runs, which say nothing of all cases, and runs without a verdict are left out; so is
@@ -92,14 +92,13 @@ def rate_series(runs: Sequence[RunLine], title: str, now: Rate | None = None) ->
     judged = judged[:_MOST_POINTS][::-1]
     rates, times = [run.rate or 0.0 for run in judged], [when(run.started) for run in judged]
     if not rates:
-        return Series(title, (), "", "no run of all cases yet")
-    about = f"{plural(len(rates), 'run')} of all cases"
+        return Series("", (), "", "no run of all cases yet")
     if now is not None and now.rate is not None:
-        rates, times, about = [*rates, now.rate], [*times, "now"], f"{about} and now"
+        rates, times = [*rates, now.rate], [*times, "now"]
     first, last = percent(rates[0]), percent(rates[-1])
     if len(rates) < 2:
-        return Series(title, rates, first, f"{last} in one run of all cases", times)
-    return Series(f"{title}, {about}", rates, first, last, times)
+        last = f"{last} in one run of all cases"
+    return Series("", rates, first, last, times)
 
 
 def _figure_lines(

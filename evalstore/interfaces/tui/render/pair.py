@@ -69,8 +69,10 @@ def _history_lines(diff: Diff, history: Mapping[str, Sequence[str]]) -> Iterator
 
 def history_lines(candidate: str, words: Sequence[str]) -> Iterator[StyledLine]:
     """Yield the last verdicts on a candidate as signs and in words, when there are several."""
-    if spans := tuple(history_spans(words)):
-        yield StyledLine((StyledSpan(safe(candidate)), *spans))
+    if len(words) > 1:
+        head, *signs = history_spans(words)
+        name = f"{safe(candidate)}{head.text}" if candidate else head.text.lstrip()
+        yield StyledLine((head._replace(text=name), *signs))
 
 
 def question_lines(question: str, most: int = 1, title: str = _USER) -> Iterator[StyledLine]:

@@ -12,11 +12,10 @@ from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan, heading, t
 from evalstore.interfaces.tui.render.dashboard import (
     edited_files,
     edited_prompts,
-    rate_series,
     used_by_files,
 )
 from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
-from evalstore.interfaces.tui.render.plot import beside, series_line, verdict_strip
+from evalstore.interfaces.tui.render.plot import beside, verdict_strip
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from evalstore.store.work.runs_in_progress import RunInProgress
 
 
-_TREND = 90
-"""The greatest width of the trend."""
 STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),
     "over budget": ("$", "It was stopped at the cost or time limit"),
@@ -124,7 +121,6 @@ def run_lines(
     number: int,
     find: Callable[[str], RunDifferences | None],
     with_keys: Callable[[str], str],
-    width: int = _TREND,
 ) -> Iterator[StyledLine]:
     """Yield what a run did; `find` returns the differences of a run from earlier verdicts."""
     run = runs[number]
@@ -145,9 +141,6 @@ def run_lines(
     yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
     yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
     yield from _selection_lines(run)
-    yield BLANK
-    title = "earlier pass rates" if run.is_partial else "pass rate"
-    yield series_line(rate_series(runs[number:], title), min(_TREND, width))
 
 
 def _origin_lines(run: RunLine, runs: Sequence[RunLine]) -> Iterator[StyledLine]:

@@ -21,7 +21,6 @@ from evalstore.interfaces.tui.screens.dialogs.choice import compare_in_run, comp
 from evalstore.interfaces.tui.screens.dialogs.text_filter import FoundWords, TextFilter
 from evalstore.interfaces.tui.screens.history_reader import HistoryReader
 from evalstore.interfaces.tui.screens.newer import DatedPage
-from evalstore.interfaces.tui.screens.panels import fit_list
 from evalstore.interfaces.tui.state.case_groups import CaseGroup, CellPlace, next_failure
 from evalstore.interfaces.tui.state.case_listing import CaseListing, CasePlace
 from evalstore.interfaces.tui.state.case_query import help_lines
@@ -200,7 +199,7 @@ class CasesPage(DatedPage):
         grid = self.grid
         listing.save_marks(grid.marked)
         cursor = listing.arrange(query, self.filter.matches, None if to_first else grid.cursor)
-        fit_list(grid, len(listing.lines))
+        grid.fit_height(len(listing.lines))
         grid.show(self.figures.columns(), len(listing.lines), self.figures.cells, cursor=cursor)
         pick_match(grid, self.case, listing, self.filter)
         grid.marked = listing.marked

@@ -27,7 +27,6 @@ from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.pair import pair_lines
 from evalstore.interfaces.tui.screens.history_reader import HistoryReader
 from evalstore.interfaces.tui.screens.newer import DatedPage
-from evalstore.interfaces.tui.screens.panels import fit_list
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
@@ -200,7 +199,7 @@ class ComparePage(DatedPage):
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited, self.size, is_swapped=self._is_swapped))
         grid = self.query_one("#pairs", Grid)
-        fit_list(grid, len(self._pairs))
+        grid.fit_height(len(self._pairs))
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
         _show_panels(self, diff, edits)
 

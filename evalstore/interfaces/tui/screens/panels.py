@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.content import Content
 
 from evalstore.interfaces.tui.screens.base import Page
 
-if TYPE_CHECKING:
-    from evalstore.interfaces.tui.widgets.grid import Grid
-
-
 _FRAMED = 110
 """The width from which on panels have frames, with an empty column on both sides of a text."""
 _BROAD = 150
 """The width from which on panels stand side by side."""
-
-
-def fit_list(grid: Grid, count: int) -> None:
-    """Give the lines that a list of so many rows does not need to the panel below it."""
-    grid.fit_height(count)
 
 
 class PanelPage(Page):

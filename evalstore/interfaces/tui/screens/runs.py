@@ -35,7 +35,6 @@ from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.screens.dialogs.choice import NO_EARLIER_RUN
 from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
-from evalstore.interfaces.tui.screens.panels import fit_list
 from evalstore.interfaces.tui.screens.reading_news import news_to
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
@@ -166,7 +165,7 @@ class RunsPage(ActionsPage):
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs, self._is_simulated = runs, is_all_simulated(runs)
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        fit_list(grid, len(runs) + 1)
+        grid.fit_height(len(runs) + 1)
         grid.show(
             run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
         )
@@ -272,7 +271,7 @@ class RunsPage(ActionsPage):
             files = state.files if state else None
         else:
             find = self._differences.find
-            lines = [*run_lines(self._runs, number, find, self.with_keys, width)]
+            lines = [*run_lines(self._runs, number, find, self.with_keys)]
             files = self._find_files(number)
         left = height - sum(1 for line in lines for _ in wrap_line(line, width))
         return [*lines, *file_lines(files, width, left)]

@@ -20,10 +20,11 @@ from evalstore.interfaces.tui.render.stats import (
 )
 from evalstore.interfaces.tui.render.verdicts import rate_text
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.screens.panels import PanelPage, fit_list
+from evalstore.interfaces.tui.screens.panels import PanelPage
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 _SEPARATORS = re.compile(r'["\s,]+')
 _DIMENSIONS = ("model", "prompt", "tag", "file")
 _NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
-_BRIEF = ("candidate", "prompt", "tag", "file")
-"""The names of the tables in a narrow terminal."""
 _TABLE_IDS = tuple(f"stats.{name}" for name in _DIMENSIONS)
 """The ids of the actions that show each table."""
 
@@ -95,7 +94,7 @@ runs has what the run itself paid."""
         """Lay out the names of the tables, a table, and a group in detail."""
         yield self.title_line()
         yield self.problem_line()
-        yield FittedView(id="tables", is_fixed=True)
+        yield TextView(id="tables", is_fixed=True)
         yield self.empty_state()
         with Container(id="panels"):
             yield Grid(id="groups")
@@ -148,33 +147,25 @@ runs has what the run itself paid."""
         rate = rate_text(total.rate)
         undecided = f"{total.undecided:,} undecided" if total.undecided else ""
         self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]), undecided)
-        self.query_one("#tables", FittedView).fit(lambda width, _height: [self._tabs(width)])
+        self.query_one("#tables", TextView).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
         self._rows = [group_cells(group, stats.currency) for group in stats.groups]
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
-        fit_list(grid, len(self._rows))
+        grid.fit_height(len(self._rows))
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         is_empty = not (total.rate.judged or total.sessions)
         self.set_empty(self.with_keys(_NOTHING) if is_empty else "")
         self.query_one("#panels").display = not is_empty
 
-    def _tabs(self, width: int) -> StyledLine:
-        """Return the names of the tables, brief ones where there is no room for all of them."""
-        texts = [f"{number} {_NAMES[name]}" for number, name in enumerate(_DIMENSIONS, 1)]
-        gap = "   "
-        if len(gap.join(texts)) > width:
-            texts = [f"{number} {name}" for number, name in enumerate(_BRIEF, 1)]
-            gap = "  "
-        return StyledLine(
-            tuple(
-                StyledSpan(
-                    f"{text}{gap}",
-                    "heading" if number == self._shown else "faint",
-                )
-                for number, text in enumerate(texts)
-            )
-        )
+    def _tabs(self) -> StyledLine:
+        """Return the names of the tables, that of the shown one in another colour."""
+        names = [
+            f"{number} {_NAMES[name].removeprefix('system ')}  "
+            for number, name in enumerate(_DIMENSIONS, 1)
+        ]
+        colours = ("heading" if number == self._shown else "faint" for number in range(len(names)))
+        return StyledLine(tuple(map(StyledSpan, names, colours)))
 
     @on(Grid.Moved, "#groups")
     def move_cursor(self) -> None:

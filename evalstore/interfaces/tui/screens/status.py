@@ -23,7 +23,6 @@ from evalstore.interfaces.tui.render.pending_lines import (
 )
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
-from evalstore.interfaces.tui.screens.panels import fit_list
 from evalstore.interfaces.tui.screens.reading_news import news_to
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
@@ -142,7 +141,7 @@ out; what it has not done yet is also listed here."""
     def _show_lines(self, cursor: int | None) -> None:
         grid = self.query_one(Grid)
         self.query_one("#panels").display = bool(self._lines)
-        fit_list(grid, len(self._lines))
+        grid.fit_height(len(self._lines))
         place = 1 if cursor is None else cursor
         grid.show(self._texts.columns, len(self._lines), self._cells, cursor=place)
 

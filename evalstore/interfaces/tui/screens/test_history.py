@@ -22,7 +22,6 @@ from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.pair import history_lines
 from evalstore.interfaces.tui.render.verdicts import short_names, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.screens.panels import fit_list
 from evalstore.interfaces.tui.state.case_listing import CasePlace
 from evalstore.interfaces.tui.widgets.footer import KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
@@ -129,7 +128,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.query_one(Grid)
         self.set_class(not versions, "-none")
-        fit_list(grid, len(versions))
+        grid.fit_height(len(versions))
         cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
         if self._model in self._candidates:

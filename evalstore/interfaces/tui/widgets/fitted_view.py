@@ -18,8 +18,8 @@ FittedLines = Callable[[int, int], Iterable[StyledLine]]
 class FittedView(TextView):
     """Shows lines that depend on its size; they are made again when it changes."""
 
-    def __init__(self, *, id: str | None = None, is_fixed: bool = False) -> None:
-        super().__init__(id=id, is_fixed=is_fixed)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self._make: FittedLines = lambda _width, _height: ()
 
     def fit(self, make: FittedLines, *, stay: bool = False) -> None:

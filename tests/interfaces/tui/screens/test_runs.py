@@ -145,7 +145,7 @@ def test_ages_are_drawn_again_each_minute_on_every_screen_that_has_them(
         now_is("8 minutes ago")
         await until(pilot, lambda: "8 minutes ago" in screen(pilot))
 
-    drive(minutes_pass, size=(120, 50))
+    drive(minutes_pass, size=(119, 50))
     monkeypatch.setattr("evalstore.interfaces.tui.app._AGE_SECONDS", 0.5)
     drive(wait)
 
