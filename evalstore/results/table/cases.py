@@ -6,7 +6,7 @@ No model is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
 from pathlib import Path
@@ -200,75 +200,94 @@ def cases(location: Location, revision: str | None, window: CaseWindow | None = 
         if run.id == WORKSPACE:
             selected = sum(len(file.cases) for file in project.reading.files.values())
             results = selected * len(run.candidates)
-        kept = KeptRows(window if results > MANY else None, selected)
-        arranged = _arranged(project, run, kept)
-        arranged = replace(arranged, by_verdict=is_chosen_by_verdict(run.selection))
-        if kept.is_whole:
-            return arranged
-        return replace(arranged, total=selected, is_cut=kept.is_cut, verdicts=counts)
+        wanted = window if results > MANY else None
+        arrangement = _Arrangement(project, run)
+        rows: list[CaseRow] = []
+        looked_at, is_cut = 0, False
+        for part in arrangement.parts(is_divided=wanted is not None):
+            rows += wanted.wants(part) if wanted and wanted.wants else part.rows
+            looked_at += len(part.rows)
+            if wanted and (len(rows) >= KEPT or not wanted.report(looked_at, selected)):
+                del rows[KEPT:]
+                is_cut = True
+                break
+        found = arrangement.finish(rows, by_verdict=is_chosen_by_verdict(run.selection))
+        if wanted is None:
+            return found
+        return replace(found, total=selected, is_cut=is_cut, verdicts=counts)
 
 
-def _arranged(project: Project, run: Run, kept: KeptRows) -> Cases:
-    """Return the results side by side, in a row for each case and system prompt.
+class _Arrangement:
+    """The results of a run side by side, in a row for each case and system prompt."""
 
-    Those of the workspace are planned in batches to keep only one plan in memory.
-    """
-    mixes = MixReader(project.store, run.verdict_rule)
-    numbers: dict[str, int] = {}
-    names: dict[str | None, str] = {}
-    named: dict[str | None, int] = {}
-    all_prompts: dict[str | None, None] = {}
-    labels = read_labels(project.store)
-    labelled: set[str] = set()
-    id = None if run.id == WORKSPACE else run.id
-    every = chain.from_iterable(find_tagged_results(project, run).batches)
+    def __init__(self, project: Project, run: Run) -> None:
+        self._project, self._run = project, run
+        self._mixes = MixReader(project.store, run.verdict_rule)
+        self._numbers: dict[str, int] = {}
+        """The candidates, in the order in which they were seen."""
+        self._labels = read_labels(project.store)
+        self._labelled: set[str] = set()
+        self._prompts: dict[str | None, None] = {}
+        self._names: dict[str | None, str] = {}
+        self._named: dict[str | None, int] = {}
+        """The prompts that have these names, with their numbers."""
 
-    def keep(path: str, places: dict[int, _Cells], prompts: dict[str | None, int]) -> bool:
-        """Keep the cases of a file that are complete; returns whether more are needed."""
-        nonlocal names, named, all_prompts
+    def parts(self, *, is_divided: bool) -> Iterator[Cases]:
+        """Yield the cases of one file after the other; if divided, those of a long one in parts."""
+        results = chain.from_iterable(find_tagged_results(self._project, self._run).batches)
+        for path, cells in groupby(results, key=lambda each: each.result.file):
+            places: dict[int, _Cells] = {}
+            prompts: dict[str | None, int] = {}
+            for case, result, tags, judged_by in cells:
+                if is_divided and len(places) >= 2 * AT_ONCE:
+                    # A case of a part that was read before is complete, and parts are smaller.
+                    first = case - AT_ONCE << 16
+                    complete = {place: each for place, each in places.items() if place < first}
+                    places = {place: each for place, each in places.items() if place >= first}
+                    yield self._cases(self._rows(path, complete, prompts))
+                self._mixes.add(result, judged_by)
+                number = self._numbers.setdefault(result.model, len(self._numbers))
+                cell = places.setdefault(case << 16 | result.prompt_number, ({}, result.row, tags))
+                cell[0][number] = result
+                prompts[result.prompt] = result.prompt_number
+                if result.model not in self._labelled and self._labels.of(result):
+                    self._labelled.add(result.model)
+            yield self._cases(self._rows(path, places, prompts))
+
+    def _cases(self, rows: Sequence[CaseRow]) -> Cases:
+        run = None if self._run.id == WORKSPACE else self._run.id
+        return Cases(run, tuple(self._numbers), rows, self._labels)
+
+    def _rows(
+        self, path: str, places: dict[int, _Cells], prompts: dict[str | None, int]
+    ) -> list[CaseRow]:
+        """Return the rows of complete cases."""
+        self._prompts |= dict.fromkeys(prompts)
         several = any(prompts.values())
-        all_prompts |= dict.fromkeys(prompts)
-        if several and prompts != named:
-            names, named = label_prompts(project, prompts), {**prompts}
+        if several and prompts != self._named:
+            self._names, self._named = label_prompts(self._project, prompts), {**prompts}
         rows = []
-        for found, label, tagged in places.values():
-            row = CaseRow(path, label, "", tagged, tuple(map(found.get, range(len(numbers)))))
-            rows.append(replace(row, prompt=names[row.prompt_id]) if several else row)
-        return kept.add(Cases(id, tuple(numbers), rows, labels))
+        for found, label, tags in places.values():
+            row = CaseRow(path, label, "", tags, tuple(map(found.get, range(len(self._numbers)))))
+            rows.append(replace(row, prompt=self._names[row.prompt_id]) if several else row)
+        return rows
 
-    for path, cells in groupby(every, key=lambda each: each.result.file):
-        places: dict[int, _Cells] = {}
-        prompts: dict[str | None, int] = {}
-        goes_on = True
-        for case, result_cell, tagged, judged_by in cells:
-            if len(places) >= 2 * AT_ONCE and not kept.is_whole:
-                # A case of a part that was read before is complete, and parts are smaller.
-                first = case - AT_ONCE << 16
-                complete = {place: each for place, each in places.items() if place < first}
-                places = {place: each for place, each in places.items() if place >= first}
-                goes_on = keep(path, complete, prompts)
-                if not goes_on:
-                    break
-            mixes.add(result_cell, judged_by)
-            place = case << 16 | result_cell.prompt_number
-            number = numbers.setdefault(result_cell.model, len(numbers))
-            cell = places.setdefault(place, ({}, result_cell.row, tagged))
-            cell[0][number] = result_cell
-            prompts[result_cell.prompt] = result_cell.prompt_number
-            if result_cell.model not in labelled and labels.of(result_cell):
-                labelled.add(result_cell.model)
-        if not (goes_on and keep(path, places, prompts)):
-            break
-    rows = kept.rows
-    models = tuple(sorted(numbers, key=candidate_order(project.settings)))
-    if len(models) > 1:
-        order = [numbers[model] for model in models]
-        rows = [replace(row, results=in_order(row.results, order)) for row in rows]
-    mixed, mixed_models = mixes.finish()
-    return Cases(
-        *(id, models, rows, labels, frozenset(labelled), mixed, mixed_models),
-        prompts=label_prompts(project, all_prompts),
-    )
+    def finish(self, rows: Sequence[CaseRow], *, by_verdict: bool) -> Cases:
+        """Return the rows that are kept, with the candidates in their order."""
+        models = tuple(sorted(self._numbers, key=candidate_order(self._project.settings)))
+        if len(models) > 1:
+            order = [self._numbers[model] for model in models]
+            rows = [replace(row, results=in_order(row.results, order)) for row in rows]
+        mixed, mixed_models = self._mixes.finish()
+        return replace(
+            self._cases(rows),
+            models=models,
+            labelled=frozenset(self._labelled),
+            mixed=mixed,
+            mixed_models=mixed_models,
+            prompts=label_prompts(self._project, self._prompts),
+            by_verdict=by_verdict,
+        )
 
 
 def test_files(location: Location) -> list[str]:
@@ -318,36 +337,6 @@ class CaseWindow:
     """Returns those rows of some `Cases` that are wanted, in their order; None: all are."""
     report: Callable[[int, int], bool] = lambda _done, _total: True
     """Called with the number of lines that were looked at, and of all; returns whether to go on."""
-
-
-@dataclass(slots=True)
-class KeptRows:
-    """Collects the lines of cases; with a window at most `KEPT` of those that it wants."""
-
-    window: CaseWindow | None
-    total: int
-    """How many cases there are."""
-    rows: list[Any] = field(default_factory=list)
-    is_cut: bool = False
-    """Whether there may be more that are wanted."""
-    looked_at: int = 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether all cases are kept."""
-        return self.window is None
-
-    def add(self, some: Any) -> bool:
-        """Add the next rows, as `Cases`; returns whether more are needed."""
-        if self.window is None:
-            self.rows += some.rows
-            return True
-        self.rows += self.window.wants(some) if self.window.wants else some.rows
-        self.looked_at += len(some.rows)
-        if len(self.rows) >= KEPT or not self.window.report(self.looked_at, self.total):
-            del self.rows[KEPT:]
-            self.is_cut = True
-        return not self.is_cut
 
 
 def place_window(places: Collection[tuple[str, str]]) -> CaseWindow:

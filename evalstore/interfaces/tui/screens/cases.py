@@ -18,7 +18,7 @@ from evalstore.interfaces.tui.render.documents.image import IMAGE_WIDTH, render_
 from evalstore.interfaces.tui.render.documents.reader import ReaderTexts, reader_texts
 from evalstore.interfaces.tui.render.judgements import case_judgement_lines
 from evalstore.interfaces.tui.screens.dialogs.choice import compare_in_run, compare_with_previous
-from evalstore.interfaces.tui.screens.dialogs.text_filter import FoundWords, TextFilter
+from evalstore.interfaces.tui.screens.dialogs.text_filter import ReadCases, TextFilter
 from evalstore.interfaces.tui.screens.history_reader import HistoryReader
 from evalstore.interfaces.tui.screens.newer import DatedPage
 from evalstore.interfaces.tui.state.case_groups import CaseGroup, CellPlace, next_failure
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from evalstore.core.errors import EvalstoreError
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.interfaces.tui.state.case_filter import FilteredCases
     from evalstore.interfaces.tui.state.case_query import Query
     from evalstore.interfaces.tui.widgets.grid_columns import Column
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
@@ -171,18 +170,18 @@ class CasesPage(DatedPage):
     def reload(self, *, stay: bool = True) -> None:
         """Read the cases again, and search the words of the filter in their texts."""
         query = self.filter.query
-        self.fetch(lambda: self.filter.read(query), lambda read: self.show_cases(*read))
+        self.fetch(lambda: self.filter.read(query), self.show_cases)
 
-    def show_cases(self, cases: Cases, filtered: FilteredCases, words: FoundWords) -> None:
+    def show_cases(self, read: ReadCases) -> None:
         """Show cases that were read; say how many of those listed no longer match the filter."""
-        self.listing.load(cases, filtered)
-        self.filter.load(self.listing, filtered, words, self.reload)
-        self.figures.renew(cases)
+        self.listing.load(read.cases, read.filtered)
+        self.filter.load(read, self.listing, self.reload)
+        self.figures.renew(read.cases)
         _pick(self, self._first_model)
         self._first_model = ""
         self.show_matches()
         report_lost(self, self.listing, self.filter)
-        self.look_for_newer(cases.run)
+        self.look_for_newer(read.cases.run)
 
     def open_newer(self, newer: NewerRun) -> None:
         """Show the cases of a newer run; the cursor stays with its case."""

@@ -46,20 +46,14 @@ _SINCE = "\nA case broke if its last verdict before, also in a partial run, was 
 _ELSEWHERE = "\n{page.search} searches the texts of all runs."
 
 
-class FoundWords(NamedTuple):
-    """The words of a filter, searched in texts."""
-
-    query: Query
-    matches: LookedUp | None
-    """What they match; None when there are none, or when the search failed."""
-
-
 class ReadCases(NamedTuple):
     """Cases that were read, with what was found for a filter."""
 
     cases: Cases
     filtered: FilteredCases
-    words: FoundWords
+    query: Query
+    matches: LookedUp | None
+    """What was looked up; None when that failed."""
 
 
 class TextFilter:
@@ -193,10 +187,9 @@ class TextFilter:
         filtered = FilteredCases(cases)
         filtered.names.measure()
         matches: LookedUp | None = None
-        if query.needs_store:
-            with suppress(EvalstoreError):  # it is searched again, and shown then
-                matches = filtered.look_up(query, store)
-        return ReadCases(cases, filtered, FoundWords(query, matches))
+        with suppress(EvalstoreError):  # it is searched again, and shown then
+            matches = filtered.look_up(query, store)
+        return ReadCases(cases, filtered, query, matches)
 
     def _reporter(self, query: Query, words: str) -> Callable[[int, int], bool]:
         """Return what shows the progress of this thread in percent, until it is cancelled."""
@@ -221,28 +214,21 @@ class TextFilter:
             cache(lambda: source.broken(run, lambda: report(0, 0))),
         )
 
-    def load(
-        self,
-        listing: CaseListing,
-        filtered: FilteredCases,
-        words: FoundWords,
-        read: Callable[[], None],
-    ) -> None:
-        """Take cases that were read; of many, `read` reads those that match."""
-        self.read_wanted = read if listing.is_limited else None
-        self.look_up = filtered.look_up
-        self._take(words)
-        if typed := listing.filter_for_start():
-            self.set(typed)
+    def load(self, read: ReadCases, listing: CaseListing, reload: Callable[[], None]) -> None:
+        """Take cases that were read, and what was found unless something else was typed.
 
-    def _take(self, words: FoundWords) -> None:
-        """Take what was found in cases that were read again, unless something else was typed."""
-        is_same = words.query is self.query
-        if is_same and words.matches is not None:
+        Of many, `reload` reads those that match.
+        """
+        self.read_wanted = reload if listing.is_limited else None
+        self.look_up = read.filtered.look_up
+        is_same = read.query is self.query
+        if is_same and read.matches is not None:
             self._stop_search()
-            self.progress, self.matches = "", words.matches
+            self.progress, self.matches = "", read.matches
         elif is_same or not self.read_wanted:
             self.search()
+        if typed := listing.filter_for_start():
+            self.set(typed)
 
     def search(self) -> None:
         """Search the words in answers, feedback and tests; the last request wins."""
@@ -295,7 +281,6 @@ def wanted_by(query: Query, store: StoreLookup, report: Callable[[int, int], boo
 
     def wants(cases: Cases) -> Sequence[CaseRow]:
         filtered = FilteredCases(cases)
-        found = filtered.look_up(query, store) if query.needs_store else LookedUp()
-        return filtered.select(query, "file", found)
+        return filtered.select(query, "file", filtered.look_up(query, store))
 
     return CaseWindow(wants, report)
