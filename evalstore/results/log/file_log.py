@@ -29,7 +29,7 @@ from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import find_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
@@ -88,7 +88,7 @@ def find_logged_changes(
     run with the edited file. Candidates count if they have results of the file. `file` is its path
     in the newest run, `folder` that of the test files. With `find_row`, the same of a row alone.
     """
-    seen = _find_runs(store, file, folder)
+    seen, removed, gone = _find_runs(store, file, folder)
     files = store.load_case_files(list({node for _, _, node, _ in seen}))
     finder, long_parts = CaseFinder(store), set[str]()
     if find_row and seen:
@@ -99,7 +99,7 @@ def find_logged_changes(
         first = next(number for number, entry in enumerate(seen) if followed[entry[2]])
         seen = seen[first:]
     is_row = find_row is not None
-    versions = list(_group(seen, files, is_row=is_row))
+    versions = list(_group(seen, files, removed, is_row=is_row))
     long = {
         leaf
         for version in versions
@@ -114,11 +114,13 @@ def find_logged_changes(
     history = VerdictHistory(store, words, long)
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
-    edits = _find_edits(store, versions, files, finder, names)
+    edits = _find_edits(store, versions, files, finder, names, removed)
     participants = ParticipantHistory(VersionReader(store).find)
     labels = LoggedLabels(store)
     changes: list[LoggedChange] = []
     for version, differences in zip(versions, edits, strict=True):
+        if version.run.id in removed:
+            changes.append(_removed(removed[version.run.id]))
         if not version.results:
             changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
         traits = finder.find_traits(files[version.node])
@@ -151,7 +153,11 @@ def find_logged_changes(
                 answered = history.count_answered(leaf) if is_other else 0
                 changes.append(LoggedChange(run, now, edited, answered=answered))
             history.add(leaf)
-    return changes[::-1]
+    return [*([_removed(gone)] if gone and changes else []), *changes[::-1]]
+
+
+def _removed(run: Run) -> LoggedChange:
+    return LoggedChange(run, Counter(), (Difference("removed"),))
 
 
 def _late_edits(candidates: Collection[str], first: Run) -> Iterator[Difference]:
@@ -183,10 +189,16 @@ def _follow_row(
     return followed
 
 
-def _find_runs(store: Store, file: str, folder: str) -> list[tuple[Run, str, str, str | None]]:
-    """Return the runs that have a test file, oldest first.
+_Seen = tuple["Run", str, str, str | None]
+"""A run with the path of the file then, its node, and the leaf of its results if it covered it."""
 
-    Each has the path of the file then, its node, and the leaf of its results if the run covered it.
+
+def _find_runs(
+    store: Store, file: str, folder: str
+) -> tuple[list[_Seen], dict[str, Run], Run | None]:
+    """Return the runs that have a test file, oldest first, and the first runs without it.
+
+    These are by the id of the run that has the file again, and the one since which it is gone.
     """
     runs = store.find_runs()
     followed = [*follow_file(store, runs, file, folder)]
@@ -195,16 +207,23 @@ def _find_runs(store: Store, file: str, folder: str) -> list[tuple[Run, str, str
         if node is not None:
             roots.setdefault(path, set()).add(run.results)
     leaves = {path: find_entry(trees, path, store.load_nodes) for path, trees in roots.items()}
-    return [
-        (run, path, node, leaves[path].get(run.results))
-        for run, (path, node) in zip(runs, followed, strict=True)
-        if node is not None
-    ][::-1]
+    seen: list[_Seen] = []
+    removed: dict[str, Run] = {}
+    gone: Run | None = None
+    for run, (path, node) in zip(reversed(runs), reversed(followed), strict=True):
+        if node is not None:
+            if gone:
+                removed[run.id], gone = gone, None
+            seen.append((run, path, node, leaves[path].get(run.results)))
+        elif seen and run.origin is None:
+            gone = gone or run
+    return seen, removed, gone
 
 
 def _group(
-    seen: Iterable[tuple[Run, str, str, str | None]],
+    seen: Iterable[_Seen],
     files: Mapping[str, CaseFile],
+    removed: Container[str],
     *,
     is_row: bool,
 ) -> Iterator[_Version]:
@@ -221,7 +240,8 @@ def _group(
     version: _Version | None = None
     for run, path, node, leaf in seen:
         is_renamed = version is not None and version.path != path and has_case(node)
-        if version is None or is_renamed or not is_same(version.node, node):
+        is_back = run.id in removed
+        if version is None or is_renamed or is_back or not is_same(version.node, node):
             if version:
                 yield version
             version = _Version(run, path, node)
@@ -270,6 +290,7 @@ def _find_edits(
     files: Mapping[str, CaseFile],
     finder: CaseFinder,
     name: Name,
+    removed: Container[str],
 ) -> Iterator[tuple[Difference, ...]]:
     """Yield the edits of each version since the previous one."""
     pairs = list(pairwise(versions))
@@ -286,6 +307,8 @@ def _find_edits(
         differences = edits[now.run.id]
         if was.path != now.path:
             differences = [Difference("renamed", was.path, now.path), *differences]
+        if now.run.id in removed:
+            differences = [Difference("restored"), *differences]
         yield tuple(differences or [Difference("no change in content")])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evalstore.core.display import short
 from evalstore.core.errors import RevisionError
 from evalstore.core.side_names import side_name
 from evalstore.files.fields import suggest_file
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.reasons.path_history import find_later_name
+from evalstore.store.trees.path_trees import find_entry
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -60,6 +62,11 @@ def find_file_of_run(
         if now := next((name for name in names if name in tests), None):
             hint = f"the workspace has it now: 'evalstore show @work:{now}' shows it"
             raise RevisionError(str(error), hint=hint) from None
+        for older in store.find_recent_runs(before=run):
+            for name in names:
+                if find_entry({older.snapshot}, name, store.load_nodes):
+                    hint = f"'evalstore show {short(older.id)}:{name}' shows its last version"
+                    raise RevisionError(f"{error}: it was removed", hint=hint) from None
         raise
 
 

@@ -169,9 +169,9 @@ NEAREST = {
         "a model of the provider file 'local' needs a model file "
         "with 'provider: local', 'code: big' and 'id: local/big'",
     ),
-    "run -m one": (
+    "run -m ome": (
         2,
-        "there is no model 'one' (candidates)",
+        "there is no model 'ome' (candidates)",
         "did you mean 'scripted/one'?",
     ),
     "run --judge-only -J juge": (
@@ -184,9 +184,9 @@ NEAREST = {
         "there is no model 'scripted/ones' (evaluators)",
         "did you mean 'scripted/judge'?",
     ),
-    "diff @ @ -m scripted/on": (
+    "diff @ @ -m scripted/om": (
         2,
-        "'scripted/on' is not a candidate of run <short>",
+        "'scripted/om' is not a candidate of run <short>",
         "did you mean 'scripted/one'?",
     ),
     "label tests/weather.md::city=Roma pass": (

@@ -183,3 +183,27 @@ def test_of_what_is_not_looked_up_less_is_said(
     evalstore("run")
     monkeypatch.setattr(edited_files, "compare_sources", lambda *_: None)
     assert edits(evalstore) == ["cases of tests/many00.md, tests/many01.md and 10 more changed"]
+
+
+def test_the_log_of_a_file_names_the_runs_since_which_it_was_gone_and_is_back(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(workspace, {"tests/other.md": WEATHER.replace("How is", "Where is")})
+    evalstore("run")
+    (workspace / "tests/weather.md").unlink()
+    evalstore("run")
+    evalstore("run")
+    listed = documents("log", "tests/weather.md")["runs"]
+    assert [[each["what"] for each in run["edits"]] for run in listed] == [["removed"], ["new"]]
+    shown = evalstore("show", "tests/weather.md")
+    assert shown.stderr == (
+        "error: run <short> has no test file 'tests/weather.md': it was removed\n"
+        "hint: 'evalstore show <short>:tests/weather.md' shows its last version\n"
+    )
+    tree(workspace, {"tests/weather.md": WEATHER.replace("How is", "How warm is")})
+    evalstore("run")
+    listed = documents("log", "tests/weather.md")["runs"]
+    assert [[each["what"] for each in run["edits"]] for run in listed] == [
+        *(["restored", "message 1 line 1 in [city=Oslo] and 1 other row"], ["removed"], ["new"]),
+    ]
+    assert "    edit: restored\n" in evalstore("log", "tests/weather.md::city=Oslo").stdout

@@ -275,10 +275,10 @@ def test_a_case_with_its_system_prompt_as_it_is_printed(
 
 
 def test_an_unknown_model(workspace: Path, evalstore: Evalstore) -> None:
-    assert evalstore("run", "-m", "scripted/on") == Ran(
+    assert evalstore("run", "-m", "scripted/om") == Ran(
         2,
         "",
-        "error: there is no model 'scripted/on' (candidates)\nhint: did you mean 'scripted/one'?\n",
+        "error: there is no model 'scripted/om' (candidates)\nhint: did you mean 'scripted/one'?\n",
     )
 
 

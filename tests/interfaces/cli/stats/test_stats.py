@@ -41,7 +41,7 @@ analysisQueries:
   - {description: the judge alone, evaluators: [scripted/judge]}
   - {description: hot, candidatesTemperature: 1}
   - {description: briefly, systemPrompts: [brief]}
-  - {description: nobody, candidates: [scripted/on]}
+  - {description: nobody, candidates: [scripted/om]}
   - {description: no judge, evaluators: [{id: scripted/juge}]}
   - {description: no prompt, systemPrompts: [breif]}
 """
@@ -164,7 +164,7 @@ def test_a_query_selects(
         (
             ["--query", "nobody"],
             2,
-            "'scripted/on' is not a candidate of run <short>\nhint: did you",
+            "'scripted/om' is not a candidate of run <short>\nhint: did you",
         ),
         (
             ["--query", "no judge"],
