@@ -18,6 +18,7 @@ from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
+from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result
 from evalstore.core.side_names import WORKSPACE, side_name
@@ -438,10 +439,11 @@ class Rerolls:
         """Return a remark on `passed` passes; empty if none of them had failed before."""
         if not self.passed_after_fail:
             return ""
+        were = "was" if self.passes == 1 else "were"
         return (
-            f"{self.passed_after_fail:,} of {passed:,} passes had failed before, and passed when "
-            "asked again (after an edit, by --refresh or for more attempts); results that had "
-            f"passed and were asked again: {self.passes:,}. A new answer may pass by chance alone."
+            f"{self.passed_after_fail:,} of {passed:,} passes had failed before they were asked "
+            f"again, and {plural(self.passes, 'result')} that had passed {were} asked again. A new "
+            "answer may pass by chance."
         )
 
 

@@ -157,6 +157,7 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
         PlottedLine(safe(name), [PlottedPoint(*point) for point in line.points])
         for name, line in zip(names, lines, strict=True)
     ]
-    yield from plot_lines(plotted, trend.dates, width, height - 1 - len(trend.notes))
+    room = max(height - 1 - len(trend.notes), len(plotted) + 1)  # each name has a row
+    yield from plot_lines(plotted, trend.dates, width, room)
     for note in trend.notes:
         yield from text_lines(clip(note, width), "faint")

@@ -13,9 +13,8 @@ from tests.interfaces.cli.run.test_run import edit
 
 TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
 NOTE = (
-    "1 of 2 passes had failed before, and passed when asked again "
-    "(after an edit, by --refresh or for more attempts); results that had passed and were "
-    "asked again: 0. A new answer may pass by chance alone."
+    "1 of 2 passes had failed before they were asked again, and 0 results that had passed were "
+    "asked again. A new answer may pass by chance."
 )
 
 
