@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.file_pairs import pair_alike, pair_files
 from evalstore.store.trees.case_chunks import find_same, is_tree
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.path_trees import find_entry, read_tree
 from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
@@ -83,10 +83,10 @@ def name_in_newest_run(project: Project, file: str) -> str:
     runs = project.store.find_runs(limit=1)
     if not runs or file not in project.reading.nodes:
         return file
-    was = read_tree(runs[0].snapshot, project.store.load_nodes)
-    if was.get(file) == project.reading.nodes[file]:
+    root, load = runs[0].snapshot, project.store.load_nodes
+    if find_entry([root], file, load).get(root) == project.reading.nodes[file]:
         return file
-    return pair_with_workspace(project, was).get(file, file)
+    return pair_with_workspace(project, read_tree(root, load)).get(file, file)
 
 
 def name_in_workspace(project: Project, file: str) -> str:
