@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.display import percent, plural
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
-from evalstore.results.flips.regressions import regressions_text
 from evalstore.results.stats.groups import answers_cost_per_100, partly_judged
 
 if TYPE_CHECKING:
@@ -207,7 +206,9 @@ def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Itera
     if undecided := diff.comparison.undecided:
         yield f"{plural(undecided, 'answer')} {'is' if undecided == 1 else 'are'} now undecided"
     if regressions:
-        yield regressions_text(regressions, is_rest=bool(diff.broke))
+        earlier = ((each.result.file, each.result.row) for each in regressions)
+        cases, several = count_cases(earlier)
+        yield f"{cases} broke earlier{several}"
 
 
 def count_cases(answers: Iterable[object]) -> tuple[str, str]:

@@ -63,8 +63,8 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
     ) in text
     broken("report", "@", "-o", str(page))
-    assert "1 regression: passed in run" in page.read_text(encoding="utf-8")
-    assert ">Broke earlier (1)</h2>" in page.read_text(encoding="utf-8")
+    assert "1 case broke earlier" in page.read_text(encoding="utf-8")
+    assert ">Broke earlier (1 case)</h2>" in page.read_text(encoding="utf-8")
     text = broken("report", "--markdown", "--compare", "@~1").stdout
     assert text.startswith("### evalstore: nothing broke\n")
 
