@@ -268,11 +268,12 @@ class CaseData:
         if pair is None or self._diff is None or pair.was is None:
             return None
         was = pair.was
+        before, now = self._diff.feedback_on(pair)
         document: dict[str, Json] = {
             "word": was.word or "answered",
             **({"run": short(self._diff.earlier[was])} if was in self._diff.earlier else {}),
             "reason": safe(self._diff.reason(pair)),
-            "feedback": texts.add(self._diff.feedback_on(pair)[0], markdown=False),
+            "feedback": texts.add(before if before != now else "", markdown=False),
         }
         before_id, now_id = self._diff.shown_sessions(pair)
         answers = {session.id: session.answers for session in view.sessions}
