@@ -28,6 +28,7 @@ from evalstore.planning.status.status_report import CostLimit
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.labels.labels import count_labelled
 from evalstore.results.stats.threshold_gates import find_gates
 from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
@@ -314,6 +315,7 @@ def _make_report(
         exit_code=OK,
         totals=finished.totals,
         used_again=finished.totals.carried.count,
+        labelled=count_labelled(project.store, recorded.results),
         lines=lambda: _read_lines(location, recorded),
         skipped=[
             (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in scope.skipped

@@ -74,6 +74,8 @@ class RunSummary:
     rate: Rate
     used_again: int = 0
     """The number of judgements by models that are used again, as just checks were edited."""
+    labelled: int = 0
+    """The number of results that labels decide."""
 
 
 def summarise_report(report: RunReport) -> RunSummary:
@@ -96,6 +98,7 @@ def summarise_report(report: RunReport) -> RunSummary:
         unjudged=report.totals.count(None),
         rate=report.rate,
         used_again=report.used_again,
+        labelled=report.labelled,
     )
 
 
@@ -133,6 +136,9 @@ def summary_text(summary: RunSummary) -> str:
     counts = run_counts_text(summary, by_checks=summary.judged_by_checks)
     if summary.used_again:
         counts += f", {plural(summary.used_again, 'verdict')} used again"
+    if summary.labelled:
+        by = "a label" if summary.labelled == 1 else "labels"
+        counts += f", {plural(summary.labelled, 'result')} decided by {by}"
     return f"run {short(summary.run)} {counts}, {summary.cost}{saved}"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.results.verdict_order import PERSON, SIGNS
+from evalstore.store.rows.result_sums import open_sums
 
 if TYPE_CHECKING:
     from evalstore.core.results import Evaluation, Result
@@ -116,6 +117,14 @@ def current_labels(store: Store) -> list[Evaluation]:
         for label in store.find_labels()
     }
     return [label for label in labels.values() if label.verdict != "none"]
+
+
+def count_labelled(store: Store, root: str) -> int:
+    """Return how many results of a tree a label decides; they are read only if there are labels."""
+    if not store.find_labels():
+        return 0
+    with open_sums(store, root) as sums:
+        return sums.count_labelled()
 
 
 # --- counts the labels on planned cases that were given, or removed, since a run

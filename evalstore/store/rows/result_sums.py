@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.values import VERDICTS, Json
 from evalstore.store.contents import damaged
+from evalstore.store.costs import select_people
 from evalstore.store.ids import as_digits, split_ids
 from evalstore.store.results import require_results
 from evalstore.store.rows.columns import VERDICT_NUMBERS
@@ -222,6 +223,18 @@ class ResultSums:
             AND b.evaluation = a.evaluation AND b.evaluator <> a.evaluator GROUP BY 1, 2, 3, 4"""
         for judge, verdict, other, word, count in self._rows(pairs):
             yield JudgedPair(as_digits(judge), verdict, as_digits(other), word, count)
+
+    def count_labelled(self) -> int:
+        """Return how many results have a label among their judgements."""
+        labels = (
+            f"SELECT id FROM evaluations WHERE evaluator IN ({select_people(self._connection)})"
+        )
+        query = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")}
+            SELECT count(*) FROM leaf l CROSS JOIN result_rows r
+            WHERE r.leaf = l.results AND EXISTS (SELECT 1 FROM ordinals o
+                WHERE o.n < length(r.judgements) / 16
+                AND substr(r.judgements, 16 * o.n + 1, 16) IN ({labels}))"""
+        return sum(count for (count,) in self._rows(query))
 
     def asked_since(self, time: int) -> set[str]:
         """Return the nodes of results with answers that began after a time."""

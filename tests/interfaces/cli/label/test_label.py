@@ -64,7 +64,7 @@ def test_labels_are_listed_with_what_the_judges_say(
     assert evalstore("ls", "labels") == Ran(0, "", "There are no labels.\n")
     evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
     evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Bob")
-    evalstore("run", "-q")
+    assert "0 new verdicts, 2 results decided by labels, $0" in evalstore("run", "-q").stdout
     listed = evalstore("ls", "labels")
     header, oslo, rome = [line.split() for line in listed.stdout.splitlines()]
     assert header == ["FILE", "ROW", "MODEL", "LABEL", "BY", "JUDGED", "NOTE"]
