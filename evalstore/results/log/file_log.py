@@ -378,10 +378,12 @@ class VerdictHistory:
             self._parts[leaf] = long_parts_of(root, store.load_leaves) or [leaf]
         self._counts: dict[str, Counter[tuple[str, str]]] = {}
         """The counts of each part that was read."""
-        self._earlier: dict[str, None] = {}
-        """The leaves that were added, the last one at the end."""
-        self._last: Words = {}
-        """The last verdict on each case in the leaves that were added, but for long ones."""
+        self._last: dict[int, str] = {}
+        """The last verdict on each case in the leaves that were added, by the hash of its place."""
+        self._newest: Sequence[str] = ()
+        """The parts of the leaf that was added last."""
+        self._read: tuple[str, dict[int, str]] = ("", {})
+        """A leaf, with the verdicts in the parts that the newest one lacks."""
 
     def counts(self, leaf: str) -> Counter[tuple[str, str]]:
         """Return how many results a leaf has by candidate and verdict."""
@@ -402,21 +404,29 @@ class VerdictHistory:
 
     def add(self, leaf: str) -> None:
         """Go on to the next leaf."""
-        self._earlier.pop(leaf, None)
-        self._earlier[leaf] = None
-        self._last |= self._known.get(leaf, {})
+        self._last |= self._fresh(leaf)
+        self._newest, self._read = self._parts[leaf], ("", {})
+
+    def differs(self, leaf: str) -> bool:
+        """Return whether a verdict in a leaf is another one than the last before, or the first."""
+        return any(self._last.get(place) != word for place, word in self._fresh(leaf).items())
 
     def count_answered(self, leaf: str) -> int:
         """Return how many verdicts in a leaf are other ones, if all of these were pending before.
 
-        Returns 0 if others changed, too, or a case is new, and for a long leaf.
+        Returns 0 if others changed, too, or a case is new.
         """
-        changed = [
-            self._last.get(place)
-            for place, word in self._known.get(leaf, {}).items()
-            if self._last.get(place) != word
-        ]
+        both = ((self._last.get(place), word) for place, word in self._fresh(leaf).items())
+        changed = [was for was, now in both if was != now]
         return len(changed) if all(word == PENDING for word in changed) else 0
+
+    def _fresh(self, leaf: str) -> dict[int, str]:
+        """Return the verdicts in the parts that the leaf before lacks: no other can differ."""
+        if self._read[0] != leaf:
+            parts = sorted({*self._parts[leaf]} - {*self._newest})
+            words = {place: word for part in parts for place, word in self._words(part)}
+            self._read = leaf, words
+        return self._read[1]
 
     def parts_apart(self, was: str, now: str) -> tuple[list[str], list[str]]:
         """Return the parts that only the first of two leaves has, and those of the other alone.
@@ -426,41 +436,8 @@ class VerdictHistory:
         before, after = self._parts[was], self._parts[now]
         return sorted({*before} - {*after}), sorted({*after} - {*before})
 
-    def differs(self, leaf: str) -> bool:
-        """Return whether a verdict in a leaf is another one than the last before, or the first."""
-        own = set(self._parts[leaf])
-        waiting, read = set(own), set[str]()
-        before: dict[int, str] = {}
-        """The last verdicts in parts that the leaf has not, by the digests of their places."""
-        for earlier in reversed(self._earlier):
-            # Newer leaves may have had other verdicts on cases of the parts that both have.
-            shared = waiting.intersection(self._parts[earlier])
-            if before and self._is_any_other(shared, before):
-                return True
-            waiting -= shared
-            fresh = set(self._parts[earlier]) - own - read if waiting else ()
-            for part in fresh:
-                for place, word in self._words(part):
-                    before.setdefault(place, word)
-            read.update(fresh)
-            for part in sorted(waiting) if fresh else ():
-                words = dict(self._words(part))
-                if words.keys() <= before.keys():
-                    if any(before[place] != word for place, word in words.items()):
-                        return True
-                    waiting.discard(part)
-            if not waiting:
-                return False
-        return bool(waiting)  # some verdicts in these are the first
-
-    def _is_any_other(self, parts: Collection[str], before: Mapping[int, str]) -> bool:
-        """Return whether a verdict in these parts is another one than before."""
-        return any(
-            before.get(place, word) != word for part in parts for place, word in self._words(part)
-        )
-
     def _words(self, part: str) -> list[tuple[int, str]]:
-        """Return the verdicts in a part, by the digests of their places."""
+        """Return the verdicts in a part, by the hashes of their places."""
         if part in self._known:
             return [(hash(place), word) for place, word in self._known[part].items()]
         return [

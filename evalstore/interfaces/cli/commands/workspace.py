@@ -161,7 +161,7 @@ def ls(
     """List tests, cases, results, runs, checks and more.
 
     'ls checks NAME' explains a check, and needs no workspace. 'ls results' lists verdicts, each
-    with its reason; a part of a candidate's name is enough for -m.
+    with its reason.
     """
     if kind == "checks" and selection.paths:
         _explain_checks(selection.paths, output_format, json=json)
