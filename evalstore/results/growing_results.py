@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.files.filed_sequence import FiledSequence
 from evalstore.files.temporary_list import TemporaryList
-from evalstore.workspace.digest_set import DigestMap, digest_of_value
+from evalstore.workspace.digest_set import digest_of_value
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
@@ -51,26 +51,13 @@ class CellMarks:
     """A word for each cell that has results in one of several lists; the last such list counts."""
 
     def __init__(self, lists: Iterable[tuple[str, GrowingResults]] = ()) -> None:
-        self._words = [""]
-        self._known = {"": 0}
-        """The number of each word."""
-        self._numbers = DigestMap()
-        """The number of the word of each cell."""
-        for word, results in lists:
-            number = self._number(word)
-            for digest in results.cells:
-                self._numbers.put(digest, number)
+        self._words = {digest: word for word, results in lists for digest in results.cells}
+        """By the digests of the cells."""
 
     def put(self, cell: CellKey, word: str) -> None:
         """Set the word of a cell."""
-        self._numbers.put(digest_of_value(cell), self._number(word))
-
-    def _number(self, word: str) -> int:
-        if word not in self._known:
-            self._known[word] = len(self._words)
-            self._words.append(word)
-        return self._known[word]
+        self._words[digest_of_value(cell)] = word
 
     def of(self, cell: CellKey) -> str:
         """Return the word of a cell; empty for others."""
-        return self._words[self._numbers.get(digest_of_value(cell)) or 0]
+        return self._words.get(digest_of_value(cell), "")

@@ -313,9 +313,9 @@ def test_a_workspace_without_tests_is_no_error_and_the_hint_writes_one(
 
 
 def test_a_name_that_is_not_a_model_is_an_error(project: Path, evalstore: Evalstore) -> None:
-    ran = evalstore("doctor", "-m", "on")
+    ran = evalstore("doctor", "-m", "oen")
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == "error: there is no model 'on' (-m)\nhint: did you mean 'one'?\n"
+    assert ran.stderr == "error: there is no model 'oen' (-m)\nhint: did you mean 'one'?\n"
 
 
 def test_the_store_is_named_and_unchanged(project: Path, evalstore: Evalstore) -> None:
