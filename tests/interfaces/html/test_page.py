@@ -282,6 +282,23 @@ def test_prompts_of_a_case_are_together_and_recorded_answers_have_no_column(
     page.wait("document.querySelector('#case article h3')?.textContent === 'recorded'")
 
 
+def test_cards_of_many_candidates_are_as_wide_as_a_phone(tmp_path: Path, page: Page) -> None:
+    many = [f"m{number}" for number in range(6)]
+    files = {f"models/{name}.yaml": scripted(name, {"answer": "Hi."}) for name in many}
+    settings = f"candidates: [{', '.join(many)}]\nevaluators: [judge]\n"
+    root = make_workspace(tmp_path / "desk", {**files, "evalstore.yaml": settings})
+    assert call(root, "run", "--fail-on", "none") == 0
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=400, height=800, deviceScaleFactor=1, mobile=True,
+    )  # fmt: skip
+    page.open(report(root))
+    card = "document.querySelector('#matrix tbody tr').getBoundingClientRect().width"
+    width = page.value(card)
+    page.call("Emulation.clearDeviceMetricsOverride")
+    assert width > 360
+
+
 @pytest.mark.parametrize("width", [320, 400, 768, 1400])
 def test_nothing_is_wider_than_the_screen(changed: Path, page: Page, width: int) -> None:
     page.call(
