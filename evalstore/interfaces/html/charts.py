@@ -79,7 +79,11 @@ def trend_chart(trend: Trend) -> Drawing:
     runs = {point.run for line in lines for point in line.points}
     if len(runs) < 2:
         return Drawing("")
-    shown = [_clipped(line.candidate.rpartition("/")[2] or line.candidate) for line in lines]
+    ends = [(line.joined or line.points)[-1] for line in lines]
+    shown = [
+        f"{_clipped(line.candidate.rpartition('/')[2] or line.candidate)} {100 * end.rate:.0f}%"
+        for line, end in zip(lines, ends, strict=True)
+    ]
     last = len(trend.runs) - 1
 
     def x(run: int) -> float:
@@ -95,7 +99,6 @@ def trend_chart(trend: Trend) -> Drawing:
     ]
     parts += [*_dates(trend.dates, x), *_edits(trend, x, y(0.0))]
     names = []
-    ends = [(line.joined or line.points)[-1] for line in lines]
     heights = spread([y(point.rate) for point in ends[:_MOST_NAMES]], _LINE, _HEIGHT - 6)
     for number, line in enumerate(lines):
         kind = f"line-{number % COLOURS}" + " dashed" * (number >= COLOURS)

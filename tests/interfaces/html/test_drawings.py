@@ -37,7 +37,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     plot, beside = chart.findall("svg")
     lines = plot.findall("g")
     names = [text.text for text in beside.findall("g/text")]
-    assert names == ["<big>", "mini"]
+    assert names == ["<big> 100%", "mini 50%"]
     for line in lines:
         (path,) = line.findall("line")
         assert (path.get("x1"), path.get("x2")) == ("0.00%", "50.00%")
