@@ -42,7 +42,12 @@ COLUMNS = (
         "was not made; null where nothing judges",
     ),
     ExportColumn("score", "number", "0 to 1", "the mean score of the verdicts that have one"),
-    ExportColumn("feedback", "text", "", "why: the different feedback texts, one on each line"),
+    ExportColumn(
+        "feedback",
+        "text",
+        "",
+        "why: the different feedback texts, one on each line; of a label, who gave it and the note",
+    ),
     ExportColumn("answer", "text", "", "the answer; the last turn of the first of several answers"),
     ExportColumn("attempts", "integer", "", "the number of answers that are required"),
     ExportColumn("answers", "integer", "", "the number of answers that are stored"),
