@@ -204,9 +204,9 @@ class _Comparer:
         self._unread -= unread.keys()
         matches, is_any_same = self._match(unread, waiting, others)
         found = _Found(bool(same) or is_any_same)
-        for path, listed in groupby(matches, lambda match: match[0].result.file):
-            if left := keep_values(self._pair(listed, found), _pack, _unpack):
-                self._waiting[path] = left
+        left = self._pair(matches, found)  # of all files, to read the answers of many together
+        for path, listed in groupby(left, lambda current: current.result.file):
+            self._waiting[path] = keep_values(listed, _pack, _unpack)
         return found.is_any
 
     def _pair(self, matches: Iterable[_Match], found: _Found) -> Iterator[_Current]:
