@@ -34,8 +34,6 @@ _PROBLEMS = {
     "Extra data": "the JSON ends before this place",
     "Unterminated string starting at": "the text that begins here has no end",
     "Invalid control character at": "a text has a line break or another control character",
-    "Illegal trailing comma before end of object": "a comma is before the end of an object",
-    "Illegal trailing comma before end of array": "a comma is before the end of a list",
 }
 """Messages of Python's parser in plain words."""
 

@@ -229,21 +229,9 @@ def find_shared(cells: Collection[Cell]) -> IdSet:
     """Return ids of questions: all that the cells of several cases ask are among them."""
     if isinstance(cells, StreamedCells):
         return cells.shared
-    finder = SharedQuestions()
+    shared, seen = IdSet(), DigestSet()
     for cell in cells:
-        finder.add(cell)
-    return finder.shared
-
-
-class SharedQuestions:
-    """Finds the questions that several cells ask; of the other questions it keeps digests."""
-
-    def __init__(self) -> None:
-        self.shared = IdSet()
-        self._seen = DigestSet()
-
-    def add(self, cell: Cell) -> None:
-        """Add a cell; a question that it asks several times counts once."""
         for question in {*cell.questions}:
-            if not self._seen.add(int(question[:16], 16)):
-                self.shared.add(question)
+            if not seen.add(digest_of(question)):
+                shared.add(question)
+    return shared
