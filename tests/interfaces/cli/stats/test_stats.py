@@ -231,7 +231,7 @@ def test_undecided_verdicts_stay_in_the_rate_and_the_table_shows_its_bounds(
     edit(two / "models/judge.yaml", "{pass: false, feedback: It is cold there.}", "Perhaps.")
     shown = evalstore("run").stdout
     assert "1 undecided" in shown
-    assert "(83.3 to 100.0%, 95% interval 31.0% to 100.0%)" in shown
+    assert "(83.3%, 95% interval 31.0% to 100.0%)" in shown
     lines = evalstore("stats", "@").stdout.splitlines()
     assert lines[1].split()[5] == "UNDECIDED"
     total = documents("stats", "@")["total"]
