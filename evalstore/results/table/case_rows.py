@@ -28,10 +28,14 @@ class CaseRow:
     words: tuple[str | None, ...] = field(init=False)
     """What each result says, a word of `URGENCY`; None: that candidate has none."""
 
+    folded: str = field(init=False)
+    """The file and the name, as words are looked for in them."""
+
     def __post_init__(self) -> None:
-        """Note the words, which are looked at with every key."""
+        """Note what is looked at with every key."""
         words = tuple(result and (result.word or "answered") for result in self.results)
         object.__setattr__(self, "words", words)
+        object.__setattr__(self, "folded", f"{self.file}\n{self.label}".casefold())
 
     @property
     def label(self) -> str:

@@ -29,8 +29,8 @@ def fold(name: str) -> str:
 
 def lacking_words(row: CaseRow, words: Words) -> Words:
     """Return the words that are neither in the file nor in the name of a row."""
-    name = f"{row.file}\n{row.label}".casefold()
-    return tuple([word for word in words if word not in name])
+    folded = row.folded
+    return tuple([word for word in words if word not in folded])
 
 
 def row_tests(
@@ -88,7 +88,9 @@ def _test(
     words = tuple(listed)
 
     def has_words(row: CaseRow) -> bool:
-        lacking = lacking_words(row, words)
-        return not lacking or not sessions_with(lacking).isdisjoint(row.sessions)
+        if not (lacking := lacking_words(row, words)):
+            return True
+        found = sessions_with(lacking)
+        return bool(found) and not found.isdisjoint(row.sessions)
 
     return has_words
