@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
@@ -50,12 +50,17 @@ def mark_failed(result: Result, failed: Collection[CellKey]) -> Result:
     return result._replace(has_failed=True) if failed and cell_of(result) in failed else result
 
 
-def mark_failed_in_run(store: Store, run: Run, results: Collection[Result]) -> list[Result]:
+AskedResult = tuple["Result", float | None, int | None]
+"""A result with the temperature and the seed of its case."""
+
+
+def mark_failed_in_run(store: Store, run: Run, asked: Sequence[AskedResult]) -> list[Result]:
     """Return some results of a run, with a mark on those that miss something as a call failed."""
-    missing = [result for result in results if result.is_missing] if run.failed else ()
-    if not missing or not run.snapshot:
-        return [*results]
-    questions_of = questions_in_run(store, run, missing)
+    waiting = [each for each in asked if each[0].is_missing] if run.failed else []
+    if not waiting:
+        return [result for result, _, _ in asked]
+    missing = [result for result, _, _ in waiting]
+    questions_of = _questions(run, waiting)
     subjects = judged_subjects(missing)
     failed_places = [
         failure
@@ -72,7 +77,7 @@ def mark_failed_in_run(store: Store, run: Run, results: Collection[Result]) -> l
         for place, ids in lists.items()
         if not failed.isdisjoint(ids)
     }
-    return [mark_failed(result, marked) for result in results]
+    return [mark_failed(result, marked) for result, _, _ in asked]
 
 
 def judged_subjects(results: Iterable[Result]) -> Mapping[CellKey, set[str]]:
@@ -95,18 +100,18 @@ def questions_in_run(
         list({nodes[result.file] for result in results if result.file in nodes})
     )
     cases = {id: {case.row: case for case in file.cases} for id, file in files.items()}
+    placed = ((it, cases.get(nodes.get(it.file, ""), {}).get(it.row)) for it in results)
+    return _questions(run, [(it, case.temperature, case.seed) for it, case in placed if case])
+
+
+def _questions(run: Run, asked: Iterable[AskedResult]) -> dict[CellKey, tuple[str, ...]]:
     candidates = {candidate.id: candidate for candidate in run.candidates}
     questions_of: dict[CellKey, tuple[str, ...]] = {}
-    for result in results:
-        case = cases.get(nodes.get(result.file, ""), {}).get(result.row)
-        candidate = candidates.get(result.model)
-        if case and candidate:
-            default = candidate.temperature
-            temperature = default if case.temperature is None else case.temperature
+    for result, temperature, seed in asked:
+        if candidate := candidates.get(result.model):
+            used = candidate.temperature if temperature is None else temperature
             questions_of[cell_of(result)] = tuple(
-                hashing.question_id(
-                    Question(test, result.prompt, candidate.model, temperature, case.seed)
-                )
-                for test in dict.fromkeys(case.tests)
+                hashing.question_id(Question(test, result.prompt, candidate.model, used, seed))
+                for test in dict.fromkeys(result.tests)
             )
     return questions_of

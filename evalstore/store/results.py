@@ -92,6 +92,8 @@ class TaggedResult(NamedTuple):
     result: Result
     tags: tuple[str, ...]
     judged_by: Collection[str] = ()
+    temperature: float | None = None
+    seed: int | None = None
 
 
 def require_results(store: Store, root: str) -> Mapping[str, str]:
@@ -176,10 +178,11 @@ class FoundRows:
         return TaggedResult(place.first + number, result, *self._read_kind(kind))
 
 
-def _read_kind(shared: Shared, content: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the tags of cases, and who judges them."""
+def _read_kind(shared: Shared, content: str) -> tuple[Any, ...]:
+    """Return the tags of cases, who judges them, and their temperature and seed."""
     kind = json.loads(content)
-    return shared(kind.get("tags", ())), shared(kind.get("judgedBy", MODELS))
+    tags, judged_by = shared(kind.get("tags", ())), shared(kind.get("judgedBy", MODELS))
+    return tags, judged_by, kind.get("temperature"), kind.get("seed")
 
 
 def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:

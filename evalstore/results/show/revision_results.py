@@ -79,7 +79,8 @@ def _mark(
     project: Project, run: Run, batches: Iterator[list[tuple[Result, Case]]]
 ) -> Iterator[list[tuple[Result, Case]]]:
     for batch in batches:
-        marked = mark_failed_in_run(project.store, run, [result for result, _ in batch])
+        asked = [(result, case.temperature, case.seed) for result, case in batch]
+        marked = mark_failed_in_run(project.store, run, asked)
         yield [(result, case) for result, (_, case) in zip(marked, batch, strict=True)]
 
 
@@ -144,7 +145,8 @@ def _mark_tagged(
     project: Project, run: Run, batches: Iterator[list[TaggedResult]]
 ) -> Iterator[list[TaggedResult]]:
     for batch in batches:
-        marked = mark_failed_in_run(project.store, run, [each.result for each in batch])
+        asked = [(each.result, each.temperature, each.seed) for each in batch]
+        marked = mark_failed_in_run(project.store, run, asked)
         yield [each._replace(result=result) for each, result in zip(batch, marked, strict=True)]
 
 

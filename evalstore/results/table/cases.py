@@ -238,7 +238,7 @@ class _Arrangement:
         for path, cells in groupby(results, key=lambda each: each.result.file):
             places: dict[int, _Cells] = {}
             prompts: dict[str | None, int] = {}
-            for case, result, tags, judged_by in cells:
+            for case, result, tags, judged_by, *_ in cells:
                 if is_divided and len(places) >= 2 * AT_ONCE:
                     # A case of a part that was read before is complete, and parts are smaller.
                     first = case - AT_ONCE << 16

@@ -149,7 +149,7 @@ def describe_results(
         feedback = find_feedback(store, find_decisive(store, results))
         unknown = {result.prompt for result in results if result.prompt} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
-        for _, result, tags, _ in batch:
+        for _, result, tags, *_ in batch:
             yield {
                 "file": result.file,
                 "row": result.row,

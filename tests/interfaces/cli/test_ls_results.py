@@ -171,7 +171,7 @@ def test_an_agent_reads_the_same_results_in_pages(
     with find_filtered(Location(judged), "@", ResultFilter(verdicts=tuple(verdicts))) as (_, found):
         pages = [found.page(offset, 3) for offset in range(0, len(whole) + 3, 3)]
     assert {total for _, total in pages} == {len(whole)}
-    read = [(it.file, it.row, it.model) for page, _ in pages for _, it, _, _ in page]
+    read = [(it.file, it.row, it.model) for page, _ in pages for _, it, *_ in page]
     assert read == [(it["file"], it["row"], it["model"]) for it in whole]
 
 
