@@ -36,12 +36,11 @@ def work_text(status: Status, *, brief: bool = False) -> str:
 
     With `brief`, the judgements by checks and those by models are one number.
     """
-    recorded = f"take {plural(status.record, 'recorded answer')}"
-    answers = f"ask for {plural(status.ask, 'answer')}"
-    if status.record:
-        answers = f"{answers}, {recorded}" if status.ask else recorded
     most = planned_judgements(status.judge, 0, may_be_less=status.may_judge_less)
-    return f"{answers} and make {most if brief else judgements_text(status)}"
+    work = [f"ask for {plural(status.ask, 'answer')}"] if status.ask else []
+    work += [f"take {plural(status.record, 'recorded answer')}"] if status.record else []
+    verdicts = [f"make {most if brief else judgements_text(status)}"] if status.judge else []
+    return " and ".join(filter(None, [", ".join(work), *verdicts]))
 
 
 def kind_count_text(status: Status, kind: str, total: int, by_checks: int) -> str:
