@@ -99,11 +99,12 @@ def test_the_browser_lists_the_cases_of_the_results_that_are_listed(
 def test_a_result_without_a_reply_is_not_pending(judged: Path, documents: Any) -> None:
     answer = "  - {answer: Warm., usage: {inputTokens: 10, outputTokens: 2}}\n"
     edit(judged / "models/gpt.yaml", answer, "")
-    edit(judged / "tests/weather.md", "How is", "Now how is")
+    options = "options: {temperature: 0.5, seed: 7}"
+    edit(judged / "tests/weather.md", "tags:", f"{options}\ntags:")
     documents("run", "--fail-on", "none")
-    for options in ((), ("--run", "@")):
+    for place in ((), ("--run", "@")):
         lists = [
-            documents("ls", "results", f"--verdict={word}", *options)["results"]
+            documents("ls", "results", f"--verdict={word}", *place)["results"]
             for word in ("no reply", "pending", "no reply,pending")
         ]
         assert [len(listed) for listed in lists] == [1, 0, 1]
