@@ -535,7 +535,7 @@ def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
         await pilot.press("enter")
         await shown(pilot, "0/2")
         await pilot.press("q", "q")
-        await shown(pilot, "q once more quits at once")
+        await shown(pilot, "q once more quits")
         await pilot.press("escape")
         await shown(pilot, "stopping …")
         await pilot.press("q", "q")
