@@ -99,6 +99,8 @@ def require_name(name: str) -> None:
         raise RevisionError(
             f"'{name}' could be the start of an id", hint="add a word: 'v-" + name + "'"
         )
+    if read_moment(name) is not None:
+        raise RevisionError(f"'{name}' is a date", hint="add a word: 'v-" + name + "'")
 
 
 def split_path(text: str) -> tuple[str, str, str]:

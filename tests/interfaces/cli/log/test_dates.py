@@ -100,7 +100,22 @@ def test_a_name_is_a_revision_until_it_is_removed(
 
 
 @pytest.mark.parametrize(
-    "name", ["abcd", "a b", "@", "x..y", "a/b", "t.md", "", "v~1", "x:y", "-d"]
+    "name",
+    [
+        "abcd",
+        "a b",
+        "@",
+        "x..y",
+        "a/b",
+        "t.md",
+        "",
+        "v~1",
+        "x:y",
+        "-d",
+        "friday",
+        "2d",
+        "2026-11-23",
+    ],
 )
 def test_a_name_that_could_be_something_else_is_refused(
     workspace: Path, evalstore: Evalstore, name: str
