@@ -117,6 +117,8 @@ class FileChanges:
                 change = self._edited[path].describe(self._was_run)
                 edited = sources.get(path, ())
                 change = replace(change, prompts=prompts[path], edited=edited)
+                if narrows:  # nothing is known of the cases that were not selected
+                    change = replace(change, settled=0, used_again=0)
             workspace = self._project.workspace
             if change and change.gone and change.new and lacks_row_id(workspace, path):
                 change = replace(change, may_be_edited_rows=True)

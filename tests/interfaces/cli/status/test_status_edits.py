@@ -230,3 +230,14 @@ def test_the_candidates_of_pending_work_are_those_that_it_is_about(
         assert "ask for 2 answers and make 2 verdicts (1 candidate)" in printed
     evalstore("run", "-q")
     assert "Nothing to do: 4 answers of 2 candidates" in evalstore("status").stdout
+
+
+def test_nothing_is_said_of_rows_that_are_not_selected(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"tests/weather.md": WEATHER.replace("must be ", "must be very ")})
+    line = "tests/weather.md  1 case judged again: instructions changed"
+    printed = evalstore("status", "tests/weather.md::city=Rome").stdout
+    assert line in printed
+    assert "judged already" not in printed
