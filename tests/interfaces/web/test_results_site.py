@@ -603,6 +603,19 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
     assert page.value("document.querySelector('h1').innerText").startswith("There is no answer")
 
 
+def test_a_key_that_needs_a_name_first_is_not_typed_into_it(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    root, address = labelled
+    page.go(f"{address}label")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    page.value("document.querySelector('[name=by][required]').value = ''")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="p", text="p")
+    page.wait("document.activeElement.name === 'by'")
+    assert page.value("document.querySelector('[name=by][required]').value") == ""
+    assert labels_in(root) == []
+
+
 def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path: Path) -> None:
     test = (
         "# \N{BUST IN SILHOUETTE}\n\n{{_file:files/terms.txt}}\n\nHello\n\n---\n\n"

@@ -8,15 +8,15 @@
     if (event.key === "Escape" && isTyped) { event.target.blur(); return; }
     if (isTyped) return;
     const note = document.getElementById("note");
-    if (event.key === "p") press("pass");
-    else if (event.key === "f") press("fail");
-    else if (event.key === "s") press("skip");
-    else if (event.key === "n" && note) {
+    const button = {p: "pass", f: "fail", s: "skip"}[event.key];
+    if (button) {
+      event.preventDefault();  // a name that is missing takes the focus, and must not take the key
+      press(button);
+    } else if (event.key === "n" && note) {
       event.preventDefault();
       note.focus();
       note.setSelectionRange(note.value.length, note.value.length);
-    }
-    else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
+    } else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
   });
   document.documentElement.dataset.ready = "yes";
 })();
