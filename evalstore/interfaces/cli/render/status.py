@@ -130,11 +130,12 @@ def _print_prices(status: Status) -> None:
     rows = []
     for part in status.prices:
         may_be_less = part.is_judge and status.may_judge_less
-        calls = f"{'up to ' * may_be_less}{output.plural(part.calls, 'call')}"
+        made = output.plural(part.calls, "verdict" if part.is_judge else "answer")
+        number = f"{'up to ' * may_be_less}{made}"
         cost = f"{'up to about ' * may_be_less}{money(part.usd)}"
         name = f"    {part.model}{' (judging)' * part.is_judge}"
-        rows.append((name, calls, "price unknown" if part.usd is None else cost))
-    header = ("model", "calls", "cost")
+        rows.append((name, number, "price unknown" if part.usd is None else cost))
+    header = ("model", "number", "cost")
     print_table(Table(header, rows, frozenset(header[1:]), has_header=False))
 
 
