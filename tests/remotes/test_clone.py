@@ -116,7 +116,8 @@ def test_nothing_half_made_is_left(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (pack,) = shared.glob("packs/*/*")
-    pack.write_bytes(pack.read_bytes()[:-1] + b"?")
+    content = pack.read_bytes()
+    pack.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.rglob("*"))
     for directory in ("new", "a/b/new", "empty"):
