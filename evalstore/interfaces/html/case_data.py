@@ -172,7 +172,7 @@ class CaseData:
 
     def _quote(self, view: ResultView, question: str) -> QuotedCell:
         """Return what the summary shows of a changed result."""
-        pair = self._pairs.pair(view.result)
+        pair, verdict = self._pairs.pair(view.result), view.result.verdict
         before, now = self._diff.shown_sessions(pair) if pair and self._diff else (None, None)
         shown = [session.answers[-1] for session in view.sessions if session.id == now]
         return QuotedCell(
@@ -181,8 +181,8 @@ class CaseData:
             _line(next((text for text in shown if text), _answer(view)), _QUOTED),
             [
                 (safe(vote.by), _line(vote.feedback, _QUOTED))
-                for vote in view.judgements
-                if vote.verdict != "pass" and vote.feedback
+                for vote in _deciding(view)
+                if vote.feedback and (vote.is_person or "pass" not in (vote.verdict, verdict))
             ],
         )
 
@@ -342,9 +342,14 @@ def _answer(view: ResultView) -> str:
     return sessions[0].answers[-1] if sessions and sessions[0].answers else ""
 
 
+def _deciding(view: ResultView) -> Sequence[Judgement]:
+    """Return the judgements that decide a result: the labels, if there are any."""
+    return [vote for vote in view.judgements if vote.is_person] or view.judgements
+
+
 def _reason(view: ResultView) -> str:
     """Return why a result does not pass: in the words of a judge with the same verdict, if any."""
-    votes = [vote for vote in view.judgements if vote.feedback]
+    votes = [vote for vote in _deciding(view) if vote.feedback]
     same = [vote for vote in votes if vote.verdict == view.result.verdict] or votes
     return same[0].feedback if same else next(iter(view.failures), "")
 

@@ -120,7 +120,8 @@ class QuotedCell:
     was: str = ""
     now: str = ""
     reasons: Sequence[tuple[str, str]] = ()
-    """The judge and the reason of each that did not pass it."""
+    """The person or judge and the reason of each that decided it, if it does not pass; else of
+    each person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,7 @@ def read_answer(
     judged: SessionDetails | None = None,
 ) -> AnswerView:
     """Read an answer as `session_of` does, from an open store; `judged` if it was read before."""
-    judged = judged or read_session_details(store, id, result)
+    judged = judged or read_session_details(location, store, id, result)
     session, cells, judgements = judged.session, judged.cells, judged.judgements
     question = session.question
     model = store.load_contents("model", [question.model]).get(question.model) or {}

@@ -254,7 +254,11 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     flips = {0: "never flipped", 1: "flipped once"}.get(
         counts.changes, f"flipped {counts.changes} times"
     )
-    listed = ", ".join(counts.verdicts[:_LISTED]) + (", …" if counts.judged > _LISTED else "")
+    words = (
+        f"{word}{' by a label' * (place in counts.labelled)}"
+        for place, word in enumerate(counts.verdicts[:_LISTED])
+    )
+    listed = ", ".join(words) + (", …" if counts.judged > _LISTED else "")
     return (
         f"this version: passed {counts.passed} of the last {counts.judged}; "
         f"{flips} (newest first: {listed})"

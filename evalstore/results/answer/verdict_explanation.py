@@ -30,6 +30,7 @@ from evalstore.planning.status.workspace_results import compute_workspace, works
 from evalstore.results.answer.answer import AnswerView, question_of, read_answer
 from evalstore.results.attempts import Attempt, shown_session
 from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
+from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.prompt_names import name_prompts
 from evalstore.results.show.session_details import read_session_details
 from evalstore.store.results import read_results
@@ -258,6 +259,8 @@ def explain_session(
     for run in store.find_recent_runs():
         for result in read_results(store, run, only=view.file):
             if result.row == view.row and view.id in result.sessions:
+                if now := with_later_labels(location, store, [result]).get(result):
+                    return explain_result(location, now, None, view=view)
                 return explain_stored_result(location, store, result, run, view=view)
     return None
 
@@ -372,7 +375,7 @@ def _read_view(
         return question_of(location, result, run)
     if named is None:
         session = find_failing_answer(store, result, session)
-    judged = read_session_details(store, session, result, sessions)
+    judged = read_session_details(location, store, session, result, sessions)
     return read_answer(location, store, session, result, judged)
 
 

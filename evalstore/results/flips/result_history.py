@@ -50,6 +50,8 @@ class VerdictCounts:
 
     verdicts: tuple[Verdict, ...]
     """One for each answer or further judgement of it, the newest first; at most 20."""
+    labelled: frozenset[int] = frozenset()
+    """The numbers of those that are by a label, from 0."""
 
     @property
     def judged(self) -> int:
@@ -63,8 +65,12 @@ class VerdictCounts:
 
     @property
     def changes(self) -> int:
-        """Return how often a pass followed a verdict that is not one, or the reverse."""
-        passes = [verdict == "pass" for verdict in self.verdicts]
+        """Return how often a pass followed a verdict that is not one, or the reverse.
+
+        Labels are left out: there a person decided, and neither the candidate nor a judge.
+        """
+        judged = (each for place, each in enumerate(self.verdicts) if place not in self.labelled)
+        passes = [verdict == "pass" for verdict in judged]
         return sum(newer != older for newer, older in pairwise(passes))
 
 
@@ -142,6 +148,7 @@ def find_history(
     unlike = records[until : until + bool(before)] if _passes(records[0]) else records[:until]
     alike = _alike(records)
     later = _find_later(records, since)
+    samples = _samples(store, alike)[:_SAMPLES]
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
@@ -151,7 +158,10 @@ def find_history(
         changes=tuple(find_result_changes(store, before, since, project)) if before else (),
         later=tuple(find_result_changes(store, since, records[0], project)) if later else (),
         later_run=later.run if later else None,
-        counts=VerdictCounts(tuple(sample.verdict for sample in _samples(store, alike))[:_SAMPLES]),
+        counts=VerdictCounts(
+            tuple(sample.verdict for sample in samples),
+            frozenset(place for place, sample in enumerate(samples) if sample.is_labelled),
+        ),
         searched=search.count,
         is_cut=is_ended or search.is_cut or len(earlier) == RUNS_SEARCHED,
         has_failed=not any(record.result.verdict in UNSETTLED for record in unlike),
@@ -265,6 +275,8 @@ class _Sample(NamedTuple):
     at: int
     """When the newest judgement was made that is not a person's, in microseconds since 1970."""
     verdict: Verdict
+    is_labelled: bool
+    """Whether a person decided."""
 
 
 def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
@@ -288,7 +300,8 @@ def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
             if has_attempts(record.result):
                 verdict = judge_record(record, votes)
             if verdict:
-                samples.append(_Sample(at, verdict))
+                is_labelled = any(vote.human for vote in votes)
+                samples.append(_Sample(at, verdict, is_labelled))
     return sorted(samples, key=lambda sample: -sample.at)
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.values import RECORDED, URGENCY
 from evalstore.files.fields import suggest
@@ -20,10 +21,12 @@ from evalstore.planning.reasons.path_history import follow_file
 from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
+    explain_result,
     explain_stored_result,
     explain_workspace_result,
     workspace_results,
 )
+from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.planned_work import find_edit_of, find_planned_work
 from evalstore.results.prompt_names import find_prompt, name_prompts
@@ -82,8 +85,9 @@ def explain_case(
 ) -> VerdictExplanation:
     """Explain a case: the most urgent of its results in a run.
 
-    Without a revision each result is that of the newest run that has it, and results of models
-    that are candidates now are preferred; `@work` is the workspace. `model` names a candidate, and
+    Without a revision each result is that of the newest run that has it, with the labels that came
+    later, and results of models that are candidates now are preferred; `@work` is the workspace.
+    `model` names a candidate, and
     `prompt` a system prompt by its name or the first digits of its id. Raises `EvalstoreError`
     if the case does not exist or has no result.
     """
@@ -92,14 +96,16 @@ def explain_case(
     if revision == WORK:
         return _explain_now(location, case, model, prompt)
     with open_store(location) as store:
-        newest = _find_single_case(location, store, case, revision, model)
+        newest = _find_single_case(location, store, case, revision, model, labels=not revision)
         cells = newest.results
         former = frozenset() if revision else _former_candidates(location, cells)
         preferred = [] if model else [cell for cell in cells if cell.model not in former]
         result = _choose(location, case, preferred or cells, model, prompt)
-        explanation = explain_stored_result(
-            location, store, result, newest.runs[result], cells=cells
-        )
+        if result not in newest.labelled:
+            run = newest.runs[result]
+            explanation = explain_stored_result(location, store, result, run, cells=cells)
+    if result in newest.labelled:
+        explanation = explain_result(location, result, None, cells=cells)
     if revision:
         return replace(explanation, former=former)
     planned, edit = find_planned_work(location, result), find_edit_of(location, result)
@@ -122,9 +128,15 @@ def find_case(location: Location, case: str, revision: str | None = None) -> tup
 
 
 def _find_single_case(
-    location: Location, store: Store, case: str, revision: str | None, model: str | None = None
+    location: Location,
+    store: Store,
+    case: str,
+    revision: str | None,
+    model: str | None = None,
+    *,
+    labels: bool = False,
 ) -> NewestResults:
-    newest = find_newest_results(location, store, case, revision, model=model)
+    newest = find_newest_results(location, store, case, revision, model=model, labels=labels)
     if newest.several:
         raise SeveralCasesError(case, newest.several, newest)
     return newest
@@ -209,6 +221,8 @@ class NewestResults:
     """The path of the test file in this run."""
     runs: dict[Result, Run] = field(default_factory=dict)
     """Each result of a single case -> its run. Files may have another path in an older one."""
+    labelled: set[Result] = field(default_factory=set)
+    """Those whose verdict is that of the workspace, by a label that came after the run."""
     several: ChosenResults | None = None
     """The results of several cases."""
 
@@ -225,13 +239,14 @@ def find_newest_results(
     revision: str | None,
     *,
     model: str | None = None,
+    labels: bool = False,
 ) -> NewestResults:
     """Return the results of what `case` names: those of one run if there is a revision.
 
     Otherwise a run of some cases or candidates hides no result that an older run has: runs are
     read up to the newest that left out none, and on to the first result of `model`. Where
-    there are several cases, their results are kept in a temporary file. Raises `EvalstoreError` if
-    there is no such case or no result.
+    there are several cases, their results are kept in a temporary file. With `labels`, those that
+    came after these runs count. Raises `EvalstoreError` if there is no such case or no result.
     """
     newest = resolve_run(store, revision or "@")
     file, row, known = _find_place(location, store, newest, case)
@@ -241,6 +256,7 @@ def find_newest_results(
     folder = open_workspace(location).settings.paths["tests"]
     search = _Search(store, row, model, known)
     found = search.read(runs, follow_file(store, runs, file, folder))
+    found = _with_labels(location, store, found) if labels else found
     by_id = {run.id: run for run in runs}
     first: list[FoundResult] = []
     for each in found:
@@ -253,7 +269,20 @@ def find_newest_results(
             f"'{case}' has no result in {where}",
             hint="'evalstore run' asks for answers; '@work:FILE::ROW' shows the workspace",
         )
-    return search.name({each.result: by_id[each.run] for each in first})
+    single = search.name({each.result: by_id[each.run] for each in first})
+    single.labelled = {each.result for each in first if each.is_labelled}
+    return single
+
+
+def _with_labels(
+    location: Location, store: Store, found: Iterator[FoundResult]
+) -> Iterator[FoundResult]:
+    """Yield results, those that were labelled after their run with their verdict now."""
+    for batch in in_batches(found):
+        now = with_later_labels(location, store, [each.result for each in batch])
+        for each in batch:
+            counted = now.get(each.result)
+            yield each._replace(result=counted, is_labelled=True) if counted else each
 
 
 class _Search:

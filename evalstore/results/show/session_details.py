@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.errors import StoreError
 from evalstore.core.values import URGENCY
 from evalstore.results.answer.judgements import Judgement, read_judgements
+from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.show.show import cells_with, results_with
 from evalstore.store.session_results import SessionResults
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Set
 
     from evalstore.core.results import Result, Session
+    from evalstore.planning.options import Location
     from evalstore.store import Store
 
 
@@ -40,12 +42,15 @@ class SessionDetails:
 
 
 def read_session_details(
+    location: Location,
     store: Store,
     id: str,
     result: Result | None = None,
     sessions: SessionResults | None = None,
 ) -> SessionDetails:
     """Read a session as part of the case of `result`; without it, as the newest run has it.
+
+    Labels that came after that run count.
 
     Those who read several share `sessions`. Raises `StoreError` when the store does not have it.
     """
@@ -57,6 +62,8 @@ def read_session_details(
         cells = [result]
     else:
         cells, has_several_prompts = cells_with(store, id)
+        now = with_later_labels(location, store, cells)
+        cells = [now.get(cell, cell) for cell in cells]
         cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
     counted = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
     current = {cell.evaluation for cell in cells if cell.evaluation}

@@ -19,6 +19,7 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.judgement_changes import NO_LONGER
+from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.log.failures import describe_failures, find_question_places
 from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.log.log import MOST_COMPARED
@@ -69,8 +70,8 @@ class ShownItem:
     outcome: tuple[int, int] | None = None
     """Of a run: how many results broke and were fixed; None if that is not computed."""
     marks: Mapping[tuple[str, str, str | None, str], str] = field(default_factory=dict)
-    """`broke` or `fixed`, by the file, row, system prompt and candidate of a result of a run, and
-    whether a label is the cause."""
+    """`broke` or `fixed`, by the file, row, system prompt and candidate of a result of a run,
+    whether a label is the cause, and how it was labelled after the run."""
     push: FirstPush | None = None
     """Who pushed it; None if it is of this machine."""
     left_out: int = 0
@@ -84,6 +85,8 @@ class ShownItem:
     """How far it is, if it is a run in progress."""
     edit: str = ""
     """Of a test file of a run: what became of it since; empty if nothing, or if it is not known."""
+    is_now: bool = False
+    """Of a test file of a run: whether labels that came after the run count."""
     cases: ShownCases | None = None
     """Those of a long test file, which are in files, and neither in its content nor related."""
 
@@ -158,20 +161,34 @@ def _show_in_progress(store: Store, id: str) -> ShownItem:
 
 
 def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -> None:
-    """Mark the results of a run that broke or were fixed in it, unless there are many."""
+    """Mark the results of a run that broke or were fixed in it, unless there are many.
+
+    Those that were labelled after it are marked, too.
+    """
+    item.marks = labels = _label_marks(store, run)
     if sum(run.verdicts.values()) > MOST_COMPARED:
         return
     folder = open_workspace(location).settings.paths["tests"]
     if changes := find_verdict_changes(store, folder, run):
         item.outcome = len(changes.broke), len(changes.fixed)
         place = attrgetter("file", "row", "prompt", "model")
-        causes = {place(result): ", by a label" for result in changes.labelled}
-        causes |= {place(result): f", its label {NO_LONGER}" for result in changes.unlabelled}
-        item.marks = {
-            place(result): f"{word}{causes.get(place(result), '')}"
+        causes = {place(result): "by a label" for result in changes.labelled}
+        causes |= {place(result): f"its label {NO_LONGER}" for result in changes.unlabelled}
+        item.marks = labels | {
+            place(result): ", ".join(
+                filter(None, (word, causes.get(place(result)), labels.get(place(result))))
+            )
             for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
             for result in results
         }
+
+
+def _label_marks(store: Store, run: Run) -> dict[Cell, str]:
+    """Return how results of a run were labelled after it."""
+    return {
+        (result.file, result.row, result.prompt, result.model): text
+        for result, text in describe_later_labels(store, run)
+    }
 
 
 def _show_run(location: Location, store: Store, run: Run, content: Json, most: int) -> ShownItem:
@@ -281,7 +298,7 @@ def show_file(
     results, several = chosen or _results_in(store, run, name)
     listed = results if item.cases else [*results]
     item.related = {"file": name, "run": run.id, **item.related, "results": listed}
-    item.prompts = name_prompts(location, several)
+    item.prompts, item.marks = name_prompts(location, several), _label_marks(store, run)
     item.references = name_references(location, _references(item))
     return item
 

@@ -65,7 +65,7 @@ def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
             from evalstore.results.show.session_details import read_session_details
             from evalstore.results.show.session_document import show_session
 
-            judged = read_session_details(store, id)
+            judged = read_session_details(location, store, id)
             item = show_session(store, id, judged)
             explanation = _explain_session(location, store, id, judged)
             item.related |= explanation.document_of_history() if explanation else {}
@@ -97,7 +97,7 @@ def show_to_people(
             from evalstore.results.answer.answer import read_answer  # only for sessions
             from evalstore.results.show.session_details import read_session_details
 
-            judged = read_session_details(store, id)
+            judged = read_session_details(location, store, id)
             explanation = _explain_session(location, store, id, judged)
             return explanation or read_answer(location, store, id, judged=judged)
         item = show_item(location, store, kind, id, most, in_file=True)
@@ -195,7 +195,7 @@ def _explain_case(
                 run, file = newest.run.id, newest.file
                 item = show_file(location, store, run, file, chosen, in_file=in_file)
             if not reference.revision:
-                item.edit = find_edit(location, file, item.id)
+                item.edit, item.is_now = find_edit(location, file, item.id), True
             return item
     if is_chosen:
         raise EvalstoreError(

@@ -34,7 +34,7 @@ from evalstore.results.show.revision_results import (
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.row_filter import BROKE, row_tests
 from evalstore.store.results import find_decisive, join_feedback
-from evalstore.store.revisions import WORK, as_revision
+from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among
 from evalstore.store.search.words import has_words, split_words
 from evalstore.store.trees.path_trees import read_tree
@@ -209,7 +209,7 @@ def _broken(
         for pair in diff(location, since, revision).broke:
             cells.add(digest_of_value(cell_of(pair.either)))
         return lambda result: digest_of_value(cell_of(result)) in cells
-    newest = None if revision in (WORK, "@") else revision
+    newest = None if revision == "@" else revision
     broken = find_broken_results(location, newest, lambda: True) or {}
     labels = read_labels(project.store)
     return lambda result: is_broken(result, broken, labels)

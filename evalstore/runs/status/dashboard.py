@@ -22,7 +22,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import order_counts
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import SelectionOptions
-from evalstore.results.flips.broken_results import BrokenCase, find_broken_cases
+from evalstore.results.flips.broken_results import BrokenCase, find_broken_cases, find_broken_now
 from evalstore.results.growing_results import cell_of
 from evalstore.results.result_version import version_of
 from evalstore.results.table.file_verdicts import list_files
@@ -75,7 +75,10 @@ def read_dashboard(location: Location, go_on: Callable[[], bool] = lambda: True)
     try:
         if go_on():
             pending = read_status(location, SelectionOptions(), whole=False)
-            dashboard = replace(dashboard, status=pending)
+            if pending.broke:
+                since = find_broken_now(location)
+                broken = find_broken_cases(location, workspace, go_on, since)
+            dashboard = replace(dashboard, status=pending, broken=tuple(broken.values()))
         if go_on():
             now = _read_workspace(location, broken, go_on)
             left = tuple(

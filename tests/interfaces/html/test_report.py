@@ -170,6 +170,18 @@ def test_the_reasons_of_several_judges_are_apart_and_have_their_names(tmp_path: 
     assert "\\n" not in (root / "report.html").read_text().partition("<script")[0]
 
 
+def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root: Path) -> None:
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    call(root, "run", "--fail-on", "none")
+    label = ("label", "tests/hello.md", "pass", "--model", "first", "--as", "Ada")
+    for note, why in (((), []), (("-m", "It is meant."), ["Ada: It is meant."])):
+        call(root, *label, *note)
+        summary = summary_of(report(root, "@work", "--compare", "@"))
+        assert "Fixed (1 case)" in summary
+        assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == why
+
+
 def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:
     other = TEST.replace("Hello", "Bye")
     root = make_workspace(tmp_path / "desk", {"tests/bye.md": other})

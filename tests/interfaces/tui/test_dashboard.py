@@ -93,6 +93,16 @@ def test_what_broke_is_not_listed_when_a_later_answer_to_it_is_labelled(workspac
     assert broken(workspace) == [], "the label is on the answer of the newest run"
 
 
+def test_what_a_label_broke_since_the_last_run_is_listed(workspace: Path) -> None:
+    main(["label", "tests/weather.md::Rome", "fail", "--model", "scripted/one"])
+    state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
+    (line,) = dashboard_lines(state, runs, 90, 1)
+    rome = "tests/weather.md [city=Rome] scripted/one"
+    assert line.text == f"broke last  {rome} (since the last run)"
+    main(["run", "--quiet"])
+    assert broken(workspace) == [rome]
+
+
 def test_what_broke_is_not_listed_when_its_label_is_by_edited_instructions(
     workspace: Path,
 ) -> None:

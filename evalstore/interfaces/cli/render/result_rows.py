@@ -120,7 +120,7 @@ class UrgentFirst:
         return listed
 
     def _broke(self, result: Json) -> bool:
-        return self._marks.get(cell_of(result)) == "broke"
+        return self._marks.get(cell_of(result), "").startswith("broke")
 
 
 def cell_of(result: Json) -> tuple[str, str, str | None, str]:

@@ -19,7 +19,13 @@ from evalstore.core.values import VERDICTS, Case, Json, Message, Usage, order_co
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.history import print_log
 from evalstore.interfaces.cli.render.lines import print_block, print_lines
-from evalstore.interfaces.cli.render.result_rows import SHOWN, UrgentFirst, place_of, print_results
+from evalstore.interfaces.cli.render.result_rows import (
+    SHOWN,
+    UrgentFirst,
+    cell_of,
+    place_of,
+    print_results,
+)
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import selection_text
 from evalstore.results.answer.answer_text import (
@@ -113,7 +119,9 @@ def _suggest_failure(item: ShownItem) -> None:
     if not first["sessions"]:
         return
     run = first.get("run", item.related.get("run"))
-    place = f"{output.short(run) if run else '@work'}:{first['file']}::{first['row']}"
+    place = f"{first['file']}::{first['row']}"
+    if not (item.is_now and cell_of(first) in item.marks):
+        place = f"{output.short(run) if run else '@work'}:{place}"
     words = ["evalstore", "show", place, "-m", first["model"]]
     if name := item.prompts.get(first["prompt"]):
         words += ["--prompt", name]

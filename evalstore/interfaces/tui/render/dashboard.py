@@ -211,7 +211,7 @@ def _broken_spans(
 ) -> tuple[StyledSpan, ...]:
     """Return the names of cases, as many as fit, and when they broke."""
     if not broken:
-        text = "no case is still broken" if len(runs) > 1 else "there is no earlier run"
+        text = "no case is broken now" if len(runs) > 1 else "there is no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
     count = len(broken)
     while count > 1 and columns_of("".join(span.text for span in _named(broken, count))) > room:
@@ -229,7 +229,7 @@ def _named(broken: Sequence[BrokenCase], count: int) -> Iterator[StyledSpan]:
     for started, cases in groupby(broken[:count], key=lambda case: case.started):
         names = ", ".join(safe(case.name) for case in cases)
         yield StyledSpan(f"{separator}{names}", "fail")
-        yield StyledSpan(f" ({when(started)})", "faint")
+        yield StyledSpan(f" ({when(started) if started else 'since the last run'})", "faint")
         separator = ", "
     if count < len(broken):
         yield StyledSpan(f", {len(broken) - count:,} more", "faint")

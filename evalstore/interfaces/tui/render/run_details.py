@@ -111,7 +111,8 @@ def _broken_lines(
     yield heading("broke in the last runs and were not fixed since")
     yield from text_lines(with_keys("{history.broken} lists them."), "faint")
     for run, cases in groupby(broken, key=lambda case: (case.run, case.started)):
-        yield from text_lines(f"run {short(run[0])}, {when(run[1])}", "faint", 2)
+        since = f"run {short(run[0])}, {when(run[1])}" if run[0] else "since the last run"
+        yield from text_lines(since, "faint", 2)
         for case in cases:
             yield from text_lines(case.name, "fail", 4)
 

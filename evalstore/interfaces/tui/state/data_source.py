@@ -278,13 +278,14 @@ class WorkspaceSource(StoredTextSource):
         return test_history.versions_of(self.location, file, row)
 
     def broken(self, run: str | None, go_on: Callable[[], bool]) -> BrokenResults | None:
-        """Return what broke in a run; of the workspace, in the last runs, and was not fixed since.
+        """Return what broke in a run; of the workspace, in the last runs or since.
 
         None once `go_on` returns False.
         """
         from evalstore.results.flips.broken_results import find_broken_results
+        from evalstore.store.revisions import WORK
 
-        return find_broken_results(self.location, run, go_on)
+        return find_broken_results(self.location, run or WORK, go_on)
 
     def editable_files(self, place: EditPlace) -> list[EditableFile]:
         """Return the files that decide a case, the one that explains it first."""

@@ -90,7 +90,49 @@ def test_what_is_shown_of_a_session_says_who_has_labelled_it(
 ) -> None:
     evalstore("label", OSLO, "pass", "-m", "It is meant.", "--as", "Ada")
     shown = evalstore("show", ran["city=Oslo"]).stdout
-    assert f"pass  by Ada (a person)  ({AFTER})  <when>  <short>\n  It is meant.\n" in shown
+    heading = "\npass  tests/weather.md [city=Oslo]  scripted/one\npass  by Ada (a person)  <when>"
+    assert f"{heading}  <short>\n  It is meant.\nfail  by scripted/judge" in shown
+
+
+def test_the_newest_label_decides_what_is_shown_and_a_run_says_that_it_came_later(
+    ran: Any, evalstore: Evalstore
+) -> None:
+    rome = "tests/weather.md::city=Rome"
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    evalstore("label", rome, "fail", "-m", "too short", "--as", "Ada")
+    broke = evalstore("ls", "results", "--broke").stdout.splitlines()
+    assert broke[1:] == [
+        "fail     tests/weather.md [city=Rome]  <short>  by Ada (a person): too short"
+    ]
+    assert evalstore("ls", "results", "--broke", "--run", "@").stdout == ""
+    marks = {
+        "city=Oslo": "<short>  (labelled pass by Ada after the run)",
+        "city=Rome": "<short>  (labelled fail by Ada after the run)",
+    }
+    for place, words in (
+        (("tests/weather.md",), {"city=Oslo": "pass", "city=Rome": "fail"}),
+        (("@:tests/weather.md",), {"city=Oslo": "fail", "city=Rome": "pass"}),
+        (("@",), {"city=Oslo": "fail", "city=Rome": "pass"}),
+    ):
+        shown = evalstore("show", *place)
+        for row, word in words.items():
+            line = f"\n{word}  tests/weather.md [{row}]  scripted/one  {marks[row]}\n"
+            assert line in shown.stdout, place
+    hint = evalstore("show", "tests/weather.md").stderr
+    assert hint == f'(use "evalstore show {rome} -m scripted/one" to see why)\n'
+    now, then = (evalstore("show", f"{run}{rome}").stdout for run in ("", "@:"))
+    assert "\nfail  tests/weather.md [city=Rome]  scripted/one\nfail  by Ada (a person)" in now
+    assert "\npass  tests/weather.md [city=Rome]  scripted/one\npass  by scripted/judge" in then
+    assert f"\nfail  by Ada (a person)  ({AFTER})  <when>" in then
+    evalstore("label", OSLO, "--remove", "--as", "Ada")
+    assert "\nfail  tests/weather.md [city=Oslo]" in evalstore("show", OSLO).stdout
+
+
+def test_a_label_is_no_flip_of_a_verdict(ran: Any, evalstore: Evalstore) -> None:
+    evalstore("run", "-q", "--refresh", OSLO)
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    counts = "passed 1 of the last 2; never flipped (newest first: fail, pass by a label)\n"
+    assert f"this version: {counts}" in evalstore("show", f"@work:{OSLO}").stdout
 
 
 def test_the_last_word_of_a_person_counts(ran: Any, documents: Any) -> None:

@@ -307,7 +307,8 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
         "  same answer, labelled by Ada",
         "this version: judged once",
     ]
-    assert "\nfail  tests/t.md  " in evalstore("show", "tests/t.md").stdout
+    assert "\nfail  tests/t.md  " in evalstore("show", "@:tests/t.md::").stdout
+    assert "\npass  tests/t.md  " in evalstore("show", "tests/t.md").stdout
 
 
 def test_the_search_is_bounded_and_says_so(

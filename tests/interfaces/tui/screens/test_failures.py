@@ -234,7 +234,7 @@ def test_a_key_opens_the_cases_that_broke(broken: Path) -> None:
         assert "Escape leads back." in screen(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunsPage)
-        assert "broke last  no case is still broken" in screen(pilot)
+        assert "broke last  no case is broken now" in screen(pilot)
 
     drive(scenario, size=(120, 40))
 
