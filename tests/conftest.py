@@ -303,7 +303,7 @@ def start(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder inside of `tmp_path`, so that there is something outside of it."""
+    """A folder inside `tmp_path`, so that there is something outside it."""
     inside = tmp_path / "workspace"
     inside.mkdir()
     return inside

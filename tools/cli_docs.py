@@ -16,7 +16,7 @@ HEAD = """\
 Made from `evalstore COMMAND --help -v`. Every command has `--help`, and nearly all have `--json`,
 which prints one document with `"format": 1` in the shape of
 [documents.schema.json](documents.schema.json). Results go to stdout, everything else to stderr. An
-error is a line `error: ...`, mostly with `hint: ...`, which says what to type or change.
+error is a line `error: ...`, usually with `hint: ...`, which says what to type or change.
 
 ## Exit codes
 
@@ -40,7 +40,7 @@ missing.
 | revision | names |
 |---|---|
 | `@`, `@~2` | the latest run, the second before it |
-| `7f3c`, `7f3c~1` | what has an id that begins so (at least 4 digits); the run before it |
+| `7f3c`, `7f3c~1` | the object whose id begins with these digits (at least 4); the run before it |
 | `@{monday}`, `@{2026-11-23 14:00}`, `@{2.days}` | the newest run before that |
 | `v1`, `v1~2` | the run that `evalstore tag v1` named; the second before it |
 | `@work` | the workspace: all cases as the files are now, with their stored verdicts |
@@ -52,7 +52,7 @@ missing.
   `EVALSTORE_PAGER`, `PAGER` or `less`, if the output is longer than the screen. `--no-pager`
   switches it off.
 - **Colours** are used in a terminal unless `NO_COLOR` is set or `TERM` is `dumb`. `FORCE_COLOR=1`
-  or `CLICOLOR_FORCE=1` has them in a file, too; `--color` overrides all.
+  or `CLICOLOR_FORCE=1` also uses them in a file; `--color` overrides all.
 - **Width.** In a terminal a table leaves out columns until it fits, then cuts long texts, never
   numbers. `--wide` shows everything. In a file or a pipe tables are complete, unless `COLUMNS` is
   set.
@@ -80,7 +80,7 @@ VARIABLES = """\
 
 Every option has a variable: `--max-cost` of `run` is `EVALSTORE_RUN_MAX_COST`, `--store` is
 `EVALSTORE_STORE`. The command line overrides it. `1` sets a flag; spaces separate the values of a
-repeatable option, whose variable is mostly a plural: `EVALSTORE_RUN_TAGS`. `-o` of a list is
+repeatable option, whose variable is usually a plural: `EVALSTORE_RUN_TAGS`. `-o` of a list is
 `EVALSTORE_LS_OUTPUT_FORMAT`. These have other names:
 
 | option | variable |

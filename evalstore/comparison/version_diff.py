@@ -426,7 +426,7 @@ def _setting_text(value: Json) -> str:
         value = value[0]
     if isinstance(value, dict) and "path" in value:  # a file with the id of its content
         return str(value["path"])
-    if isinstance(value, dict) and "type" in value:  # a check inside of another one
+    if isinstance(value, dict) and "type" in value:  # a check inside another one
         return as_written(value, {})
     return shorten(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

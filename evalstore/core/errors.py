@@ -78,7 +78,7 @@ class NotARevisionError(RevisionError):
 
 
 class OutsideError(EvalstoreError):
-    """The workspace uses a path outside of itself that its user has not allowed."""
+    """The workspace uses a path outside itself that its user has not allowed."""
 
 
 class NoWorkspaceError(EvalstoreError):
@@ -153,7 +153,7 @@ class RemoteError(EvalstoreError):
 
 
 class NotRunError(Exception):
-    """A check could not be run for a reason outside of it.
+    """A check could not be run for a reason outside it.
 
     There is no verdict, and the next run judges the answer again.
     """
@@ -207,7 +207,7 @@ class Problem:
 
 
 def _column_of(fragment: str, line: str) -> int | None:
-    """Find the column of a fragment, counted from 1; one inside of braces is preferred."""
+    """Find the column of a fragment, counted from 1; one inside braces is preferred."""
     if len(line) > _LONGEST_EXCERPT:
         return None
     inside = re.search(r"\{[{%][^{}]*?" + f"({re.escape(fragment)})", line)

@@ -99,7 +99,8 @@ def write_export(location: Location, revision: str, format: Format, file: ByteWr
     """Write the results of a revision to an open file; raises `EvalstoreError`."""
     if format in _FOLDER_WRITERS:
         raise EvalstoreError(
-            f"'{format}' is several files, which cannot be printed", hint="name a folder with -o"
+            f"'{format}' writes several files, which cannot be printed",
+            hint="name a folder with -o",
         )
     if format == "parquet":
         parquet.require_pyarrow()

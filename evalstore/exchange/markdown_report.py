@@ -106,7 +106,7 @@ def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _Ne
     """Return what fails and is new; of a first run, whatever fails."""
     if compared:
         new = [pair.now for pair in compared.new if pair.now]
-        return _NewFailures("What is new and does not pass", _failures(new), compared.prompts)
+        return _NewFailures("New and not passing", _failures(new), compared.prompts)
     failures: list[Result] = []
     prompts: dict[str, set[str | None]] = {}
     for batch in iterate_results(project.store, run):
@@ -116,7 +116,7 @@ def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _Ne
     ids = {id for ids in prompts.values() if len(ids) > 1 for id in ids}
     names = label_prompts(project, dict.fromkeys(ids)) if ids else {}
     several = {file: names for file, ids in prompts.items() if len(ids) > 1}
-    return _NewFailures("What does not pass", _failures(failures), several)
+    return _NewFailures("Not passing", _failures(failures), several)
 
 
 def _failures(results: Iterable[Result]) -> list[Result]:
@@ -241,8 +241,8 @@ def _missing(run: Run) -> Iterator[str]:
 def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
     """Yield what broke, each with its reason and feedback, and the names of what was fixed."""
     for title, pairs, is_broken in (
-        ("What broke", compared.broke, True),
-        ("What was fixed", compared.fixed, False),
+        ("Broke", compared.broke, True),
+        ("Fixed", compared.fixed, False),
     ):
         if pairs:
             yield f"#### {title}"
@@ -275,7 +275,7 @@ def _regressions(
 ) -> Iterator[str]:
     """Yield the regressions that broke in an earlier run, each with its feedback."""
     about = {each.result: f" (passed in run `{short(each.passed_in)}`)" for each in regressions}
-    title = "What passed before and does not pass"
+    title = "Passed before, not passing now"
     yield from _failing(title, list(about), compared.prompts, about, feedback)
 
 

@@ -1,4 +1,4 @@
-"""Reads regular files up to a size, inside of the folders of a workspace or an import.
+"""Reads regular files up to a size, inside the folders of a workspace or an import.
 
 A file is opened first and then examined by its descriptor, so it cannot be replaced between the
 check and the reading. Opening never blocks: named pipes and devices are refused.
@@ -47,7 +47,7 @@ _KINDS = (
 
 
 class OutsideProblem(FileProblem):
-    """A path is outside of the folders that may be read."""
+    """A path is outside the folders that may be read."""
 
 
 class Boundary:
@@ -135,7 +135,7 @@ class Boundary:
     def _require(self, real: str) -> None:
         if not self.contains(real):
             raise OutsideProblem(
-                f"leads to '{real}', which is outside of the {self.name}",
+                f"leads to '{real}', which is outside the {self.name}",
                 hint=f"copy it into the {self.name}, or allow it with '{FLAG}'",
             )
 

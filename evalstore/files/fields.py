@@ -235,7 +235,7 @@ class Fields:
 
 
 def is_finite(number: float) -> bool:
-    """Return whether a number is neither NaN nor outside of the range of floats."""
+    """Return whether a number is neither NaN nor outside the range of floats."""
     try:
         return math.isfinite(number)
     except OverflowError:  # a whole number can be larger

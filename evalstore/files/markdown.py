@@ -180,7 +180,7 @@ def _rejoin(before: str, after: str) -> str:
 
 
 def _opening(text: str) -> re.Match[str] | None:
-    """Return the fence that a line outside of fenced code opens."""
+    """Return the fence that a line outside fenced code opens."""
     match = _FENCE.match(text)
     return None if match and match[1][0] == "`" and "`" in match[2] else match
 
@@ -207,7 +207,7 @@ def fences(lines: Iterable[SourceLine]) -> list[Fence]:
 
 
 def is_rule(line: SourceLine) -> bool:
-    """Return whether a line is exactly `---`, outside of fenced code."""
+    """Return whether a line is exactly `---`, outside fenced code."""
     return not line.fenced and line.text.startswith("---") and line.text.rstrip(" \t") == "---"
 
 

@@ -69,7 +69,7 @@ class _Compiler:
         self.statement = self._find_statement()
 
     def _find_statement(self) -> re.Match[str] | None:
-        """Find the first statement outside of raw text."""
+        """Find the first statement outside raw text."""
         raw = iter(self.raw)
         current = next(raw, None)
         for match in _AS_A_WHOLE.finditer(self.text):

@@ -91,7 +91,7 @@ class GateRuns:
     def __init__(
         self, root: Path, git: RunCommit | State | None, store: Store | None, present: str = ""
     ) -> None:
-        """`git` is the present state; None: outside of git. `present` is the id of the present run.
+        """`git` is the present state; None: outside git. `present` is the id of the present run.
 
         Without a `store` only runs of commits are taken, as others may be copied there later.
         """

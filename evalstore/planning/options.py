@@ -44,7 +44,7 @@ class Location:
     was_seen: bool = False
     """Whether the store was open before; if it is gone, no other one is created."""
     allow_outside: bool = False
-    """Whether the workspace, or an import, may use files outside of itself."""
+    """Whether the workspace, or an import, may use files outside itself."""
     overrides: tuple[str, ...] = ()
     """Settings for this command, of the form `KEY=VALUE`."""
     keys_folder: Path | None = None

@@ -88,7 +88,7 @@ def _check_url(base_url: str | None) -> str | None:
         return None
     if secret := find_secret(base_url):
         raise EvalstoreError(
-            f"the base URL holds {secret}",
+            f"the base URL contains {secret}",
             hint="base URLs are stored: name a variable in 'apiKeyEnvVar' instead",
         )
     if split_base_url(base_url) is None:
@@ -103,6 +103,6 @@ def _check_key(api_key: str | None) -> str | None:
     api_key = (api_key or "").strip()
     if not api_key.isprintable():
         raise EvalstoreError(
-            "the API key holds a control character", hint="look at the variable it comes from"
+            "the API key holds a control character", hint="check the variable it comes from"
         )
     return api_key or None

@@ -120,7 +120,7 @@ def decode_answer(answer: Json, seconds: float, *, has_form: bool = False) -> Re
         kind = "nothing" if answer is None else type(answer).__name__
         raise _malformed(f"it returned {kind}, not a text or a mapping")
     if unknown := next((name for name in answer if name not in _KEYS), None):
-        raise _malformed(f"it returned '{unknown}'; known are {', '.join(_KEYS)}")
+        raise _malformed(f"it returned '{unknown}'; it may return {', '.join(_KEYS)}")
     if all(answer.get(name) is None for name in _ANSWERS):
         raise _malformed("it returned neither a 'text' nor 'tool_calls'")
     if answer.get("text") is not None and answer.get("content") is not None:

@@ -189,7 +189,7 @@ def decode_reply(
             pass
         case _:
             shown = f": {dump(document).decode()}" if document else ""
-            raise malformed(clean(f"the server's answer holds no message{shown}"))
+            raise malformed(clean(f"the server's answer has no message{shown}"))
     finish_reason = _finish_reason(choice)
     text = _content(message)
     refusal = _text_field(message, "refusal") or None

@@ -37,8 +37,8 @@ UNTRUSTED = "untrusted"
 REASONS = {UNSIGNED: "not signed by an allowed signer", UNTRUSTED: "not trusted"}
 """In words."""
 HINTS = {
-    UNSIGNED: "let 'sign' name a key of which 'allowedSigners' has the public half",
-    UNTRUSTED: "add the name to 'trust' of this remote, where all who pull from it have it",
+    UNSIGNED: "set 'sign' to a key whose public half is in 'allowedSigners'",
+    UNTRUSTED: "add the name to 'trust' of this remote, in the settings that its users share",
 }
 """What makes a push count."""
 
@@ -223,7 +223,7 @@ class SigningKey:
         )
         if "passphrase" in text:
             reason = "it has a passphrase"
-            hint = "add the key to ssh-agent with ssh-add, and let 'sign' name its '.pub' file"
+            hint = "add the key to ssh-agent with ssh-add, and set 'sign' to its '.pub' file"
         elif "too open" in text or "UNPROTECTED" in text:
             reason, hint = "others can read it", f"chmod 600 '{self._path}'"
         elif "public key" in text:

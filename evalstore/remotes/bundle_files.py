@@ -180,7 +180,7 @@ class BundleFiles:
     def _damaged(self, problem: str) -> RemoteError:
         return RemoteError(
             f"the bundle '{self.address}' is damaged: {problem}",
-            hint="copy it again, or have it made again",
+            hint="copy it again, or make it again",
         )
 
     # --- the ZIP file
@@ -200,7 +200,7 @@ class BundleFiles:
         if len(tail) < _END.size + DIGEST_SIZE or not tail.startswith(_END_START):
             raise self._damaged("it does not end where it should")
         if digest_of(self._file, size - DIGEST_SIZE) != tail[_END.size :]:
-            raise self._damaged("it has other bytes than when it was written")
+            raise self._damaged("it has changed since it was written")
 
     def _read_list(self) -> dict[str, tuple[int, int]]:
         """Return the offset and the size of each file of ours; others are ignored."""

@@ -134,7 +134,7 @@ class _Check:
             if data is None:
                 continue
             if sha256(data) != digest:
-                self._report(name, "it has other bytes than when it was written")
+                self._report(name, "it has changed since it was written")
                 continue
             try:
                 self._note_index(name, data)
@@ -203,7 +203,7 @@ class _Check:
         indexes = self._listing(digest) if damaged or not is_whole else ()
         if not is_whole:
             rows = plural(len(damaged), "damaged row") if damaged else "no damaged row"
-            self._report(name, f"it has other bytes than when it was written: {rows}", indexes)
+            self._report(name, f"it has changed since it was written: {rows}", indexes)
         shown = damaged if is_whole else damaged[:_NAMED]
         for entry, problem in shown:
             table = TABLE_NAMES.get(entry.table, "unknown")

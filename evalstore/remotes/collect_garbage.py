@@ -348,7 +348,7 @@ class RemoteSurvey:
     def _read(self, name: str) -> bytes:
         data = self._files.read(name, LARGEST_INDEX)
         if sha256(data) != digest_of_index(name):
-            raise self._damaged(name, "it has other bytes than when it was written")
+            raise self._damaged(name, "it has changed since it was written")
         return data
 
     def _parse(self, name: str, data: bytes) -> tuple[IndexHeader, Iterator[IndexedRecord]]:

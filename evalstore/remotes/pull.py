@@ -99,7 +99,7 @@ def pull_records(
                 statement = "INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?)"
                 if wanted.executemany(statement, rows).rowcount < len(ids):
                     raise RemoteError(
-                        f"what is known of the remote '{files.address}' changed during the pull",
+                        f"what is known about the remote '{files.address}' changed during the pull",
                         hint="another program has read it at the same time; pull again",
                     )
         query = "SELECT pack, kind, id, start, length, lookup FROM wanted ORDER BY pack, start"

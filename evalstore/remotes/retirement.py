@@ -88,8 +88,7 @@ def _read_mark(
         sound, indexes, packs = False, [], []
     if not sound:
         raise RemoteError(
-            f"the remote '{files.address}' is damaged: '{name}' has other bytes than when it was "
-            "written",
+            f"the remote '{files.address}' is damaged: '{name}' has changed since it was written",
             hint=f"remove '{name}'; 'evalstore remote gc' writes it again",
         )
     return indexes, packs

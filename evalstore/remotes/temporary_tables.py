@@ -59,7 +59,7 @@ def file_errors(path: Path) -> Iterator[None]:
             text = f"'{path}' is locked by another program"
             hint = "wait until it is done and try again"
         else:
-            text, hint = f"'{path}' cannot be used: {error}", "remove it: it is made again"
+            text, hint = f"'{path}' cannot be used: {error}", "remove it; it is made again"
         raise StoreError(text, hint=hint) from error
 
 

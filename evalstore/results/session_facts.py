@@ -46,11 +46,11 @@ class SessionFacts:
     is_simulated: bool = False
     """Whether the model is scripted, so that nobody is paid."""
     is_priced_later: bool = False
-    """Whether the cost is at the price of today, as the price was not known."""
+    """Whether the cost is at today's price, as the price was not known."""
 
 
 def read_session_facts(location: Location, session: Session, *, is_scripted: bool) -> SessionFacts:
-    """Return the facts of a session; its cost is at the price of today if it was not known."""
+    """Return the facts of a session; its cost is at today's price if it was not known."""
     facts = session_facts(session, is_scripted=is_scripted)
     if facts.cost is not None or facts.origin == RECORDED:
         return facts

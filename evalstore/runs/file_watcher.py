@@ -113,7 +113,7 @@ class FileWatcher:
         for folder, suffixes in self._folders.items():
             try:
                 if not self._boundary.contains(os.path.realpath(folder)):
-                    raise EvalstoreError(f"{folder} is outside of the workspace")
+                    raise EvalstoreError(f"{folder} is outside the workspace")
                 walk(folder, f"{folder}/", suffixes, stamps)
             except EvalstoreError:
                 stamps[folder] = _UNREADABLE  # reading it will report why

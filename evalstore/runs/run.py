@@ -456,19 +456,16 @@ def record_abandoned(store: Store, location: Location, note: Callable[[str], Non
         done = f"{plural(outcome.asked, 'answer')} and {plural(outcome.judged, 'verdict')}"
         if run.description.get("problem"):
             if store.record_abandoned_run(run, None):
-                note(f"a run that its program has left is not recorded; its {done} are stored")
+                note(f"an abandoned run is not recorded; its {done} are stored")
             continue
         try:
             record = _restore(store, location, run, outcome)
         except EvalstoreError as error:
-            note(f"run {run.id[:8]}, which its programs have left, cannot be recorded: {error}")
+            note(f"the abandoned run {run.id[:8]} cannot be recorded: {error}")
             continue
         if store.record_abandoned_run(run, record):
             id, _ = hashing.identify(describe_run(record))
-            note(
-                "a run that its programs have left is recorded as interrupted, with "
-                f"{done}: {short(id)}"
-            )
+            note(f"an abandoned run is recorded as interrupted, with {done}: {short(id)}")
 
 
 def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:

@@ -139,7 +139,7 @@ def get_leave(
         raise TooExpensiveError("not confirmed: nothing was asked or judged")
     if answer is None:
         raise TooExpensiveError(
-            f"{question}: more than the {_usd(most)} that are spent without asking",
+            f"{question}: more than the {_usd(most)} allowed without confirmation",
             hint="add --yes to do it, --max-cost to stop at a price, "
             "or set 'confirmAbove' in evalstore.yaml",
         )
@@ -159,9 +159,7 @@ def keep_to(
     if any(count > shown for count, shown in zip(now, was, strict=True)):
         change = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
     elif others := sum(item not in agreed.todo for item in todo):
-        change = (
-            f"{others:,} of what would be done now {'was' if others == 1 else 'were'} not shown"
-        )
+        change = f"{others:,} items of the new plan {'was' if others == 1 else 'were'} not shown"
     elif agreed.price is None:
         return
     else:

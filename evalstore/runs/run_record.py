@@ -205,6 +205,6 @@ def _status(totals: RunTotals, outcome: ExecutionCounts) -> str:
 
 
 def git_state(root: Path) -> RunCommit | None:
-    """Return the commit of the workspace and whether it has changes; None outside of git."""
+    """Return the commit of the workspace and whether it has changes; None outside git."""
     state = read_state(root)
     return RunCommit(state.commit, state.dirty) if state else None

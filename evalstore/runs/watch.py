@@ -104,7 +104,7 @@ def _refuse(selection: SelectionOptions) -> None:
         )
     if selection.retry_errors:
         raise EvalstoreError(
-            "'--watch' cannot be combined with '--retry-errors': edited cases are untried",
+            "'--watch' cannot be combined with '--retry-errors': edited cases have not run yet",
             hint="leave it out: what failed is tried again whenever a file is saved",
         )
 

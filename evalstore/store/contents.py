@@ -34,7 +34,7 @@ _LARGE = 16 * 2**20
 _MOST_VALUES = 8_000_000
 """The most values of a large content: more need gigabytes of memory."""
 _STRUCTURE = re.compile(r'[,\[{](?=["\d\[{\]}tfn-])')
-"""Matches the characters before a value, which are rare inside of strings."""
+"""Matches the characters before a value, which are rare inside strings."""
 _WORDS: dict[str, Word] = {str(word): word for word in WORDS}
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 221_845_392_000_000_000
 """The years 1 and 9000, in microseconds since 1970: dates that Python can compute with."""
@@ -203,14 +203,14 @@ def as_time(value: Any, table: str, id: str = "") -> int:
     """Return a time in microseconds since 1970; raises `StoreError` for another value."""
     if value.__class__ is int and _FIRST_TIME <= value <= _LAST_TIME:
         return int(value)
-    raise damaged(table, id, "a time in it is not one")
+    raise damaged(table, id, "a time in it is not valid")
 
 
 def as_count(value: Any, table: str, id: str = "") -> int | None:
     """Return a whole number, or None; raises `StoreError` for another value."""
     if value is None or value.__class__ is int:
         return None if value is None else int(value)
-    raise damaged(table, id, "a number in it is not one")
+    raise damaged(table, id, "a number in it is not valid")
 
 
 def require_number(value: Any, table: str, id: str = "") -> float | None:
@@ -219,21 +219,21 @@ def require_number(value: Any, table: str, id: str = "") -> float | None:
         return None if value is None else value
     if value.__class__ is float and isfinite(value):
         return float(value)
-    raise damaged(table, id, "a number in it is not one")
+    raise damaged(table, id, "a number in it is not valid")
 
 
 def require_text(value: Any, table: str, id: str = "") -> str:
     """Return a text; raises `StoreError` for another value."""
     if value.__class__ is str:
         return str(value)
-    raise damaged(table, id, "a text in it is not one")
+    raise damaged(table, id, "a text in it is not valid")
 
 
 def as_blob(value: Any, table: str, id: str = "") -> bytes:
     """Return bytes; raises `StoreError` for another value."""
     if value.__class__ is bytes:
         return bytes(value)
-    raise damaged(table, id, "what should be bytes is not")
+    raise damaged(table, id, "bytes in it are not valid")
 
 
 def as_word(value: Any) -> Word:

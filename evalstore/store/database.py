@@ -98,7 +98,7 @@ class Database:
 
     @property
     def foreign(self) -> list[UnexpectedObject]:
-        """Return objects in the schema that are not of evalstore, or that are missing."""
+        """Return objects in the schema that are foreign or missing."""
         return self._driver.foreign
 
     @property

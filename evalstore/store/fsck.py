@@ -177,7 +177,7 @@ class Check:
             kind, content = self._content(table, row)
             unknown = find_unknown_form(content)
             if unknown or not is_of_kind(kind, content):
-                raise _WrongError(_words(content, "the content is not what its kind has"), kind)
+                raise _WrongError(_words(content, "the content does not fit its kind"), kind)
             if kind == "cases":
                 self._sizes[id] = count_cases(content)
                 self._counts[id] = dict(
@@ -193,7 +193,7 @@ class Check:
             return
         except (ValueError, KeyError, TypeError, AttributeError):
             # The id matches, so another program has stored it like this.
-            message = _words(content, "the content is not what its kind has")
+            message = _words(content, "the content does not fit its kind")
             self.damages.append(Damage(kind, id, message))
             return
         self.damages += [Damage(kind, id, _words(content, problem)) for problem in problems]
@@ -209,7 +209,7 @@ class Check:
     def _content(self, table: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         id, text = row["id"], row["content"]
         if not isinstance(id, bytes) or len(id) != 16:
-            raise _WrongError("what should be its id is none")
+            raise _WrongError("its id is not valid")
         if not isinstance(text, str):
             raise _WrongError("the content is not a text")
         try:
@@ -234,7 +234,7 @@ class Check:
         for id, parts in self._counts.items():
             if any(self._sizes.get(part, count) != count for part, count in parts.items()):
                 self._impossible.append(("cases", id))
-                message = "its parts have another number of cases than it says"
+                message = "it gives the wrong number of cases in its parts"
                 self.damages.append(Damage("cases", id, message))
 
     def find_unreadable(self) -> dict[str, set[str]]:
@@ -314,7 +314,7 @@ def find_wrong_rows(connection: Connection) -> Iterator[tuple[str, str, str]]:
     for source, names in _SOURCES.items():
         for contents in iterate_contents(connection, source):
             for id in sorted(_compare(connection, names, contents)):
-                yield source, id.hex(), "its rows are not those of its content"
+                yield source, id.hex(), "its rows do not match its content"
         for name in (name for name in names if name not in _OF_KINDS):
             if count := _count_others(connection, ROW_TABLES[name], source):
                 yield name, "", f"{count} of its rows have no content"

@@ -133,8 +133,8 @@ class RunInProgressError(RevisionError):
 
     def __init__(self, id: str) -> None:
         super().__init__(
-            f"run {short(id)} is in progress: it has no results before it is recorded",
-            hint=f"'evalstore show {short(id)}' and 'evalstore status' say how far it is, and "
+            f"run {short(id)} is in progress: it has no results until it is recorded",
+            hint=f"'evalstore show {short(id)}' and 'evalstore status' show its progress, and "
             f"'evalstore run --join {short(id)}' takes part",
         )
         self.id = id
@@ -146,7 +146,7 @@ def _range_hint(store: Store) -> str:
     if not count:
         if running := store.find_shared_runs():
             name = short(running[0].id)
-            return f"run {name} is in progress: 'evalstore show {name}' says how far it is"
+            return f"run {name} is in progress: 'evalstore show {name}' shows its progress"
         return "there are no runs yet: 'evalstore run' makes one"
     if count == 1:
         return "there is only one run, @"
@@ -231,7 +231,7 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
             return "run", tag.run
         raise NotARevisionError(
             text,
-            "write @, @~1, @{monday}, @work, a name that 'evalstore tag' gave, or the first digits "
+            "write @, @~1, @{monday}, @work, a name set with 'evalstore tag', or the first digits "
             "of an id as 'evalstore log' shows them",
         )
     if len(prefix) < MIN_PREFIX:

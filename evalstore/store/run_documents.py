@@ -71,7 +71,7 @@ def explain(run: str, problem: str, description: str = "") -> StoreError:
         )
     return StoreError(
         f"{name} cannot be read: {problem}",
-        hint="who has begun it can run again; once no program works on it, the owner of the store "
+        hint="whoever began it can run again; once no program works on it, the owner of the store "
         f"can delete the row {run} of the table 'shared_runs'",
     )
 

@@ -1,4 +1,4 @@
-"""The paths outside of workspaces that the user allows them to use.
+"""The paths outside workspaces that the user allows them to use.
 
 The list is in the user's configuration, beside that of trusted files. Each entry is a workspace
 and a folder or file, both by their real paths, or the URL of a remote.
@@ -20,7 +20,7 @@ _NAME = "allowed paths"
 
 
 class AllowedPath(NamedTuple):
-    """A folder, a file or a remote outside of a workspace that this workspace may use."""
+    """A folder, a file or a remote outside a workspace that this workspace may use."""
 
     workspace: str
     path: str
@@ -66,7 +66,7 @@ def list_file() -> Path:
 
 
 class WorkspaceBoundary(Boundary):
-    """The paths that one workspace may use, inside and outside of it."""
+    """The paths that one workspace may use, inside and outside it."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class WorkspaceBoundary(Boundary):
 
     def _require_address(self, address: str, is_allowed: bool, place: str) -> None:
         if not is_allowed:
-            raise OutsideError(f"{place}: leads to '{address}', which is outside of the workspace")
+            raise OutsideError(f"{place}: leads to '{address}', which is outside the workspace")
         self.record()
 
     def require_database(self, path: Path, place: str) -> None:
@@ -137,5 +137,5 @@ class WorkspaceBoundary(Boundary):
 def _entry(value: Mapping[str, object]) -> AllowedPath:
     workspace, path = value["workspace"], value["path"]
     if not (isinstance(workspace, str) and isinstance(path, str)):
-        raise TypeError("an entry of another shape")
+        raise TypeError("an entry with the wrong fields")
     return AllowedPath(workspace, path)

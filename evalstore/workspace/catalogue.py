@@ -107,7 +107,7 @@ def claim_id(id: str, path: str, seen: dict[str, str], kind: str, line: int) -> 
     """Register the id of a file; raises `FileProblem` when another file has it."""
     if id in seen:
         raise FileProblem(
-            f"the id '{id}' is taken by '{seen[id]}'", line, hint=f"ids of {kind} must differ"
+            f"the id '{id}' is taken by '{seen[id]}'", line, hint=f"ids of {kind} must be unique"
         )
     seen[id] = path
 

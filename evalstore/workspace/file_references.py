@@ -1,6 +1,6 @@
 """Finds, identifies and reads the files that tests and prompts mention, each once.
 
-A mentioned file must be inside of the workspace, with links resolved, and must not be private
+A mentioned file must be inside the workspace, with links resolved, and must not be private
 (keys, the store).
 """
 
@@ -112,7 +112,7 @@ class References:
         folder = self._root_folder(named) if rooted else path
         if not (self._boundary.contains(folder) and self._boundary.contains(path)):
             hint = f"copy the data into the workspace, or allow '{folder}' with '{FLAG}'"
-            raise spec.problem("path", f"'{spec.path}' is outside of the workspace", hint)
+            raise spec.problem("path", f"'{spec.path}' is outside the workspace", hint)
         if is_private_name(os.path.join(*inside)):
             raise spec.problem("path", f"'{spec.path}' is private, so it is not data")
         try:
@@ -198,7 +198,7 @@ class References:
                 return path, status
         if outside:
             raise FileProblem(
-                f"'{mentioned}' is outside of the workspace",
+                f"'{mentioned}' is outside the workspace",
                 hint=f"copy the file into the workspace, or allow it with '{FLAG}'",
             )
         raise FileProblem(

@@ -19,11 +19,7 @@ from evalstore.workspace.settings.settings import FILE, Settings
 from evalstore.workspace.settings.settings_reader import read_settings
 
 _NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
-"""The stamp of a link to a place outside of the workspace; no regular file has it."""
-_ALLOW_DATABASE = (
-    "everything of the workspace would be stored there; "
-    "'--allow-outside' allows it, once and for this workspace"
-)
+"""The stamp of a link to a place outside the workspace; no regular file has it."""
 
 
 class WorkspaceFolder:
@@ -40,7 +36,7 @@ class WorkspaceFolder:
     ) -> None:
         """Read the settings, from `config` instead of the workspace's own file if it is given.
 
-        With `allow_outside` the user allows all paths outside of it, which are then recorded
+        With `allow_outside` the user allows all paths outside it, which are then recorded
         and reported. `overrides` of the form `KEY=VALUE` replace settings.
         Raises `EvalstoreError`.
         """
@@ -81,7 +77,8 @@ class WorkspaceFolder:
             try:
                 self.boundary.require_server(str(address), place)
             except OutsideError as error:
-                raise OutsideError(str(error), hint=_ALLOW_DATABASE) from error
+                hint = "all results would be stored there; '--allow-outside' allows it from now on"
+                raise OutsideError(str(error), hint=hint) from error
             return address
         path = self.root / name
         self.boundary.require_database(path, f"{place} '{name}'")
@@ -133,7 +130,7 @@ class WorkspaceFolder:
     def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
         """Find the files of a kind with their stamps, sorted by path; hidden ones are ignored.
 
-        Raises `OutsideError` when their folder is a link to a place outside of the workspace.
+        Raises `OutsideError` when their folder is a link to a place outside the workspace.
         """
         folder = self.folder(kind)
         prefix = self.name_of(folder)

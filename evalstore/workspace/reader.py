@@ -261,7 +261,7 @@ class _Reader:
                         path,
                         f"the id '{id}' is taken by '{first}'",
                         self._line_of_id(path),
-                        hint="ids of test files must differ",
+                        hint="ids of test files must be unique",
                     )
                 )
 

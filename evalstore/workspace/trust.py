@@ -156,7 +156,7 @@ def _entry(value: Mapping[str, object]) -> Trusted | Grant:
     if "variable" in value:
         variable, host, at = value["variable"], value["host"], value.get("at", 0)
         if not (isinstance(variable, str) and isinstance(host, str) and isinstance(at, int)):
-            raise ValueError("an entry of another shape")
+            raise ValueError("an entry with the wrong fields")
         return Grant(variable, host, at)
     sha256, network = value["sha256"], value.get("network", False)
     path, size, at = value.get("path", ""), value.get("size", 0), value.get("at", 0)
@@ -170,5 +170,5 @@ def _entry(value: Mapping[str, object]) -> Trusted | Grant:
         and isinstance(at, int)
         and isinstance(application, bool)
     ):
-        raise ValueError("an entry of another shape")
+        raise ValueError("an entry with the wrong fields")
     return Trusted(sha256, network, path, size, at, application)

@@ -19,7 +19,7 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace in the current folder; there is something outside of it."""
+    """A workspace in the current folder; there is something outside it."""
     tree(folder, {"evalstore.yaml": SETTINGS, "models/one.yaml": MODEL, "tests/a.md": HELLO})
     monkeypatch.chdir(folder)
     return folder

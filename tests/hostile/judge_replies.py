@@ -65,7 +65,7 @@ UNCLEAR = {
             "small score": '"score": 0.01',
             "other label": '"label": "incorrect"',
             "criterion": '"criteria": {"a": false}',
-            "inside of the reasons": '"reasoning": {"pass": false}',
+            "inside the reasons": '"reasoning": {"pass": false}',
             "fail": '"fail": true',
             "rejected member": '"result": "rejected"',
             "criteria": '"criteria": [{"pass": false}]',

@@ -130,7 +130,7 @@ def wait_until_dead(pid: int) -> None:
         ("return float('nan')", "bot.py: ValueError: Out of range float values are not JSON "
          "compliant", False),
         ("return None", "it returned nothing, not a text or a mapping", False),
-        ("return {'answer': 1}", "it returned 'answer'; known are text, content, tool_calls, "
+        ("return {'answer': 1}", "it returned 'answer'; it may return text, content, tool_calls, "
          "usage, cost, model, finish_reason, refusal", False),
         ("return {'usage': {}}", "it returned neither a 'text' nor 'tool_calls'", False),
         ("return {'text': 3}", "the content of its answer is not text", False),

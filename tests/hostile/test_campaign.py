@@ -174,10 +174,10 @@ def carry_out(attack: Attack, folder: Path, *numbers: int) -> Result:
 def test_what_happens_outside_of_the_workspace_is_found(tmp_path: Path) -> None:
     result = carry_out(Attack("leave", "leaving", leave_the_workspace, names=("all",)), tmp_path, 0)
     assert [finding.description for finding in result.findings] == [
-        "changes files outside of the workspace",
+        "changes files outside the workspace",
         "runs what the workspace says",
-        "makes files outside of the workspace",
-        "sends what is outside of the workspace",
+        "makes files outside the workspace",
+        "sends what is outside the workspace",
         "stores a secret",
     ]
     kept = Path(result.findings[0].folder)

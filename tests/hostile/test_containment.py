@@ -1,4 +1,4 @@
-"""A workspace, and an import, use nothing outside of themselves unless their user allows it."""
+"""A workspace, and an import, use nothing outside themselves unless their user allows it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_linked_file_outside_is_refused_by_name(
     link(place, outside)
     code, output = run(*command)
     assert code == 2
-    assert f"{place}: leads to '{outside}', which is outside of the workspace" in output
+    assert f"{place}: leads to '{outside}', which is outside the workspace" in output
     assert "--allow-outside" in output
     assert SECRET not in output
     stored = seen_below(root / ".evalstore").values() if (root / ".evalstore").exists() else ()
@@ -86,7 +86,7 @@ def test_a_linked_folder_outside_is_refused_by_name(
     link(place, outside)
     code, output = run("run")
     assert code == 2
-    assert f"{place}: leads to '{outside}', which is outside of the workspace" in output
+    assert f"{place}: leads to '{outside}', which is outside the workspace" in output
 
 
 @pytest.mark.opens_no_store
@@ -124,7 +124,7 @@ def test_a_mentioned_file_outside_is_read_only_if_it_is_allowed(root: Path, run:
     link("tests/f.txt", outside)
     code, output = run("run")
     assert code == 2
-    assert "tests/a.md:3: 'f.txt' is outside of the workspace" in output
+    assert "tests/a.md:3: 'f.txt' is outside the workspace" in output
     assert "--allow-outside" in output
     assert run("run", "--allow-outside")[0] == 0
     assert run("run")[0] == 0
@@ -169,7 +169,7 @@ def test_a_store_outside_is_refused_before_anything_is_made(
         link(f".evalstore/{name}", outside / "kept.txt")
     code, output = run(*command)
     assert code == 2
-    assert "outside of the workspace" in output
+    assert "outside the workspace" in output
     assert "--allow-outside" in output
     assert seen_below(outside) == {"kept.txt": b"kept"}
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
@@ -194,7 +194,7 @@ def test_the_database_for_searching_is_not_made_outside(root: Path, run: Run) ->
     outside = root.parent / "elsewhere.db"
     link(f".evalstore/{grep._FILE}", outside)
     code, output = run("grep", "Hello")
-    assert (code, "outside of the workspace" in output) == (2, True)
+    assert (code, "outside the workspace" in output) == (2, True)
     assert not outside.exists()
 
 
@@ -388,7 +388,7 @@ def test_an_import_takes_nothing_from_outside(root: Path, run: Run, format: str,
     if kind == "inner pattern":
         assert "has '..' behind a wildcard" in output
         return
-    assert "outside of the imported folder" in output
+    assert "outside the imported folder" in output
     assert "--allow-outside" in output
     assert name.removeprefix("file://").rpartition("/")[2] in output
     run("import", format, *arguments, "--allow-outside")
@@ -414,7 +414,7 @@ def test_an_import_of_lve_follows_no_links_outside(root: Path, run: Run) -> None
     tree(root, {"src/a--b/test.json": test})
     link("src/a--b/instances/all.jsonl", home / "i.jsonl")
     code, output = run("import", "lve", "src")
-    assert (code, "outside of the imported folder" in output) == (1, True)
+    assert (code, "outside the imported folder" in output) == (1, True)
     assert not any(SECRET.encode() in data for data in seen_below(root).values())
 
 
@@ -426,7 +426,7 @@ def test_an_import_of_langbite_follows_no_links_outside(root: Path, run: Run) ->
     code, output = run("import", "langbite", "src")
     assert (code, SECRET in output) == (1, False)
     assert f"src/prompts_en_us.csv: leads to '{home / 'p.csv'}'" in output
-    assert "outside of the imported folder; '--allow-outside' allows it" in output
+    assert "outside the imported folder; '--allow-outside' allows it" in output
 
 
 @pytest.mark.opens_no_store
@@ -436,7 +436,7 @@ def test_an_import_writes_nothing_outside(root: Path, run: Run) -> None:
     tree(root, {"src/promptfooconfig.yaml": config})
     link("tests/src", outside)
     code, output = run("import", "promptfoo", "src")
-    assert (code, "outside of the workspace" in output) == (2, True)
+    assert (code, "outside the workspace" in output) == (2, True)
     assert [path.name for path in outside.iterdir()] == ["kept.txt"]
 
 
@@ -448,7 +448,7 @@ def test_adopting_a_project_reads_nothing_outside(
     tree(tmp_path, {"p/.env": f"AI_TESTER_CONFIG_PATH={tmp_path}/home/c.yaml\n"})
     monkeypatch.chdir(tmp_path / "p")
     code, output = run("init", "--from", ".")
-    assert (code, "outside of the imported folder" in output) == (2, True)
+    assert (code, "outside the imported folder" in output) == (2, True)
     assert not (tmp_path / "p/evalstore.yaml").exists()
 
 

@@ -70,7 +70,7 @@ KINDS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a folder": (lambda path: path.mkdir(), "is not a regular file"),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
     "a link in a circle": (lambda path: path.symlink_to(path.name), "cannot be read"),
-    "a link to outside": (outside, "is a link to a file outside of the workspace"),
+    "a link to outside": (outside, "is a link to a file outside the workspace"),
     "3 GiB": (sparse, "is too large"),
 }
 

@@ -88,7 +88,7 @@ def test_a_stored_run_that_describes_too_much_is_left_out_until_it_is_removed(
 ) -> None:
     here = ["-C", str(hurt)]
     assert main([*here, "fsck"]) == 1
-    wrong = "describes too much to be read: " if form != "lying" else "another number of cases"
+    wrong = "describes too much to be read: " if form != "lying" else "the wrong number of cases"
     assert wrong in capsys.readouterr().out
     for argv in COMMANDS if form in ("repeated", "shuffled") else ():
         assert main([*here, *argv]) == 0, argv

@@ -159,7 +159,7 @@ def finished(place: Path) -> Rows:
 
 def unexpected(err: str) -> list[str]:
     """The lines of an error output but those on progress, and on a run that was killed before."""
-    kinds = ("asked ", "a run that its programs have left is recorded as interrupted, with ")
+    kinds = ("asked ", "an abandoned run is recorded as interrupted, with ")
     return [line for line in err.splitlines() if not line.startswith(kinds)]
 
 

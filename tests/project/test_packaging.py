@@ -1,4 +1,4 @@
-"""The wheel works outside of the checkout, with nothing but what it asks for."""
+"""The wheel works outside the checkout, with nothing but what it asks for."""
 
 from __future__ import annotations
 

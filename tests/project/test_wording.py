@@ -45,6 +45,9 @@ GONE = {
     r"\bless (?:digits|lines|cases|rows|calls|files|tokens|results|columns)\b": "fewer",
     r"\bstands? on the same\b": "has the same",
     r"\b(?:is|are) not (?:asked|called) any more\b": "is not asked again, is no longer …",
+    r"\b(?:in|out)side of (?!the object)": "inside, outside",
+    r"\bprograms? ha(?:s|ve) left\b": "abandoned",
+    r"\b(?:is|are) not of evalstore\b": "does not belong to evalstore",
 }
 """Patterns of phrases, in small letters where they begin a text, and what to write instead."""
 ANY_GONE = re.compile("|".join(f"(?:{gone})" for gone in GONE), re.IGNORECASE)

@@ -34,7 +34,7 @@ def test_the_kind_decides_the_door(kind: str, endpoint: str) -> None:
         ("http://", "'http://' is not a base URL"),
         ("http://[::1/v1", "'http://[::1/v1' is not a base URL"),
         ("http://host:99999/v1", "'http://host:99999/v1' is not a base URL"),
-        ("http://me:secret@host/v1", "the base URL holds a user name or a password"),
+        ("http://me:secret@host/v1", "the base URL contains a user name or a password"),
     ],
 )
 def test_a_base_url_no_call_could_use_is_refused(base_url: str | None, message: str) -> None:

@@ -194,7 +194,7 @@ def test_a_key_is_not_written_to_a_bundle(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_KEY", "The answer must be")
-    with pytest.raises(EvalstoreError, match=r"nothing was written: \d+ rows? would show a key"):
+    with pytest.raises(EvalstoreError, match=r"nothing was written: \d+ rows? would reveal a key"):
         create_bundle(Location(finished), tmp_path / "all.bundle")
     assert not any(tmp_path.iterdir())
     create_bundle(Location(finished), tmp_path / "all.bundle", allow_keys=True)

@@ -65,11 +65,11 @@ def test_all_problems_are_listed_with_their_files(
     check = _check(shared)
     listing = f"indexes/{_only(tmp_path / '1', 'indexes/*').name}"
     assert [(problem.file, problem.message) for problem in check.problems[:1]] == [
-        (f"indexes/{lost.name}", "it has other bytes than when it was written")
+        (f"indexes/{lost.name}", "it has changed since it was written")
     ]
     names = [f"packs/{path.parent.name}/{path.name}" for path in (flipped, gone, of_lost)]
     others = {(problem.file, problem.message) for problem in check.problems[1:]}
-    assert (names[0], "it has other bytes than when it was written: 1 damaged row") in others
+    assert (names[0], "it has changed since it was written: 1 damaged row") in others
     assert (names[1], "it is missing") in others
     of_flipped = f"indexes/{_only(tmp_path / '0', 'indexes/*').name}"
     listings = {problem.file: list(problem.indexes) for problem in check.problems[1:]}
@@ -189,7 +189,7 @@ def test_the_command_prints_the_problems_and_exits_with_1(
     lines = printed.out.splitlines()
     name = f"packs/{pack.parent.name}/{pack.name}"
     assert lines[:2] == [
-        f"{name}: it has other bytes than when it was written: no damaged row; listed by {index}",
+        f"{name}: it has changed since it was written: no damaged row; listed by {index}",
         f"packs/00/{'0' * 64}.pack: unused, no index lists it",
     ]
     assert lines[2].endswith(" rows checked: 1 problem, 1 unused pack")

@@ -285,13 +285,13 @@ def _future(root: Path) -> str:
 def _damaged_mark(root: Path) -> str:
     (mark,) = _files(root, "retired")
     mark.write_bytes(mark.read_bytes()[:-1])
-    return "has other bytes than when it was written"
+    return "has changed since it was written"
 
 
 def _damaged_index(root: Path) -> str:
     index = _files(root, "indexes")[0]
     index.write_bytes(index.read_bytes()[:-1])
-    return "has other bytes than when it was written"
+    return "has changed since it was written"
 
 
 @pytest.mark.parametrize("damage", [_future, _damaged_mark, _damaged_index])
@@ -321,7 +321,7 @@ def test_a_damaged_pack_is_not_copied(
     data[-1] ^= 1
     pack.write_bytes(data)
     before = stores.names(root)
-    with pytest.raises(RemoteError, match=f"'packs/../{pack.name}': it has other bytes"):
+    with pytest.raises(RemoteError, match=f"'packs/../{pack.name}': it has changed"):
         stores.collect(FolderFiles(root), grace=NONE)
     assert stores.names(root) == before
 

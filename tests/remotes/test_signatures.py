@@ -374,7 +374,7 @@ def test_all_of_a_signed_pack_must_be_as_it_was_signed(
                 *sorted(cache.records.find_range("prompts", bytes(16), b"\xff" * 16))[:1]
             )
         }
-        with pytest.raises(RemoteError, match="other bytes than when it was written"):
+        with pytest.raises(RemoteError, match="has changed since it was written"):
             stores.pull_some(empty, remote, cache, one)
     with IndexCache.open(None, remote.address) as cache:
         cache.refresh(remote)

@@ -123,11 +123,11 @@ def test_a_text_is_never_taken_for_a_number_in_any_record() -> None:
 
 @pytest.mark.parametrize("value", [b"1", "1", None, 1.0, True, 2**62])
 def test_a_time_of_another_type_is_read_as_none(value: Any) -> None:
-    with pytest.raises(StoreError, match="a time in it is not one"):
+    with pytest.raises(StoreError, match="a time in it is not valid"):
         as_time(value, "runs", "0" * 32)
 
 
 @pytest.mark.parametrize("value", [b"1", "1", float("inf"), float("nan"), True])
 def test_a_number_of_another_type_is_read_as_none(value: Any) -> None:
-    with pytest.raises(StoreError, match="a number in it is not one"):
+    with pytest.raises(StoreError, match="a number in it is not valid"):
         require_number(value, "evaluations", "0" * 32)

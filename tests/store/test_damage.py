@@ -209,7 +209,7 @@ def test_what_another_program_stored_is_found(whole: Path) -> None:
             (bytes.fromhex(hash_content(content)), content, b"\0" * 16),
         )
         raw.commit()
-    assert [damage.message for damage in problems(path)] == ["the content is not what its kind has"]
+    assert [damage.message for damage in problems(path)] == ["the content does not fit its kind"]
 
 
 @pytest.mark.parametrize("length", [50, 100, 4096, 9000])

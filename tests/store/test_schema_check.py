@@ -169,7 +169,7 @@ def test_an_older_store_with_a_trigger_is_not_migrated(filled: Path) -> None:
         "DROP TABLE leases; DROP TABLE runners; UPDATE alembic_version SET version_num = '0001';"
         "CREATE TRIGGER t AFTER UPDATE ON alembic_version BEGIN DELETE FROM sessions; END",
     )
-    with pytest.raises(StoreError, match="the trigger 't' is not of evalstore"):
+    with pytest.raises(StoreError, match="the trigger 't' does not belong to evalstore"):
         Store.open(filled)
     assert counts(filled)["sessions"] == 2
 

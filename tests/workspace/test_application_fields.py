@@ -125,7 +125,7 @@ def test_a_link_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
     for text in ("code: apps/link.py", "code: apps/bot.py\nuses: [apps/link.py]"):
         _, problems = read(tmp_path / "w", f"provider: python\n{text}\n")
         assert [problem.message for problem in problems] == [
-            "'apps/link.py' is outside of the workspace"
+            "'apps/link.py' is outside the workspace"
         ]
 
 

@@ -412,9 +412,9 @@ def test_a_path_counts_from_the_tests_folder_then_from_the_file(
     [
         ("none.txt", "there is no file 'none.txt'"),
         ("docs", "there is no file 'docs'"),
-        ("../../outside.txt", "'../../outside.txt' is outside of the workspace"),
-        ("link.txt", "'link.txt' is outside of the workspace"),
-        ("linked/outside.txt", "'linked/outside.txt' is outside of the workspace"),
+        ("../../outside.txt", "'../../outside.txt' is outside the workspace"),
+        ("link.txt", "'link.txt' is outside the workspace"),
+        ("linked/outside.txt", "'linked/outside.txt' is outside the workspace"),
         ("../.env", "'../.env' is private, so it is not shown to a model"),
         ("a" * 300, "File name too long"),
         ("x\0y", "null"),

@@ -153,9 +153,9 @@ def test_no_hint_is_on_a_setting_of_ours() -> None:
         ("verdict: '>= 1.5'", 1, "'verdict' must be"),
         ("timeout: .inf", 1, "'timeout' must be a number"),
         ("paths:\n  test: a", 2, "unknown field 'test'"),
-        ("paths:\n  tests: ../a", 2, "outside of the workspace"),
-        ("paths:\n  tests: /a", 2, "outside of the workspace"),
-        ("paths:\n  tests: a/../../b", 2, "outside of the workspace"),
+        ("paths:\n  tests: ../a", 2, "outside the workspace"),
+        ("paths:\n  tests: /a", 2, "outside the workspace"),
+        ("paths:\n  tests: a/../../b", 2, "outside the workspace"),
     ],
 )
 def test_what_is_wrong_is_reported_with_its_line(text: str, line: int, message: str) -> None:

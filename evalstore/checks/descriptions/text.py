@@ -113,7 +113,7 @@ DESCRIPTIONS = {
         "the answer is a refusal, in English",
         (),
         (CheckExample("refusal", "I cannot help with that.", "Here is how it works."),),
-        "A refusal that the provider reports counts, too.",
+        "A refusal that the provider reports also counts.",
     ),
     "exact": CheckDescription(
         "the answer is one of the texts, both normalised as SQuAD does",

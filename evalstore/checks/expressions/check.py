@@ -127,23 +127,23 @@ def keys_of(source: str, name: str) -> tuple[frozenset[str], bool]:
 def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
     if not isinstance(node, _NODES):
         word = _WORDS.get(type(node), type(node).__name__)
-        raise ExpressionError(f"there is no {word} in expressions")
+        raise ExpressionError(f"expressions cannot have {word}")
     match node:
         case ast.Constant() if type(node.value) not in (str, int, float, bool, type(None)):
             raise ExpressionError(
                 f"{shorten(repr(node.value))} is not a text, number or truth value"
             )
         case ast.Name() if node.id.startswith("__"):
-            raise ExpressionError(f"there is no name '{node.id}' in expressions")
+            raise ExpressionError(f"expressions cannot use the name '{node.id}'")
         case ast.Attribute() if not (isinstance(parent, ast.Call) and parent.func is node):
             hint = f"write x[{node.attr!r}] for the value of a key"
             raise ExpressionError("only a method call is allowed after a dot", hint)
         case ast.Call():
             _raise_for_call(node)
         case ast.Dict() if None in node.keys:
-            raise ExpressionError("there is no ** in expressions")
+            raise ExpressionError("expressions cannot have **")
         case ast.comprehension() if node.is_async or not _is_target(node.target):
-            raise ExpressionError("a comprehension gives its elements names, and nothing else")
+            raise ExpressionError("a comprehension can only give its elements names")
         case ast.GeneratorExp() if not (
             isinstance(parent, ast.Call) and _called(parent) in _TAKES_GENERATOR
         ):
@@ -173,7 +173,7 @@ def _raise_for_call(node: ast.Call) -> None:
         raise ExpressionError("only functions and methods can be called")
     if name not in known:
         hint = suggest(name, known, f"{kind}s")
-        raise ExpressionError(f"there is no {kind} {shorten(name)} in expressions", hint)
+        raise ExpressionError(f"expressions have no {kind} {shorten(name)}", hint)
     least, most, named = known[name]
     if not least <= len(node.args) <= most:
         raise ExpressionError(f"{name}() cannot be given {len(node.args)} values")

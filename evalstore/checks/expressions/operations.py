@@ -111,7 +111,7 @@ class Operations:
         self._read(container)
         if isinstance(container, str):
             if not isinstance(value, str):
-                raise TypeError(f"{kind_of(value)} cannot be in a text")
+                raise TypeError(f"{kind_of(value)} cannot be part of a text")
             return value in container
         if isinstance(container, dict):
             return hashable_key(value) in container

@@ -74,7 +74,7 @@ def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding
     least, most = check.get("min", 0), check.get("max", math.inf)
     bounds = [f"at least {least}"] if "min" in check else []
     bounds += [f"at most {most}"] if "max" in check else []
-    unit = "tokens in all" if of == "total" else f"{of} tokens"
+    unit = "tokens in total" if of == "total" else f"{of} tokens"
     words = f"expected {' and '.join(bounds)} {unit}, found {tokens}"
     return passes(least <= tokens <= most, words)
 

@@ -118,7 +118,7 @@ def first_violation(schema: Json, value: Json) -> SchemaViolation | None:
             errors, key=lambda violation: list(map(str, violation.absolute_path)), default=None
         )
     except Unresolvable as problem:
-        return SchemaViolation((), f"the schema refers to something outside of it: {problem}")
+        return SchemaViolation((), f"the schema refers to something outside it: {problem}")
     except OverflowError:  # from `multipleOf` with a fraction
         return SchemaViolation((), "the answer has a number that is too large for the schema")
     if error is None:
@@ -211,7 +211,7 @@ def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) ->
         return holds(check, lambda: f"expected {but} {listed}, found {shown(value)}")
     if len(expected) == 1:
         return CheckFinding(0.0, str(comparison.difference(expected[0], value) or ""))
-    listed = f"one of {shown(expected)}" if expected else "nothing that could be found"
+    listed = f"one of {shown(expected)}"
     return CheckFinding(0.0, f"expected {listed}, found {shown(value)}")
 
 
@@ -233,7 +233,7 @@ def _read_path(arguments: CheckArguments) -> dict[str, Json]:
             raise arguments.problem(f"'{inner['type']}' cannot be used inside 'jsonPath'", hint)
         if "actual" in inner:
             raise arguments.problem(
-                "a check inside of 'jsonPath' has no 'actual': it is the path's"
+                "a check inside 'jsonPath' cannot have 'actual': it checks the value at the path"
             )
         settings["check"] = inner
     return settings
@@ -307,7 +307,7 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if "check" not in check:
         return holds(check, lambda: f"expected no value at {path}, found {shown(value)}")
     if subject.run_check is None:
-        raise ValueError("a check inside of another one cannot run here")
+        raise ValueError("a check inside another one cannot run here")
     texts = {name: check[name] for name in ("ignoreCase", "normalize") if name in check}
     inner, at_path = {**texts, **check["check"]}, replace(subject, actual=value)
     outcome = subject.run_check(inner, at_path)

@@ -189,7 +189,7 @@ def match(options: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 def step(place: str, key: str | int) -> str:
-    """Return the place of a key or an element inside of a place, in JMESPath; "" is the top."""
+    """Return the place of a key or an element inside a place, in JMESPath; "" is the top."""
     if isinstance(key, int):
         return f"{place}[{key}]"
     if not _PLAIN_KEY.match(key) or len(key) > _KEY_SHOWN:

@@ -217,7 +217,7 @@ def _read_score(value: Json) -> float:
 def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> CheckFinding:
     for name in value:
         if name not in _PARTS:
-            raise ValueError(f"it returned '{name}'; known are {', '.join(_PARTS)}")
+            raise ValueError(f"it returned '{name}'; it may return {', '.join(_PARTS)}")
     passed = value.get("pass")
     if passed is None and value.get("score") is None:
         raise ValueError("it returned a mapping with neither 'pass' nor 'score'")

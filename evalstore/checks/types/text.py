@@ -202,7 +202,7 @@ def _read_length(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _outside(least: int | None, most: int | None) -> str:
-    """Return which lengths are outside of the bounds."""
+    """Return which lengths are outside the bounds."""
     bounds = (("fewer than", least), ("more than", most))
     return " or ".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
 

@@ -95,7 +95,7 @@ def _cell(value: str | Html) -> str:
 
 
 def _element(tag: str, style: str, text: str) -> Html:
-    """Return an element with a text, which is broken inside of words only if they are long."""
+    """Return an element with a text, which is broken inside words only if they are long."""
     rest = len(text) - MOST_CHARACTERS
     more = f"\n… and {rest:,} more characters" if rest > 0 else ""
     shown = text[:MOST_CHARACTERS]

@@ -56,7 +56,7 @@ COLUMNS = (
     ExportColumn("judgingCost", "number", "USD", "the cost of the verdicts"),
     ExportColumn(
         *("pricedLater", "integer", ""),
-        "the answers and verdicts at the price of today, as theirs was not known",
+        "the answers and verdicts at today's price, because their own is unknown",
     ),
     ExportColumn("latency", "number", "seconds", "the mean duration of the answers"),
     ExportColumn("test", "text", "id", "the version of the test"),

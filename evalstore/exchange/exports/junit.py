@@ -40,7 +40,7 @@ _ELEMENTS = {
 }
 """By verdict: the count of the suite that it adds to, and the element of the test case."""
 _REASONS = {
-    "error": "a check could not be carried out",
+    "error": "a check could not be run",
     "undecided": "the judges tied, or a reply could not be read",
     "no reply": "a call failed; 'evalstore log --failures' shows why",
     "pending": "not judged yet",
@@ -120,7 +120,7 @@ def _describe(row: Row) -> str:
         "judgement": " ".join(row["evaluations"]),
         "cost": money(row["cost"]),
         "judging": money(row["judgingCost"]),
-        "at the price of today": row["pricedLater"],
+        "at today's price": row["pricedLater"],
     }
     lines = [f"{name}: {value}" for name, value in about.items() if value]
     return "\n".join([*lines, "", row["answer"] or "(no answer)"])

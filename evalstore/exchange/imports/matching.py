@@ -159,7 +159,9 @@ class _Placer:
             indexes = [-1 - number]
         candidate = self._candidates.find(first, case)
         if None not in case.prompts:
-            raise NotTakenError("the test has a system prompt, which the recorded one had not")
+            raise NotTakenError(
+                "the test has a system prompt, which the recorded conversation did not have"
+            )
         if len(entries) != len(case.tests):
             raise NotTakenError(
                 f"it has answers of {plural(len(entries), 'conversation')}, "

@@ -108,7 +108,7 @@ def _require_runs(store: Store, file: str, ids: Sequence[str]) -> None:
         raise RemoteError(
             f"the bundle '{file}' needs {plural(len(missing), 'run')} that the store does not "
             f"have: {names}{more}",
-            hint="get these first, or have the bundle made without --since",
+            hint="get these runs first, or make the bundle without --since",
         )
 
 

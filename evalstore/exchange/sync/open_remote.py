@@ -95,7 +95,7 @@ def locate_remote(location: Location, name: str | None) -> tuple[str, RemoteFile
 def open_files(workspace: WorkspaceFolder, name: str, address: str) -> RemoteFiles:
     """Return the files of an address; raises `EvalstoreError` for one that cannot be used.
 
-    A place outside of the workspace is refused unless the user has allowed it: evalstore.yaml may
+    A place outside the workspace is refused unless the user has allowed it: evalstore.yaml may
     be somebody else's. Nothing is connected to yet.
     """
     if is_database(address):
@@ -226,7 +226,7 @@ def open_files_or_database(
         if store.path == str(address):
             raise EvalstoreError(
                 f"the remote '{name}' is the store of this workspace",
-                hint="there is nothing to copy: all who use the store have its rows",
+                hint="there is nothing to copy: everyone who uses the store has its rows",
             )
         with open_typed_database(
             name, address, store, location, exclude_tags=remote.exclude_tags, may_lack=may_lack

@@ -295,7 +295,12 @@ def _refusal(secrets: Sequence[FoundSecret], verb: str) -> EvalstoreError:
         lines.append(f"  and {len(secrets) - _LISTED:,} more")
     rows = plural(len(secrets), "row")
     return EvalstoreError(
-        "\n".join([f"nothing was {verb}: {rows} would show a key to all who read it:", *lines]),
+        "\n".join(
+            [
+                f"nothing was {verb}: {rows} would reveal a key:",
+                *lines,
+            ]
+        ),
         hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke the key, and add "
         "--allow-keys when it no longer matters",
     )

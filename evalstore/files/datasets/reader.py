@@ -122,9 +122,9 @@ class Dataset:
 
     def _without_rows(self) -> FileProblem:
         if any(problem.line for problem in self.problems):
-            return self._source.problem("no row can be read: there would be no case")
+            return self._source.problem("no row can be read: the test would have no cases")
         lack = "has a header but no rows" if self._columns.names else "has no rows"
-        return self._source.problem(f"the file {lack}: there would be no case")
+        return self._source.problem(f"the file {lack}: the test would have no cases")
 
     def _filtered(self) -> Iterator[DatasetRow]:
         matches = self._where
@@ -200,7 +200,7 @@ def _sniff(spec: DatasetSpec, source: TextSource) -> str:
     with source.open() as lines:
         first = [text for text in (line.strip() for line in islice(lines, 100)) if text]
     if not first:
-        raise source.problem("the file has no rows: there would be no case")
+        raise source.problem("the file has no rows: the test would have no cases")
     line = first[0]
     if line[0] == "[" or (line[0] == "{" and (spec.rows or not line.endswith("}"))):
         return "json"
@@ -304,15 +304,15 @@ class DelimitedTable:
         """Convert an error of the module `csv` to a problem."""
         to_end = f", up to line {last}" if last > line else ""
         if "unexpected end of data" in message or "field limit" in message:
-            hint = "a quote inside of a quoted cell is written twice"
+            hint = "a quote inside a quoted cell is written twice"
             return self._source.bad_row(f"a quoted cell is never closed{to_end}", line, hint=hint)
         if "expected after" in message:
-            hint = "a quote inside of a quoted cell is written twice"
+            hint = "a quote inside a quoted cell is written twice"
             problem = f"text behind the closing quote of a cell{to_end}"
             return self._source.bad_row(problem, line, hint=hint)
         if "new-line" in message:
             hint = "lines end with LF or CRLF; put quotes round the cell to keep it"
-            return self._source.bad_row("a carriage return inside of the line", line, hint=hint)
+            return self._source.bad_row("a carriage return inside the line", line, hint=hint)
         return self._source.bad_row(f"not a row of cells: {message}", line)
 
     def _uneven(self, line: int, cells: list[str]) -> BadRow:
@@ -323,7 +323,7 @@ class DelimitedTable:
             message = f"the row has {_cells(actual)} for {expected} columns: {missing} is missing"
         else:
             surplus = shorten(cells[expected])
-            message = f"the row has {_cells(actual)} for {expected} columns: {surplus} is too much"
+            message = f"the row has {_cells(actual)} for {expected} columns: {surplus} is extra"
         hint = self.advice() or f"put quotes round a cell that holds {shorten(self._delimiter)}"
         return self._source.bad_row(message, line, hint=hint if actual > expected else None)
 

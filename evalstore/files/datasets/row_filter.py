@@ -31,7 +31,7 @@ class DatasetRow(NamedTuple):
     number: int
     """Counted from 1 over all rows of the file, also those that are left out."""
     line: int | None
-    """Where it starts in the data file; None inside of a larger JSON document."""
+    """Where it starts in the data file; None inside a larger JSON document."""
     item: DataItem
 
 

@@ -154,7 +154,7 @@ def _encoding(fields: Fields) -> str:
     try:
         b"a".decode(codecs.lookup(name).name)
     except LookupError as error:
-        message = f"there is no encoding {shorten(name)} of texts"
+        message = f"unknown encoding {shorten(name)}"
         hint = "as in 'latin-1' or 'utf-16'"
         raise FileProblem(message, fields.line("encoding"), hint=hint) from error
     except UnicodeError:  # one letter need not be a text, as in UTF-16

@@ -142,7 +142,7 @@ class _Group:
         self._choices = 1
 
     def take(self, inner: _Group) -> None:
-        """Add the repetitions and choices of a group inside of this one."""
+        """Add the repetitions and choices of a group inside this one."""
         self.repeats += inner.repeats
         self.unbounded += inner.unbounded
         self.multiply(inner.choices)

@@ -121,7 +121,9 @@ class _Worker:
         if "lacks" in reply:
             raise _not_run(self._code.path, reply["lacks"])
         if "isSpent" in reply:
-            raise _not_run(self._code.path, "loading it took the time that its shell allows")
+            raise _not_run(
+                self._code.path, "loading it used all the processor time that its shell allows"
+            )
         line = reply.get("line")
         place = f"{self._code.path}:{line}" if isinstance(line, int) else self._code.path
         raise CodeError(f"{place}: {reply.get('error', 'no verdict')}")

@@ -1,4 +1,4 @@
-"""Calls operations inside of an event loop, and turns system errors into `EvalstoreError`."""
+"""Calls operations inside an event loop, and turns system errors into `EvalstoreError`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def system_errors() -> Iterator[None]:
 
 
 def outside_of_a_loop(call: Callable[[], _T]) -> _T:
-    """Make a call that runs an event loop, from inside of another one too; return its result.
+    """Make a call that runs an event loop, from inside another one too; return its result.
 
     A notebook has one in its thread: there the call is made in a thread of its own.
     """

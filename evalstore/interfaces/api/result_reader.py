@@ -58,7 +58,7 @@ class OpenedWorkspace:
 
         `store` replaces the store of the settings, `config` replaces `evalstore.yaml`, and
         `settings` replaces single settings, by name with dots for nested ones
-        (`{"concurrency": 4}`). `allow_outside` allows the workspace to use files outside of it,
+        (`{"concurrency": 4}`). `allow_outside` allows the workspace to use files outside it,
         and is remembered. `on_warning` is called with warnings about a store that can still be
         used. Raises `EvalstoreError` when there is no workspace, or its settings are wrong.
         """

@@ -56,9 +56,7 @@ GLOBAL: Table = {
     "config": option("-c, --config FILE", "Settings file (default: evalstore.yaml)."),
     "store": option("--store PATH", "Path of the store (overrides the settings)."),
     "overrides": option("--set KEY=VALUE", "Override a setting (repeatable)."),
-    "allow_outside": option(
-        "--allow-outside", "Allow files outside of the workspace (remembered)."
-    ),
+    "allow_outside": option("--allow-outside", "Allow files outside the workspace (remembered)."),
     "color": option("--color", "When to use colours."),
     "progress": option("--progress", "How to show progress."),
     "no_pager": option("--no-pager", "Do not show long output through a pager."),

@@ -120,7 +120,7 @@ SELECTION: Table = {
     ),
     **in_section(
         help.REUSE,
-        refresh=option("--refresh", "Ask again what is stored."),
+        refresh=option("--refresh", "Ask again for stored answers."),
         max_age=option("--max-age AGE", "Ignore older answers: 30d, 12h."),
         retry_errors=option(
             "--retry-errors", "Only failed calls, and undecided or failed verdicts."

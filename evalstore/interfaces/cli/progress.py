@@ -127,7 +127,7 @@ class TerminalProgress(ProgressListener):
         # What was typed before the question is not an answer to it.
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
         try:
-            return typer.confirm(output.folded(f"{question}; do it?"), err=True)
+            return typer.confirm(output.folded(f"{question}; continue?"), err=True)
         except typer.Abort:  # Ctrl-C; it ends the command, as it does everywhere else
             raise KeyboardInterrupt from None
 

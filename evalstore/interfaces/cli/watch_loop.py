@@ -99,7 +99,7 @@ def _summary(status: Status) -> str:
     if not parts and (status.left_asks or status.left_judgements):
         return "nothing to ask or judge: no model may be called for what is left"
     if not parts:
-        return "nothing to ask or judge: all is stored"
+        return "nothing to ask or judge: everything is stored"
     price = price_text(status) if status.cost != 0 else "at no cost"
     return f"{' and '.join(parts)}, {price}"
 

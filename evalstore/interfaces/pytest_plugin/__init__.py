@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--evalstore",
         action="store_true",
-        help="run the cases of the evalstore workspace, too: what is stored is reused",
+        help="also run the cases of the evalstore workspace; stored results are reused",
     )
     group.addoption(
         "--evalstore-workspace",

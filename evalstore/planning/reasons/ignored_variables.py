@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-HINT = "set it in your environment: a checkout, with its files, may be somebody else's"
+HINT = "set it in your environment: the files of a checkout may be someone else's"
 _OF_DATABASE = re.compile(
     r"PG(APPNAME|CHANNELBINDING|CONNECT_TIMEOUT|DATABASE|HOST|HOSTADDR|OPTIONS|PASSFILE|PASSWORD"
     r"|PORT|SERVICE|SERVICEFILE|SSL\w+|TARGETSESSIONATTRS|USER)"

@@ -269,8 +269,8 @@ class IndexCache:
         data = files.read(name, LARGEST_INDEX)
         if sha256(data) != digest_of_index(name):
             raise RemoteError(
-                f"the remote '{files.address}' is damaged: '{name}' has other bytes than when "
-                "it was written",
+                f"the remote '{files.address}' is damaged: '{name}' has changed since it was "
+                "written",
                 hint=f"'evalstore fsck --remote' lists what is wrong; remove '{name}', and "
                 "push again from a store that has its rows",
             )

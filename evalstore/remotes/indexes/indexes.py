@@ -263,5 +263,5 @@ def _within_packs(header: IndexHeader, records: Iterator[IndexedRecord]) -> Iter
     for record in records:
         entry = record.entry
         if record.pack >= len(sizes) or entry.offset + entry.length > sizes[record.pack]:
-            raise DamagedIndexError("a record is outside of its pack")
+            raise DamagedIndexError("a record is outside its pack")
         yield record

@@ -115,7 +115,7 @@ class PackReader:
     def _read_whole(self, pack: IndexedPack) -> bytes:
         data = self._files.read(pack_name(pack.digest), pack.size)
         if sha256(data) != pack.digest:
-            raise self._damaged(pack, "it has other bytes than when it was written")
+            raise self._damaged(pack, "it has changed since it was written")
         self.bytes_received += pack.size
         return data
 
@@ -143,7 +143,7 @@ class PackReader:
     def _repair(self, pack: IndexedPack) -> str:
         """Return how to repair the remote; nothing of the pack was stored."""
         if isinstance(self._files, BundleFiles):
-            return "have the bundle made again; 'evalstore fsck --remote FILE' lists what is wrong"
+            return "make the bundle again; 'evalstore fsck --remote FILE' lists what is wrong"
         names = [pack_name(pack.digest)]
         for name in self._cache.records.list_indexes(pack.digest):
             names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
@@ -175,7 +175,7 @@ def read_checked(
     name = pack_name(pack.digest)
     content = files.read(name, pack.size)
     if sha256(content) != pack.digest:
-        raise _left_alone(files, name, "it has other bytes than when it was written")
+        raise _left_alone(files, name, "it has changed since it was written")
     for record in records:
         entry = record.entry
         data = content[entry.offset : entry.offset + entry.length]

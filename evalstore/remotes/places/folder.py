@@ -113,7 +113,7 @@ class FolderFiles:
             if path.is_symlink():
                 raise UnreadableFileError(
                     f"the remote '{self.address}' cannot be used: '{path}' is a symbolic link",
-                    hint="replace it by what it leads to",
+                    hint="replace it with what it points to",
                 )
         return path
 

@@ -461,7 +461,7 @@ class SftpSession:
 
 
 def quote(path: str) -> str:
-    """Return a path as a word of a command; inside of quotes nothing is a pattern."""
+    """Return a path as a word of a command; inside quotes nothing is a pattern."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -306,7 +306,7 @@ def facts_text(facts: SessionFacts, now: int | None) -> str:
         inner = [f"{facts.cached_tokens:,} cached"] if facts.cached_tokens else []
         inner += [f"{facts.reasoning_tokens:,} reasoning"] if facts.reasoning_tokens else []
         tokens += f" ({', '.join(inner)})" if inner else ""
-    cost = f"{money(facts.cost)}{' at the price of today' if facts.is_priced_later else ''}"
+    cost = money(facts.cost) + (" at today's price" if facts.is_priced_later else "")
     texts = (
         facts.origin
         if facts.origin == RECORDED

@@ -105,7 +105,7 @@ def find_regressions(
     """Return the results of a run that do not pass and whose cases have passed before.
 
     Without a baseline the newest complete run of `GateRuns` that judged a case decides, or outside
-    of git the newest in which it passed; where there is none, the newest other one. Files and rows
+    git the newest in which it passed; where there is none, the newest other one. Files and rows
     are followed from run to run, however old. With a baseline they are the results that broke in
     the comparison of the two runs. Many regressions are in a temporary file.
     """

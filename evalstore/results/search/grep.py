@@ -304,7 +304,7 @@ def _incomplete(pattern: str, index: SearchIndex) -> EvalstoreError:
     return EvalstoreError(
         f"nothing with '{pattern}' is in the search index, which lacks "
         f"{plural(index.missing, 'text')} that this user may not add",
-        hint="they can be searched when a user who may write to the store has searched once",
+        hint="they become searchable when a user who may write to the store has searched",
     )
 
 

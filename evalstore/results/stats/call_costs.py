@@ -77,7 +77,7 @@ class CostReader:
         return model in self._today
 
     def _price(self, id: str, model: str, calls: Sequence[Reply | Evaluation]) -> None:
-        """Price a call at the price of today, if its tokens are known."""
+        """Price a call at today's price, if its tokens are known."""
         if (usd := self._today[model].cost_of(calls)) is not None:
             self.later[id] = usd
 

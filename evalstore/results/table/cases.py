@@ -76,7 +76,7 @@ class RunLine:
     shared_cost: str
     """The cost in words, with the parts of candidates and evaluators."""
     git: str
-    """The commit of the workspace, with a `+` if it had changes; empty outside of git."""
+    """The commit of the workspace, with a `+` if it had changes; empty outside git."""
     is_partial: bool
     """Whether the run left out some cases or candidates."""
     selection: str

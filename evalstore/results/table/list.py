@@ -368,7 +368,7 @@ def agreement_text(rows: Iterable[dict[str, Json]]) -> str:
     """Return how many labels agree with the evaluators, as in `7 of 9 labels agree (77.8%)`."""
     known = [row["agrees"] for row in rows if row["agrees"] is not None]
     if not known:
-        return "nothing but people has judged these answers"
+        return "only people have judged these answers"
     agreeing = sum(known)
     verb = "agrees" if len(known) == 1 else "agree"
     labels = "label" if len(known) == 1 else "labels"

@@ -132,7 +132,7 @@ class EvaluatorCaller:
     async def prepare_checks(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
     ) -> None:
-        """Make checks that may be slow outside of the event loop; `make_checks` takes them.
+        """Make checks that may be slow outside the event loop; `make_checks` takes them.
 
         Raises `NotRunError` when they cannot be run in this environment.
         """

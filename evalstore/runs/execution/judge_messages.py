@@ -172,7 +172,7 @@ _VALUES: Mapping[str, Callable[[JudgePrompt], Outgoing]] = {
 
 
 def name_files(role: Role, parts: Outgoing) -> Outgoing:
-    """Replace files outside of user messages with their names; no provider accepts them there."""
+    """Replace files outside user messages with their names; no provider accepts them there."""
     if role == "user":
         return parts
     return [

@@ -114,7 +114,7 @@ def _find(store: Store, name: str) -> SharedRun | Run:
     if name == NEWEST:
         hint = "'evalstore run' begins one"
         if left := [run for run in runs if not run.error]:
-            hint = f"'--join {left[0].id[:8]}' continues one that its programs have left"
+            hint = f"'--join {left[0].id[:8]}' continues an abandoned run"
         raise RevisionError(f"no run is in progress in the store '{store.path}'", hint=hint)
     if recorded := find_recorded(store, name):
         return recorded
@@ -122,8 +122,8 @@ def _find(store: Store, name: str) -> SharedRun | Run:
         ", ".join(run.id[:8] for run in runs if run.is_silent == is_left and not run.error)
         for is_left in (False, True)
     )
-    hints = [f"those in progress are {at_work}"] if at_work else []
-    hints += [f"those that their programs have left are {left_behind}"] if left_behind else []
+    hints = [f"runs in progress are {at_work}"] if at_work else []
+    hints += [f"abandoned runs are {left_behind}"] if left_behind else []
     raise RevisionError(
         f"no run in progress is called '{name}' in the store '{store.path}'",
         hint="; ".join(hints) or "'evalstore run' begins one",

@@ -93,7 +93,7 @@ def _write_files(run: SharedRun, folder: Path) -> None:
         try:
             if not path.resolve().is_relative_to(folder.resolve()):
                 raise EvalstoreError(
-                    f"run {run.id[:8]} names a file outside of its workspace: '{shown}'"
+                    f"run {run.id[:8]} names a file outside its workspace: '{shown}'"
                 )
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, text.encode(), durable=False)

@@ -65,7 +65,7 @@ def make_launcher(
         raise EvalstoreError(
             f"the store '{store}' is a file, which the workers of dask cannot share",
             hint="name a PostgreSQL database with --store; on this machine "
-            "'--executor processes' shares a file, too",
+            "'--executor processes' can share a file",
         )
     assert options.scheduler is not None
     return DaskRunners(root, store, options.scheduler, options.workers, listener.note)

@@ -99,7 +99,7 @@ def doctor(
     """Check the program, the workspace and the models in use, or only `models`.
 
     Each model is asked one tiny question unless `ping` is false. Raises `EvalstoreError`
-    outside of a workspace, and for a name in `models` that is not a model.
+    outside a workspace, and for a name in `models` that is not a model.
     """
     diagnosis = Diagnosis([*_versions()])
     try:
@@ -138,7 +138,7 @@ def _versions() -> Iterator[DoctorFinding]:
     yield DoctorFinding("python", "ok", platform.python_version())
     yield DoctorFinding("evalstore", "ok", __version__)
     bounds = litellm_bounds()
-    supported = f"; evalstore takes {bounds}" if bounds else ""
+    supported = f"; evalstore supports {bounds}" if bounds else ""
     try:
         installed = version("litellm")
     except PackageNotFoundError:
@@ -242,7 +242,7 @@ def describe_store(state: StoreState, name: str, *, is_database: bool = False) -
         hint = "check the permissions of the file and its folder"
         if is_database:
             others = f": {state.hint}" if state.hint else f" its owner can {_WRITE}"
-            hint = f"commands that only read work; for others{others}"
+            hint = f"read-only commands work; for others{others}"
         return DoctorFinding("store", "fail", f"{facts}, read-only", hint)
     if state.is_older:
         hint = "a copy of it is kept beside it"

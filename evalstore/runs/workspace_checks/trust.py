@@ -108,7 +108,7 @@ def trusted_files() -> list[ShownFile]:
 
 
 def allowed_paths() -> list[AllowedPath]:
-    """Return the paths and remotes that workspaces may use outside of themselves, oldest first."""
+    """Return the paths and remotes that workspaces may use outside themselves, oldest first."""
     return AllowedPaths().entries
 
 

@@ -294,7 +294,7 @@ def _translate(statement: str) -> bytes:
 class PostgreSQLConnection:
     """A connection to a database.
 
-    Outside of a transaction, a statement that finds the connection lost is executed on a new one:
+    Outside a transaction, a statement that finds the connection lost is executed on a new one:
     it only reads.
     """
 
@@ -544,9 +544,9 @@ def require_sessions(
             # Where there is one process only, the first connection would wait for it.
             if begun == process or raw.execute(_PROCESS.encode()).fetchone() != (process,):
                 raise StoreError(
-                    f"the store '{address}' is behind a connection pooler that gives a session to "
-                    "others between two transactions",
-                    hint="let it pool sessions (pgbouncer: 'pool_mode = session'), or name the "
+                    f"the store '{address}' is behind a connection pooler that shares a session "
+                    "between clients",
+                    hint="set it to pool sessions (pgbouncer: 'pool_mode = session'), or use the "
                     "port of the server itself",
                 )
             if other is None or begun is None:

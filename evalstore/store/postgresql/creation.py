@@ -172,10 +172,12 @@ def find_unexpected(
             words = f"the table '{name}' is not as evalstore makes it"
             unexpected.append(UnexpectedObject(words, name, blocks_writing=True))
         for trigger in triggers:
-            words = f"the trigger '{safe(trigger)}' of the table '{name}' is not of evalstore"
+            words = (
+                f"the trigger '{safe(trigger)}' of the table '{name}' does not belong to evalstore"
+            )
             unexpected.append(UnexpectedObject(words, None, True))
         for rule in rules:
-            words = f"the rule '{safe(rule)}' of the table '{name}' is not of evalstore"
+            words = f"the rule '{safe(rule)}' of the table '{name}' does not belong to evalstore"
             unexpected.append(UnexpectedObject(words, None, True))
         if is_filtered:
             words = f"the table '{name}' has policies that may hide rows"
@@ -190,7 +192,7 @@ def find_unexpected(
 def _find_functions(
     connection: PostgreSQLConnection, address: DatabaseAddress
 ) -> Iterator[UnexpectedObject]:
-    """Yield the functions and operators that are not of evalstore.
+    """Yield the functions and operators that are foreign.
 
     A query may call them in place of those of PostgreSQL, with the rights of this user.
     """
@@ -201,7 +203,7 @@ def _find_functions(
     }
     for kind, name, arguments, body in connection.execute(_CODE, (address.schema,) * 2):
         if (name, arguments, " ".join(body.split())) not in known:
-            words = f"the {kind} '{safe(name)}' is not of evalstore"
+            words = f"the {kind} '{safe(name)}' does not belong to evalstore"
             yield UnexpectedObject(words, None, True, True)
 
 

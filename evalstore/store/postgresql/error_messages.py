@@ -74,7 +74,7 @@ _REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
     (
         errors.ProgramLimitExceeded,
         "a value is too large for the store '{name}': {text}",
-        "a text may have 1 GiB, and all parameters of a statement together, too",
+        "a text, and all parameters of a statement together, may have at most 1 GiB",
     ),
 )
 

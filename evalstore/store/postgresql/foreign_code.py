@@ -72,10 +72,10 @@ FROM ours JOIN pg_inherits h ON h.inhparent = ours.oid JOIN pg_class c ON c.oid 
 """
 _WORDS = {
     "relation": "'{table}' is not a table",
-    "constraint": "the constraint '{name}' of the table '{table}' is not of evalstore",
-    "column": "the column '{name}' of the table '{table}' has a default that is not of evalstore",
-    "type": "the column '{name}' of the table '{table}' has a type that is not of PostgreSQL",
-    "index": "the index '{name}' of the table '{table}' has an expression that is not of evalstore",
+    "constraint": "the constraint '{name}' of the table '{table}' does not belong to evalstore",
+    "column": "the column '{name}' of the table '{table}' has a foreign default",
+    "type": "the column '{name}' of the table '{table}' has a type that is not PostgreSQL's",
+    "index": "the index '{name}' of the table '{table}' has a foreign expression",
     "policy": "the policy '{name}' of the table '{table}' has a condition",
     "statistics": "the statistics '{name}' of the table '{table}' have an expression",
     "child": "the table '{name}' inherits from the table '{table}'",
@@ -88,7 +88,7 @@ _CASTS = re.compile(r"::text(\[\])?")
 def find_foreign_code(
     connection: PostgreSQLConnection, address: DatabaseAddress
 ) -> list[UnexpectedObject]:
-    """Return what would run code that is not of evalstore when a table is read or written.
+    """Return what would run code that does not belong to evalstore when a table is read or written.
 
     It reads the catalogues alone. Functions and operators of the schema are looked at elsewhere.
     """

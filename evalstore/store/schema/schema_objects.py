@@ -12,7 +12,7 @@ class UnexpectedObject(NamedTuple):
     """An object in the schema that evalstore has not created, or one that is missing."""
 
     words: str
-    """A message, such as `the trigger 'x' is not of evalstore`."""
+    """A message, such as `the trigger 'x' does not belong to evalstore`."""
     table: str | None = None
     """The table of evalstore that it replaces."""
     blocks_writing: bool = False

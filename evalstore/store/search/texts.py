@@ -36,7 +36,7 @@ class StoredText(NamedTuple):
         Instructions that are missing may be stored later.
         """
         field = _FIELDS.get(kind)
-        # Inside of a string, quotes are escaped.
+        # Inside a string, quotes are escaped.
         return field is None or self.place != 0 or f'"{field}":' in self.content
 
 

@@ -48,7 +48,7 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("too big",),
         "a value is too large for the store '{path}'",
-        f"it may have {LARGEST_VALUE // 2**20} MiB; 'evalstore fsck' lists what is wrong",
+        f"the limit is {LARGEST_VALUE // 2**20} MiB; 'evalstore fsck' lists what is wrong",
     ),
     (
         ("is full",),

@@ -61,7 +61,7 @@ def _describe(name: str, statement: str) -> UnexpectedObject:
             blocks = kind != "trigger"
             return UnexpectedObject(words, called if blocks else None, True, blocks)
     harmless = kind in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
-    return UnexpectedObject(f"the {kind} '{name}' is not of evalstore", None, not harmless)
+    return UnexpectedObject(f"the {kind} '{name}' does not belong to evalstore", None, not harmless)
 
 
 @cache

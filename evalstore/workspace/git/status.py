@@ -41,7 +41,7 @@ class State:
 def read_state(folder: Path, *, is_inner: bool = False) -> State | None:
     """Read the commit of the checkout that a folder is in, and whether the folder has changes.
 
-    Files that are not tracked do not count. None outside of a checkout, before its first commit,
+    Files that are not tracked do not count. None outside a checkout, before its first commit,
     and when its HEAD cannot be read. Runs nothing: no filter, no hook, no program. With
     `is_inner` it is a submodule, and whether its own submodules have changes is not known.
     """

@@ -22,7 +22,7 @@ _LONGEST = 200
 def read_user_name(folder: Path, *, outside: bool = False) -> str | None:
     """Read git's `user.name` for the checkout that a folder is in.
 
-    Outside of a checkout None, or with `outside` that of the user. The repository's setting takes
+    Outside a checkout None, or with `outside` that of the user. The repository's setting takes
     precedence over the user's. Included files are not read, and git is not started.
     """
     try:

@@ -33,7 +33,7 @@ def checks_schema() -> Schema:
         BLOCK_FIELDS,
         {
             WORD: described(entries, "the checks"),
-            "evaluator": described(choice_schema(*WHEN), "when models judge, too"),
+            "evaluator": described(choice_schema(*WHEN), "when models also judge"),
             "pass": described(
                 {"anyOf": [{"enum": ["all", "any", None]}, {"type": "string", "pattern": "^>="}]},
                 "whether all must pass, any, or the mean of the scores must reach a bound",

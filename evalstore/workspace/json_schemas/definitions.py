@@ -46,7 +46,7 @@ _MEDIA = {
     "file": "files",
     "pdf": "PDF files",
     "audio": "sound",
-    "video": "moving pictures",
+    "video": "videos",
     "structured": "JSON that matches a schema",
     "tools": "calls of tools",
     "reasoning": "its reasoning apart from the answer",

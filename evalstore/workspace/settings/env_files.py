@@ -126,7 +126,7 @@ def _read_bytes(root: Path, name: str) -> bytes | None:
             raise EvalstoreError(f"{name}: is not a regular file", hint=hint)
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
             raise EvalstoreError(
-                f"{name}: is a link to a file outside of the workspace",
+                f"{name}: is a link to a file outside the workspace",
                 hint="copy the file into the workspace, or set its variables in your environment",
             )
         if status.st_size > LARGEST:

@@ -275,7 +275,7 @@ def _folder(paths: Fields, name: str) -> str | None:
     path = posixpath.normpath(folder.strip().replace("\\", "/"))
     if path.startswith("/") or path.split("/")[0] == ".." or re.match(r"[A-Za-z]:", path):
         raise FileProblem(
-            f"the folder '{folder}' is outside of the workspace",
+            f"the folder '{folder}' is outside the workspace",
             paths.line(name),
             hint=f"name a folder below the one with {FILE}, or move {FILE} up",
         )

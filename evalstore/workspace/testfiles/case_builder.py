@@ -255,7 +255,7 @@ class CaseBuilder:
             raise FileProblem(
                 f"'answer' has none for turn {missing[0]}, and some for others",
                 line,
-                hint="a row brings all its answers or none",
+                hint="a row has all its answers or none",
             )
         if len(shapes) > 1:
             raise FileProblem(
@@ -532,7 +532,7 @@ class _CheckTemplate:
         scope = settings.get("scope", "answer")
         self.scope = scope if isinstance(scope, str) else ""
         if any(place in (("scope",), (self.type, "scope")) for place, _ in texts):
-            raise FileProblem("'scope' cannot be filled in", entry.line)
+            raise FileProblem("'scope' cannot have placeholders", entry.line)
         self._texts = [text for text in texts if later.isdisjoint(text[1].names)]
         """The texts that the row fills, with their places in the check as it is written."""
         self._deferred = [text for text in texts if not later.isdisjoint(text[1].names)]

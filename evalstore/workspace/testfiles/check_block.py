@@ -130,7 +130,7 @@ def _read(document: Document) -> CheckList:
         entries, judge = _entries(document.at(WORD))
         if judge and rule != "all":
             raise FileProblem(
-                f"'pass: {rule}' does not go together with the check 'judge'",
+                f"'pass: {rule}' cannot be combined with the check 'judge'",
                 judge.line,
                 hint="'evaluator: on_fail' has them judge what fails the other checks",
             )

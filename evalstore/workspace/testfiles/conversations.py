@@ -119,7 +119,7 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
     if not name:
         raise FileProblem("a conversation has no name", line, hint="write it as in '# ▶ first ×3'")
     if not 1 <= count <= MOST_SAMPLES:
-        raise FileProblem(f"a conversation is held from 1 to {MOST_SAMPLES:,} times", line)
+        raise FileProblem(f"a conversation can be held 1 to {MOST_SAMPLES:,} times", line)
     if "×" in name or "{{" in name:
         raise FileProblem(
             f"{shorten(name)} cannot be the name of a conversation",

@@ -315,7 +315,7 @@ def _repeated_id(test: TestFile, drafter: CaseBuilder, data: Dataset | None) -> 
 def _unjudged(test: TestFile) -> Problem:
     return Problem(
         test.path,
-        "nothing below '---' says how to judge the answer: it is asked, and never judged",
+        "nothing below '---' says how to judge the answer, so it is never judged",
         test.first_line,
         severity="warning",
         hint="write the instructions for the judge below the line '---'",

@@ -250,7 +250,7 @@ class TemplateSet:
         """Warn once of the name of the row when a column of the dataset has it, too."""
         if ITEM not in self._reserved:
             self._reserved.add(ITEM)
-            message = f"'{ITEM}' is the whole row here, and the dataset has a column '{ITEM}', too"
+            message = f"'{ITEM}' is the whole row here, and the dataset also has a column '{ITEM}'"
             hint = f"write '{{{{ {ITEM}.{ITEM} }}}}' for the column"
             self.problems.append(Problem(self.path, message, line, severity="warning", hint=hint))
 

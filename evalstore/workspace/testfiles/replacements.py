@@ -45,7 +45,7 @@ def read_replacements(document: Document | None) -> Replacements:
     line = document.line("replacements")
     items = written if isinstance(written, list) else [written]
     if not items:
-        raise FileProblem("'replacements' is an empty list: there would be no case", line)
+        raise FileProblem("'replacements' is an empty list: the test would have no cases", line)
     result: list[dict[str, tuple[WrittenScalar, ...]]] = []
     for number, item in enumerate(items):
         place = ("replacements", number) if isinstance(written, list) else ("replacements",)
@@ -177,7 +177,7 @@ def _values(
     values = value if isinstance(value, list) else [value]
     if not values:
         raise FileProblem(
-            f"replacement '{name}' has an empty list: there would be no case",
+            f"replacement '{name}' has an empty list: the test would have no cases",
             document.line(*place),
         )
     result: dict[tuple[str, Any], WrittenScalar] = {}
@@ -186,7 +186,7 @@ def _values(
             raise FileProblem(
                 f"a value of replacement '{name}' must be one text or number",
                 document.line(*place, number),
-                hint="lists of values have one level",
+                hint="lists of values cannot be nested",
             )
         if isinstance(entry.typed, float) and math.isnan(entry.typed):
             raise FileProblem(f"replacement '{name}' is not a number", entry.line)

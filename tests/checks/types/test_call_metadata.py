@@ -49,7 +49,7 @@ def test_facts_are_held_against_their_bounds(check: Json, expected: str) -> None
         ({"cost": 0.001}, "expected at most 0.001 USD, found 0.02"),
         (
             {"tokens": {"min": 1, "max": 2}},
-            "expected at least 1 and at most 2 tokens in all, found 15",
+            "expected at least 1 and at most 2 tokens in total, found 15",
         ),
     ],
 )

@@ -187,7 +187,7 @@ def test_prose_that_the_prompt_does_not_show_is_an_error() -> None:
         (("- judge: {choices: [A, B], pass: A}",), (8, "nothing says what models should judge by")),
         (
             ("pass: any", "checks:", "- contains: x", "- judge: fact"),
-            (11, "'pass: any' does not go together with the check 'judge'"),
+            (11, "'pass: any' cannot be combined with the check 'judge'"),
         ),
         (
             ("- judge: {prompt: p, choices: [A, '{{answer}}'], pass: A}",),

@@ -113,7 +113,7 @@ DOCUMENTS: list[tuple[str, str, Any, dict[str, Any]]] = [
 
 
 def places(value: Json) -> Iterator[tuple[str | int, ...]]:
-    """The places of all values inside of a value."""
+    """The places of all values inside a value."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in pairs:
         yield (key,)

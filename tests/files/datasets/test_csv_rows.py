@@ -119,14 +119,14 @@ def test_long_cells_can_be_read() -> None:
     ("text", "line", "message"),
     [
         ("a,b\n1,2\n3\n", 3, "the row has 1 cell for 2 columns: 'b' is missing"),
-        ("a,b\n1,2,3\n", 2, "the row has 3 cells for 2 columns: '3' is too much"),
+        ("a,b\n1,2,3\n", 2, "the row has 3 cells for 2 columns: '3' is extra"),
         ('a,b\n"x\ny",2\n3\n', 4, "the row has 1 cell for 2 columns: 'b' is missing"),
         ('a\n"x\ny\n', 2, "a quoted cell is never closed, up to line 3"),
         ('a,b\n"x"y,2\n', 2, "text behind the closing quote of a cell"),
-        ("a,b\n1\r2,3\n", 2, "a carriage return inside of the line"),
+        ("a,b\n1\r2,3\n", 2, "a carriage return inside the line"),
         ('a,"b\n', 1, "the header: a quoted cell is never closed"),
-        ("a,b\n", None, "the file has a header but no rows: there would be no case"),
-        ("\n\n", None, "the file has no rows: there would be no case"),
+        ("a,b\n", None, "the file has a header but no rows: the test would have no cases"),
+        ("\n\n", None, "the file has no rows: the test would have no cases"),
     ],
 )
 def test_what_is_wrong_is_reported_with_its_line(text: str, line: int | None, message: str) -> None:

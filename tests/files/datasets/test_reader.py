@@ -129,13 +129,16 @@ def test_a_file_that_is_not_packed_as_its_name_says_is_reported() -> None:
 @pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
 def test_a_file_without_rows_is_never_passed_over(path: str, content: str) -> None:
     data = gzip.compress(content.encode()) if path.endswith(".gz") else content
-    assert place_and_message(data, path) == (None, "the file has no rows: there would be no case")
+    assert place_and_message(data, path) == (
+        None,
+        "the file has no rows: the test would have no cases",
+    )
 
 
 def test_an_empty_list_is_never_passed_over() -> None:
     assert place_and_message("[]", "d.json") == (
         None,
-        "the file has no rows: there would be no case",
+        "the file has no rows: the test would have no cases",
     )
 
 
@@ -197,7 +200,7 @@ def test_the_warnings_that_are_left_out_are_counted() -> None:
 def test_a_file_of_nothing_but_bad_rows_is_a_problem() -> None:
     assert place_and_message("1\n2\n", onError="skip") == (
         None,
-        "no row can be read: there would be no case",
+        "no row can be read: the test would have no cases",
     )
 
 

@@ -53,7 +53,7 @@ def _import(trial: Trial, format: str, path: str) -> None:
             trial.note("imports what it refuses to read", checked.stderr[:300])
     copied = (item for item in (trial.workspace / "tests").rglob("*") if item.is_file())
     if any(trial.marker in item.read_text("utf-8", "replace") for item in copied):
-        trial.note("imports what is outside of the source")
+        trial.note("imports what is outside the source")
 
 
 def _mutate_workspace(trial: Trial) -> None:

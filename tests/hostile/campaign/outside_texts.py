@@ -1,4 +1,4 @@
-"""Attack: what comes from outside of the workspace: keys in answers, and names of any bytes.
+"""Attack: what comes from outside the workspace: keys in answers, and names of any bytes.
 
 A key of the environment or of `.env` that an answer repeats leaves the machine through no door.
 A name in git's files ends no command, whatever its bytes are, and starts no program.

@@ -143,18 +143,18 @@ class Trial:
     # --- what holds in the end
 
     def judge_surroundings(self) -> None:
-        """Find what was changed, shown or started outside of the workspace."""
+        """Find what was changed, shown or started outside the workspace."""
         changed = oracles.differences(self._before, oracles.fingerprint(self.outside))
         if changed:
-            self.note("changes files outside of the workspace", ", ".join(changed[:5]))
+            self.note("changes files outside the workspace", ", ".join(changed[:5]))
         if names := sorted(path.name for path in self.ran.iterdir()):
             self.note("runs what the workspace says", ", ".join(names))
         known = {"workspace", "outside", "ran", "home", "streams"}
         if strange := sorted({path.name for path in self.folder.iterdir()} - known):
-            self.note("makes files outside of the workspace", ", ".join(strange))
+            self.note("makes files outside the workspace", ", ".join(strange))
         for received in self.server.received:
             if self.marker in json.dumps([received.path, received.body, dict(received.headers)]):
-                self.note("sends what is outside of the workspace", received.path)
+                self.note("sends what is outside the workspace", received.path)
                 break
         folder = self.workspace / ".evalstore"
         stored = [] if folder.is_symlink() else folder.rglob("*")
@@ -184,7 +184,7 @@ class Trial:
 
 
 def canaries(marker: str) -> dict[str, str]:
-    """Files outside of the workspace that would be of use in it, each with a marker."""
+    """Files outside the workspace that would be of use in it, each with a marker."""
     return {
         "secret.txt": f"{marker}\n",
         "secret.md": f"# 👤\n\n{marker}\n\n---\n\n~~~checks\n- contains: a\n~~~\n",

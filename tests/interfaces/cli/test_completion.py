@@ -84,7 +84,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def words_of_readline(line: str) -> list[str]:
-    """The words of a line as bash has them: blanks, `:` and `=` end one outside of quotes."""
+    """The words of a line as bash has them: blanks, `:` and `=` end one outside quotes."""
     words = re.findall(r"['\"][^'\"]*['\"]?|[:=]+|(?:\\\\.|[^\s:='\"])+", line)
     return [*words, ""] if line.endswith(" ") and line.count("'") % 2 == 0 else words
 

@@ -1,4 +1,4 @@
-"""A workspace with cases of every verdict, and sessions of pytest inside of this one."""
+"""A workspace with cases of every verdict, and sessions of pytest inside this one."""
 
 from __future__ import annotations
 

@@ -41,26 +41,26 @@ CODE = {
     ),
     "a default": (
         "ALTER TABLE {0}.runners ADD spy boolean DEFAULT spies.spy('x')",
-        "the column 'spy' of the table 'runners' has a default that",
+        "the column 'spy' of the table 'runners' has a foreign default",
     ),
     "a default of our column": (
         "ALTER TABLE {0}.evaluations ALTER score SET DEFAULT spies.spy('x')::int",
-        "the column 'score' of the table 'evaluations' has a default that",
+        "the column 'score' of the table 'evaluations' has a foreign default",
     ),
     "a computed column": (
         "ALTER TABLE {0}.tests ADD spy boolean GENERATED ALWAYS AS (spies.spy('x')) STORED",
-        "the column 'spy' of the table 'tests' has a default that",
+        "the column 'spy' of the table 'tests' has a foreign default",
     ),
     "another column in place of ours": (
         "ALTER TABLE {0}.sessions DROP usd, ADD usd double precision "
         "GENERATED ALWAYS AS (spies.spy('x')::int) STORED",
-        "the column 'usd' of the table 'sessions' has a default that",
+        "the column 'usd' of the table 'sessions' has a foreign default",
     ),
     "ours by another function of the same name": (
         "CREATE FUNCTION spies.inserting_transaction(bytea) RETURNS xid8 LANGUAGE sql IMMUTABLE "
         "AS 'SELECT $$1$$::xid8'; ALTER TABLE {0}.tests DROP inserted_by, ADD inserted_by xid8 "
         "GENERATED ALWAYS AS (spies.inserting_transaction(id)) STORED",
-        "the column 'inserted_by' of the table 'tests' has a default that",
+        "the column 'inserted_by' of the table 'tests' has a foreign default",
     ),
     "an index of an expression": (
         "CREATE INDEX spy ON {0}.runs (spies.spy(content))",

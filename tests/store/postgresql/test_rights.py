@@ -93,7 +93,7 @@ def test_a_transaction_that_only_reads(as_role: As, pg_store: Store) -> None:
     state = inspect_database(address)
     assert not state.writable
     finding = describe_store(state, str(address), is_database=True)
-    assert finding.hint == f"commands that only read work; for others: {caught.value.hint}"
+    assert finding.hint == f"read-only commands work; for others: {caught.value.hint}"
 
 
 @pytest.mark.extended

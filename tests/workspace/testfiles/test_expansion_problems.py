@@ -185,7 +185,7 @@ def problem_of(text: str, library_: Definitions | None = None) -> Problem:
 def test_a_test_that_nobody_judges_is_a_warning() -> None:
     assert problem_of(test_file(evaluation="")) == Problem(
         "tests/t.md",
-        "nothing below '---' says how to judge the answer: it is asked, and never judged",
+        "nothing below '---' says how to judge the answer, so it is never judged",
         1,
         severity="warning",
         hint="write the instructions for the judge below the line '---'",

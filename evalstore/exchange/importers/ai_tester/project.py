@@ -38,7 +38,7 @@ _FOLDERS = {
     "AI_TESTER_CURRENCIES_DIR": "currencies",
 }
 _LEFT_OUT = {
-    "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' brings its answers along",
+    "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' also imports its answers",
     "AI_TESTER_LOGS_DIR": "there is no log folder",
     "AI_TESTER_OLLAMA_BASE_URL": "write it, ending in '/v1' instead of '/api', as 'baseURL' into a "
     "provider file of type 'ollama'; only models with a model file use that",
@@ -193,7 +193,7 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
         path = os.path.relpath((project / configured).resolve(), root).replace(os.sep, "/")
         if path.split("/")[0] == "..":
             raise EvalstoreError(
-                f"{variable}: '{configured}' is outside of the workspace '{root.name}'",
+                f"{variable}: '{configured}' is outside the workspace '{root.name}'",
                 hint="start the workspace in a folder that holds all of the project's folders",
             )
         if not (root / path).is_dir():

@@ -144,7 +144,9 @@ def _libraries(
             continue
         language_code = language_code or (next(iter(languages)) if len(languages) == 1 else None)
         if not isinstance(language_code, str):
-            imported.skip(path, "its name says no language, as 'prompts_en_us.csv' does")
+            imported.skip(
+                path, "its name gives no language; a name that does is 'prompts_en_us.csv'"
+            )
             continue
         library = _Library(path, language_code.lower())
         for entry in entries:

@@ -285,7 +285,7 @@ class _Names:
                 self.columns.append(name)
                 yield PromptPiece(f"{{{{ item.{name} }}}}", is_template=True)
             else:
-                raise NotTakenError(f"the prompt of its judge asks for '{name}'")
+                raise NotTakenError(f"the prompt of its judge uses '{name}'")
         if text:
             yield PromptPiece(text)
 

@@ -41,7 +41,7 @@ _LONGEST_NAME = 3
 _LONGEST_COMMENT = 200
 _MOST_COMMENTS = 10
 """The maximum number of assertions that are named in comments."""
-_NOT_JUDGED = "asked, and not judged"
+_NOT_JUDGED = "asked, but not judged"
 
 
 @dataclass
@@ -70,7 +70,7 @@ def group(
             continue
         usable_case = replace(case, assertions=tuple(_usable(case, imported)))
         if case.assertions and not usable_case.assertions:
-            reason = "a test of which no assertion is left: it is asked, and not judged"
+            reason = "a test of which no assertion is left: it is asked, but not judged"
             imported.warn(case.file, reason, case.line)
             usable_case = replace(usable_case, lost=tuple(map(_as_comment, case.assertions)))
         shape = [

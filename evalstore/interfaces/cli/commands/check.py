@@ -34,7 +34,7 @@ def check(
     """Validate all files without calling a model.
 
     'check --schema KIND' prints the JSON Schema of a kind of file: frontmatter, checks, prompt,
-    settings, model, provider, currency or tool. No workspace is needed for it.
+    settings, model, provider, currency or tool. It needs no workspace.
     """
     if into is not None and not schema:
         raise EvalstoreError("'--into' needs '--schema'", hint="write '--schema --into DIR'")

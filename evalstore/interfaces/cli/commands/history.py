@@ -349,8 +349,8 @@ def tag(
 ) -> None:
     """Name a run, or list the names of runs.
 
-    A name is a revision. It is stored beside the results, and push and pull copy it; of several
-    people who gave it to different runs, the last counts.
+    A name is a revision. It is stored beside the results, and push and pull copy it. If several
+    people give it to different runs, the last counts.
     """
     from evalstore.results.log.tags import list_tags, tag_run, untag
 

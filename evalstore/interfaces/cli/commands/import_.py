@@ -43,9 +43,9 @@ def import_(
         ),
     ] = None,
     sessions: Annotated[
-        bool, option("--sessions", "Import recorded answers and verdicts, too (lve).")
+        bool, option("--sessions", "Also import recorded answers and verdicts (lve).")
     ] = False,
-    force: Annotated[bool, option("--force", "Overwrite edited files, too.")] = False,
+    force: Annotated[bool, option("--force", "Also overwrite edited files.")] = False,
     dry_run: Annotated[
         bool, option("-n, --dry-run", "List what would be written; write nothing.")
     ] = False,

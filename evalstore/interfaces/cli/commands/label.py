@@ -22,7 +22,7 @@ def label(
         str,
         argument(
             "CASE",
-            "PATH::row, PATH, FILE [row] as it is printed, or an answer's id.",
+            "PATH::row, PATH, FILE [row] as printed, or an answer's id.",
             completions.answers,
         ),
     ],
@@ -52,7 +52,7 @@ def label(
 ) -> None:
     """Label an answer pass or fail, overriding the judges.
 
-    A label also overrides checks. It is about this answer: it no longer counts after another
+    A label also overrides checks. It applies to this answer: it no longer counts after another
     answer, or an edit of the instructions or the checks of the case. A new label by the same
     person replaces the old one. With --remove the label no longer counts and the other verdicts
     count again; the store keeps both.

@@ -86,8 +86,8 @@ def remote(
     remote. 'show' compares the remote with the store.
 
     'gc' compacts many small pushes, and deletes files that were not needed for 14 days. No results
-    are lost, others may push and pull meanwhile, and the next 'gc' completes an interrupted one. A
-    database has no files for it.
+    are lost, others may push and pull meanwhile, and the next 'gc' completes an interrupted one. It
+    does not apply to a database.
 
     Exit code 6: the remote is damaged, or it or the store cannot be used.
     """

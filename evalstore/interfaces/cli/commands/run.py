@@ -57,7 +57,7 @@ RUN: options.Table = {
         judge_only=option(
             "--judge-only",
             "Judge stored answers without a verdict; ask nothing. --refresh and --max-age "
-            "are then about verdicts.",
+            "then apply to verdicts.",
         ),
         yes=option("-y, --yes", "Skip the confirmation of the cost."),
         exit_first=option("-x, --exitfirst", "Stop at the first new failure."),

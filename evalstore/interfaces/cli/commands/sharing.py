@@ -72,7 +72,7 @@ def push(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Copy results that a remote lacks to it, or to a file.
+    """Copy new results to a remote or a file.
 
     Any number of people and machines may push at once. Nothing is replaced, nobody sees half a run,
     and the next push completes an interrupted one. An empty folder or database becomes a remote.
@@ -81,9 +81,9 @@ def push(
     A FILE.bundle is for machines without a shared folder. It has all results, or with --since those
     after a run, for a store that has the earlier ones.
 
-    With --exclude-tag, or 'excludeTags' of the remote, nothing of tests with this tag is copied,
-    and of other tests only their current versions: a private test may have been part of an earlier
-    one. Runs with any of these stay here, and so do runs that were selected by name.
+    With --exclude-tag, or 'excludeTags' of the remote, tests with this tag are not copied, and
+    other tests only in their current versions, as earlier ones may contain a private test. Runs
+    with any of these stay here, as do runs selected by name.
 
     Exit code 6: the remote or the store cannot be used.
     """
@@ -127,13 +127,13 @@ def pull(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Copy results the store lacks from a remote or a file.
+    """Copy new results from a remote or a file.
 
     The id of every row is computed again before it is stored. The next pull completes an
     interrupted one. A file is a bundle or another store, which is never changed.
 
     With --for-plan, only the newest run is copied, with the results of the cases that a run would
-    ask for: enough for CI, which begins with an empty store. Older runs come along until each case
+    ask for: enough for CI, which begins with an empty store. Older runs are added until each case
     has passed in one, at most 100.
 
     Exit code 6: the remote or the file is damaged, or it or the store cannot be used.
@@ -178,7 +178,7 @@ def clone(
     """Make a workspace with results of a remote or bundle.
 
     The workspace is for reading them and has no tests: these come from your repository, whose
-    workspace gets the same results by 'evalstore pull'.
+    workspace gets the same results with 'evalstore pull'.
 
     Exit code 6: the remote or the bundle is damaged or cannot be used.
     """

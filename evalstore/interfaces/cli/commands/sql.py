@@ -25,7 +25,7 @@ def sql(
     output_format: options.Output = "table",
     json: options.Json = False,
 ) -> None:
-    """Ask the store in SQL, without changing it.
+    """Query the store with SQL, without changing it.
 
     The views runs_v, results_v, answers_v, judgements_v and costs_v have stable columns, which
     docs/sql.md describes with examples. The other tables may change in any version. The dialect is

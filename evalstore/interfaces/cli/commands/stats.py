@@ -45,8 +45,8 @@ def stats(
     """Show pass rates, costs and latencies.
 
     Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
-    take the results of one test file as related: few files make wide intervals. '--by judge' shows
-    how each judge agrees with people, on all answers that they labelled, and with other judges.
+    treat the results of one test file as related, so few files make wide intervals. '--by judge'
+    shows how each judge agrees with people, on all answers they labelled, and with other judges.
     """
     from evalstore.results.stats.stats import stats as operation
 

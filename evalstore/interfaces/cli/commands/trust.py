@@ -38,7 +38,7 @@ def trust(
     """Allow code to run, or a key to be sent.
 
     Read the file first: it runs as you, and can read what you can. Its exact content is trusted on
-    this machine; a change needs trust again. For a model file, everything that it runs is trusted:
+    this machine; after a change, trust it again. For a model file, everything it runs is trusted:
     code, files, command line and variables. 'trust env NAME HOST' lets workspaces send the variable
     NAME of your environment to HOST (with or without a port). No file of a workspace can grant
     trust.

@@ -67,8 +67,8 @@ def tell_of_last_excluded(tags: Sequence[str]) -> None:
     options = " ".join(f"--exclude-tag {shlex.quote(tag)}" for tag in tags)
     output.talk(
         output.safe(
-            f'the last push had {options}; without it, "evalstore push" copies what that one '
-            'kept here ("excludeTags" of the remote in evalstore.yaml keeps it here)'
+            f'the last push used {options}; without it, "evalstore push" copies what that push '
+            'left out (set "excludeTags" of the remote in evalstore.yaml to leave it out always)'
         )
     )
 
@@ -99,14 +99,14 @@ def warn_of_rows_left(report: PullReport | CloneReport) -> None:
     """Warn of rows that were not copied."""
     if report.newer:
         rows = output.plural(report.newer, "row")
-        output.warn(f"{rows} of a newer version of evalstore stayed where they are")
+        output.warn(f"{rows} of a newer version of evalstore were not copied")
     _warn_of_waiting(report)
     if report.missing_packs:
         packs, rows = report.missing_packs, output.plural(report.missing_rows, "row")
         output.warn(
             f"the remote is not complete yet: {output.plural(packs, 'pack')} with {rows} "
-            f"{'is' if packs == 1 else 'are'} missing; pull again later, and if this stays so, see "
-            "'evalstore fsck --remote'"
+            f"{'is' if packs == 1 else 'are'} missing; pull again later; 'evalstore fsck --remote' "
+            "lists what is missing"
         )
 
 
@@ -130,7 +130,7 @@ def _warn_of_waiting(report: PullReport | CloneReport) -> None:
         return
     place, then = "remote", "pull again when they have been pushed"
     if report.remote == BUNDLE:
-        place, then = "bundle", "have it made again"
+        place, then = "bundle", "make it again"
     elif report.remote == STORE:
         address = shlex.quote(report.address)
         place, then = "other store", f"'evalstore fsck --store {address}' lists what is missing"

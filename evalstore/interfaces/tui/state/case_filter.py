@@ -198,7 +198,7 @@ class FilteredCases:
                     continue
                 there = [*listed[:_SUGGESTED], *["…"] * (len(listed) > _SUGGESTED)]
                 is_whole = value.startswith("=") and len(value) > 1
-                relation = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
+                relation = f"is called '{value[1:]}'" if is_whole else f"contains '{value}'"
                 text = f"no {_KINDS.get(name, name)} {relation}"
                 yield text, ", ".join(there) or "there are none"
 

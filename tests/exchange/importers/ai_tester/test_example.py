@@ -133,7 +133,7 @@ EXAMPLE: dict[str, str | bytes] = {
 }
 
 NOTES = [
-    "AI_TESTER_SQLITE_DB_PATH: 'evalstore import ai-tester-db FILE' brings its answers along",
+    "AI_TESTER_SQLITE_DB_PATH: 'evalstore import ai-tester-db FILE' also imports its answers",
     "AI_TESTER_LOGS_DIR: there is no log folder",
     "GOOGLE_VERTEX_AI_REGION: no effect: set VERTEXAI_LOCATION instead",
     "'ollama/tiny:3b-q4/default' in 'candidates' is left out: no model file has this id",

@@ -93,7 +93,7 @@ def test_the_settings_are_carried_over(folder: Path) -> None:
     text, notes = adopt(tree(folder, PROJECT))
     assert text == WRITTEN
     assert notes == [
-        "AI_TESTER_SQLITE_DB_PATH: 'evalstore import ai-tester-db FILE' brings its answers along"
+        "AI_TESTER_SQLITE_DB_PATH: 'evalstore import ai-tester-db FILE' also imports its answers"
     ]
     assert read_settings(text).candidates == (Participant("local/a:free", 0.7, ("Yes", "007")),)
 
@@ -119,7 +119,7 @@ def test_the_workspace_may_lie_above_the_project(folder: Path, tmp_path: Path) -
 
 def test_the_workspace_may_not_lie_beside_the_project(folder: Path, tmp_path: Path) -> None:
     tree(folder, PROJECT)
-    with pytest.raises(EvalstoreError, match="outside of the workspace 'beside'"):
+    with pytest.raises(EvalstoreError, match="outside the workspace 'beside'"):
         adopt(folder, tmp_path / "beside")
 
 

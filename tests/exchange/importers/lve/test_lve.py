@@ -225,7 +225,7 @@ def test_categories_of_a_path_are_tags(place: str, tags: str, tmp_path: Path) ->
 def test_a_prompt_file_outside_of_the_test_is_not_read(tmp_path: Path) -> None:
     tree(tmp_path, {"secret.prompt": "hidden"})
     result = imported(tmp_path, definition(prompt_file="../../../../secret.prompt"))
-    assert "outside of the test's folder" in reasons(result)
+    assert "outside the test's folder" in reasons(result)
 
 
 # --- rows and recorded answers ------------------------------------------------------------

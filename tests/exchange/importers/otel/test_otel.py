@@ -315,7 +315,7 @@ def test_a_link_leads_to_no_file_outside_of_the_folder(tmp_path: Path) -> None:
     with reading_from([tmp_path / "source"], allow_outside=False):
         result = read([tmp_path / "source"], ImportOptions("from"))
     (item,) = result.left
-    assert "which is outside of the imported folder; '--allow-outside' allows it" in item.reason
+    assert "which is outside the imported folder; '--allow-outside' allows it" in item.reason
     assert result.files == {}
 
 

@@ -250,7 +250,7 @@ def test_a_list_that_others_can_write_is_refused(coded: Path, evalstore: Evalsto
     ("written", "message"),
     [
         ("checks/none.py", "there is no file 'checks/none.py'"),
-        ("../../outside.py", "'../../outside.py' is outside of the workspace"),
+        ("../../outside.py", "'../../outside.py' is outside the workspace"),
         ("../.env", "'../.env' is private"),
     ],
 )

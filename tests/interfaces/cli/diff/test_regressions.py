@@ -58,7 +58,7 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     text = broken("report", "--markdown").stdout
     assert text.startswith("### evalstore: 1 regression: passed in run <short>\n")
     assert (
-        "#### What passed before and does not pass\n\n"
+        "#### Passed before, not passing now\n\n"
         "- **`tests/t.md`** `scripted/one`: fail (passed in run `<short>`)\n\n"
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
     ) in text

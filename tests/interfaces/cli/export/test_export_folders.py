@@ -61,7 +61,7 @@ def test_several_files_are_not_printed(workspace: Path, evalstore: Evalstore, fo
     assert (ran.exit_code, ran.stdout, ran.stderr) == (
         2,
         "",
-        f"error: '{format}' is several files, which cannot be printed\n"
+        f"error: '{format}' writes several files, which cannot be printed\n"
         "hint: name a folder with -o\n",
     )
 

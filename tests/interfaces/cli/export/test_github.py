@@ -173,7 +173,7 @@ def test_check_prints_problems_as_sarif(
         (
             "file-warning",
             "warning",
-            "nothing below '---' says how to judge the answer: it is asked, and never judged\n"
+            "nothing below '---' says how to judge the answer, so it is never judged\n"
             "write the instructions for the judge below the line '---'",
             {"artifactLocation": {"uri": "w/tests/none.md"}, "region": {"startLine": 1}},
         ),
@@ -290,7 +290,7 @@ Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>
 |---|---:|---:|---:|---:|---:|---:|
 | `scripted/one` | 0.0% | 0.0% to 65.8% | 2 of 2 | -50.0 | $3.00 |  |
 
-#### What broke
+#### Broke
 
 - **`tests/weather.md [city=Rome]`** `scripted/one`: pass → fail (another answer)
 
@@ -327,7 +327,7 @@ def test_the_first_run_is_compared_with_nothing_and_lists_its_failures(
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
     assert text.startswith("### evalstore: first run, 1 failing\n")
-    assert OSLO in text.partition("#### What does not pass\n\n")[2]
+    assert OSLO in text.partition("#### Not passing\n\n")[2]
     assert "noise" not in text
 
 
@@ -340,7 +340,7 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
     assert evalstore("run", "--fail-on", "regression").exit_code == 0
     text = evalstore("report", "--markdown").stdout
     assert text.startswith("### evalstore: 4 new (2 failing)\n")
-    listed = text.partition("#### What is new and does not pass\n\n")[2].partition("####")[0]
+    listed = text.partition("#### New and not passing\n\n")[2].partition("####")[0]
     files = ("other", "third")
     assert listed.split() == "".join(OSLO.replace("weather", name) for name in files).split()
     assert "weather" not in listed

@@ -67,7 +67,7 @@ def test_a_linked_folder_leads_no_file_out(samples: Path, evalstore: Evalstore) 
     ran = evalstore("import", "openai-evals", "source/capitals.jsonl")
     assert (ran.exit_code, ran.stderr) == (
         2,
-        f"error: tests/capitals: leads to '{outside}', which is outside of the workspace\n"
+        f"error: tests/capitals: leads to '{outside}', which is outside the workspace\n"
         "hint: copy it into the workspace, or allow it with '--allow-outside'\n",
     )
     assert list(outside.iterdir()) == []

@@ -615,7 +615,7 @@ def test_a_test_file_is_shown_with_its_results(
         (
             "hello",
             "error: 'hello' is not a revision\n"
-            "hint: write @, @~1, @{monday}, @work, a name that 'evalstore tag' gave, or the first "
+            "hint: write @, @~1, @{monday}, @work, a name set with 'evalstore tag', or the first "
             "digits of an id as 'evalstore log' shows them\n",
         ),
         ("weather", "error: 'weather' is not a revision\nhint: did you mean 'tests/weather.md'?\n"),

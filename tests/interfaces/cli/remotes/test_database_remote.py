@@ -189,7 +189,7 @@ def test_a_key_is_named_and_nothing_is_pushed(
     evalstore("run")
     refused = evalstore("push")
     assert refused.exit_code == USAGE
-    assert "nothing was pushed: 1 row would show a key" in refused.stderr
+    assert "nothing was pushed: 1 row would reveal a key" in refused.stderr
     assert KEY not in refused.stderr
     assert not is_there(read_address(team))
     assert evalstore("push", "--allow-keys").exit_code == OK
@@ -372,7 +372,10 @@ def test_a_trigger_of_somebody_else_is_told_and_not_run(team: str, evalstore: Ev
         evalstore("run")
         refused = evalstore("push")
         assert refused.exit_code == STORE_UNUSABLE
-        assert "the trigger 'noted' of the table 'sessions' is not of evalstore" in refused.stderr
+        assert (
+            "the trigger 'noted' of the table 'sessions' does not belong to evalstore"
+            in refused.stderr
+        )
         assert read_rows(read_address(team)) == {}
     finally:
         execute(read_address(team), "DROP FUNCTION public.note_it CASCADE")
@@ -396,7 +399,7 @@ def test_a_database_of_the_settings_needs_consent_before_anything_is_connected(
                 assert refused.exit_code == OK
                 continue
             assert refused.exit_code == USAGE
-            assert f"leads to '{shown}', which is outside of the workspace" in refused.stderr
+            assert f"leads to '{shown}', which is outside the workspace" in refused.stderr
             assert "--allow-outside" in refused.stderr
     allowed = evalstore("push", "--allow-outside")
     assert allowed.exit_code == OK
@@ -406,7 +409,7 @@ def test_a_database_of_the_settings_needs_consent_before_anything_is_connected(
         patch.setattr(drivers, "connect", lambda address: pytest.fail(f"connected to {address}"))
         other = f"{url}&application_name=else"
         tree(workspace, {"evalstore.yaml": f"{SETTINGS}remotes: {{team: '{other}'}}\n"})
-        assert "which is outside of the workspace" in evalstore("pull").stderr
+        assert "which is outside the workspace" in evalstore("pull").stderr
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ def test_a_store_with_a_trigger_is_read_with_a_warning(
     execute(foreign, statement)
     shown = evalstore("log")
     assert shown.exit_code == OK
-    assert shown.stderr.startswith("warning: the trigger 't' is not of evalstore in the store ")
+    assert shown.stderr.startswith(
+        "warning: the trigger 't' does not belong to evalstore in the store "
+    )
 
 
 @pytest.mark.parametrize("statement", [TRIGGER, ABORTS], ids=["deletes", "aborts"])
@@ -51,7 +53,7 @@ def test_a_run_on_a_store_with_a_trigger_asks_nothing(
     asked = list(echo.asked)
     ran = evalstore("run")
     assert ran.exit_code == STORE_UNUSABLE
-    assert "is not written to: the trigger 't' is not of evalstore" in ran.stderr
+    assert "is not written to: the trigger 't' does not belong to evalstore" in ran.stderr
     assert "hint: 'evalstore fsck' lists what is wrong" in ran.stderr
     assert echo.asked == asked
     execute(foreign, "DROP TRIGGER t")
@@ -63,8 +65,8 @@ def test_fsck_names_what_is_foreign(foreign: Path, evalstore: Evalstore) -> None
     output = evalstore("fsck")
     assert output.exit_code == NO
     for words in (
-        "the trigger 't' is not of evalstore",
-        "the view 'v' is not of evalstore",
+        "the trigger 't' does not belong to evalstore",
+        "the view 'v' does not belong to evalstore",
         "the index 'ix_runs_started' is missing",
     ):
         assert f"database: {words}" in output.stdout

@@ -206,7 +206,7 @@ def test_the_settings_of_the_workspace_do_not_name_files_of_passwords(
         )
         exit_code, words = run("-C", "team", "status")
         assert exit_code != OK
-        assert "which is outside of the workspace" in words, option
+        assert "which is outside the workspace" in words, option
 
 
 def test_no_code_of_the_workspace_gets_it(

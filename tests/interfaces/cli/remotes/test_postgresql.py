@@ -162,7 +162,7 @@ def test_the_store_of_the_settings_needs_consent_before_anything_is_connected(
             ran = evalstore(*command.split())
             assert ran.exit_code != OK, command
             words = ran.stdout + ran.stderr
-            assert f"leads to '{shown}', which is outside of the workspace" in words, command
+            assert f"leads to '{shown}', which is outside the workspace" in words, command
     assert connected == []
     # A misspelt address begins no empty store, in which all would be asked and paid again.
     for command in ("--allow-outside run", "status", "run --judge-only", "log"):
@@ -178,7 +178,7 @@ def test_the_store_of_the_settings_needs_consent_before_anything_is_connected(
         tree(workspace, {"evalstore.yaml": f"store: {other}\n{settings}"})
         ran = evalstore("status")
         assert (other, ran.exit_code) == (other, USAGE)
-        assert "outside of the workspace" in ran.stderr
+        assert "outside the workspace" in ran.stderr
 
 
 def both(

@@ -39,7 +39,7 @@ def test_a_url_of_the_settings_is_not_asked_before_the_user_allows_it(
     ran = evalstore(*command)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr == (
-        f"error: the remote 'origin': leads to '{URL}', which is outside of the workspace\n"
+        f"error: the remote 'origin': leads to '{URL}', which is outside the workspace\n"
         "hint: if you know it, allow it once with '--allow-outside'\n"
     )
     assert not named.exists()

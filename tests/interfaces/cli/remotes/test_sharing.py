@@ -34,7 +34,7 @@ def _sizes(text: str) -> str:
 
 @pytest.fixture
 def shared(workspace: Path, evalstore: Evalstore) -> Path:
-    """A workspace with a run and a remote inside of it."""
+    """A workspace with a run and a remote inside it."""
     evalstore("run", "--fail-on", "none", "-q")
     assert evalstore("remote", "add", "origin", "shared").exit_code == 0
     return workspace
@@ -95,7 +95,7 @@ def test_a_run_is_pushed_and_pulled(
     refused = evalstore("pull")
     assert refused.exit_code == 2
     assert refused.stderr.endswith(
-        "which is outside of the workspace\n"
+        "which is outside the workspace\n"
         "hint: if you know it, allow it once with '--allow-outside'\n"
     )
     assert evalstore("pull", "-n", "--allow-outside").stdout == (
@@ -177,8 +177,8 @@ def test_packs_that_have_not_arrived_yet_come_with_a_later_pull(
         assert pulled.stdout.startswith("nothing to pull from origin")
         assert re.search(
             r"warning: the remote is not complete yet: 1 pack with [0-9]+ rows is missing; pull "
-            r"again later, and if this stays so, see "
-            rf"'evalstore -C {clone} fsck --remote'\n$",
+            r"again later; "
+            rf"'evalstore -C {clone} fsck --remote' lists what is missing\n$",
             pulled.stderr,
         )
         document = json.loads(evalstore(*there, "pull", "--json").stdout)
@@ -384,7 +384,7 @@ def test_results_are_kept_when_they_cannot_be_shared(
     )
     ran = evalstore("run", "--remote", "origin", "--fail-on", "none")
     assert ran.exit_code == 2
-    assert "nothing was pushed: 1 row would show a key" in ran.stderr
+    assert "nothing was pushed: 1 row would reveal a key" in ran.stderr
     assert ran.stderr.endswith("the run is stored here; 'evalstore push' shares it\n")
     assert evalstore("log", "--oneline").stdout.count("\n") == 2
 
@@ -401,7 +401,7 @@ def test_a_key_is_not_pushed(
     refused = evalstore("push")
     assert refused.exit_code == 2
     assert refused.stderr == (
-        "error: nothing was pushed: 1 row would show a key to all who read it:\n"
+        "error: nothing was pushed: 1 row would reveal a key:\n"
         "  an API key in <short> (sessions)\n"
         "hint: 'evalstore show <short>' prints it; revoke the key, and add --allow-keys when it "
         "no longer matters\n"

@@ -129,14 +129,14 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
             "sign: ann",
             "sign: ../ann",
             "push",
-            "6: remotes.origin.sign: leads to '{1}/ann', which is outside of the workspace",
+            "6: remotes.origin.sign: leads to '{1}/ann', which is outside the workspace",
             "if you know it, allow it once with '--allow-outside'",
         ),
         (
             "allowedSigners: signers",
             "allowedSigners: ../signers",
             "pull",
-            "7: remotes.origin.allowedSigners: leads to '{1}/signers', which is outside of the "
+            "7: remotes.origin.allowedSigners: leads to '{1}/signers', which is outside the "
             "workspace",
             "if you know it, allow it once with '--allow-outside'",
         ),
@@ -177,7 +177,7 @@ def test_a_key_that_is_not_allowed_pushes_nothing(
     assert ran.stderr == (
         "error: nothing was pushed: a push by 'Eve' is not signed by an allowed signer, and nobody "
         "would pull it\n"
-        "hint: let 'sign' name a key of which 'allowedSigners' has the public half\n"
+        "hint: set 'sign' to a key whose public half is in 'allowedSigners'\n"
     )
     assert ran.exit_code == 6
     assert not list((workspace / "shared").glob("indexes/*"))
@@ -194,7 +194,7 @@ def test_only_pushes_of_trusted_writers_are_pulled(
     assert refused.stderr == (
         "error: nothing was pushed: a push by 'ann@example.com' is not trusted, and nobody would "
         "pull it\n"
-        "hint: add the name to 'trust' of this remote, where all who pull from it have it\n"
+        "hint: add the name to 'trust' of this remote, in the settings that its users share\n"
     )
     _forget(workspace)
     pulled = evalstore("pull")

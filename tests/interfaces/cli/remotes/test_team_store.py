@@ -72,7 +72,7 @@ def test_the_address_of_a_workspace_of_somebody_else_must_be_allowed(
     assert main(["-C", str(folder), "run", "-q"]) == 2
     err = capsys.readouterr().err
     assert f"evalstore.yaml:2: the store: leads to '{url}'" in err
-    assert "everything of the workspace would be stored there" in err
+    assert "all results would be stored there" in err
     assert main(["-C", str(folder), "--allow-outside", "init"]) == 0
     assert main(["-C", str(folder), "run", "-q"]) == 0
 

@@ -85,8 +85,8 @@ def test_no_version_of_a_tagged_case_is_pushed(
     shown = evalstore("remote", "show")
     assert "\nto push  4 runs, " in shown.stdout
     assert shown.stderr == (
-        'the last push had --exclude-tag private; without it, "evalstore push" copies what that '
-        'one kept here ("excludeTags" of the remote in evalstore.yaml keeps it here)\n'
+        'the last push used --exclude-tag private; without it, "evalstore push" copies what that '
+        'push left out (set "excludeTags" of the remote in evalstore.yaml to leave it out always)\n'
     )
     document = json.loads(evalstore("remote", "show", "--json").stdout)
     assert document["lastExcludedTags"] == ["private"]

@@ -13,7 +13,7 @@ from tests.interfaces.cli.conftest import Evalstore
 from tests.postgresql_server import PostgreSQLServer
 
 SAID = "has no effect in this file: it is read from the environment only"
-HINT = "set it in your environment: a checkout, with its files, may be somebody else's"
+HINT = "set it in your environment: the files of a checkout may be someone else's"
 
 
 @pytest.fixture(autouse=True)

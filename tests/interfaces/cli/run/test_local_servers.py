@@ -75,9 +75,9 @@ def test_a_price_that_comes_later_prices_what_is_stored(
     )
     with closing(sqlite3.connect(desk / ".evalstore/store.db")) as store:
         [[session]] = store.execute("SELECT lower(hex(id)) FROM sessions").fetchall()
-    assert "$0.2500 at the price of today" in evalstore("show", session).stdout
+    assert "$0.2500 at today's price" in evalstore("show", session).stdout
     [row] = json.loads(evalstore("export", "--format", "json").stdout)["results"]
     assert (row["cost"], row["pricedLater"]) == (0.25, 1)
-    assert "at the price of today: 1" in evalstore("export", "--format", "junit").stdout
+    assert "at today's price: 1" in evalstore("export", "--format", "junit").stdout
     evalstore("report", "-o", "report.html")
-    assert "$0.2500 at the price of today" in (desk / "report.html").read_text()
+    assert "$0.2500 at today's price" in (desk / "report.html").read_text()

@@ -109,7 +109,7 @@ def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalst
     assert (ran.exit_code, ran.stdout) == (4, "")
     assert ran.stderr == (
         "error: this run would ask for 10 answers and make 10 verdicts, which is likely to cost "
-        "$6.00: more than the $3.00 that are spent without asking\n"
+        "$6.00: more than the $3.00 allowed without confirmation\n"
         "hint: add --yes to do it, --max-cost to stop at a price, or set 'confirmAbove' in "
         "evalstore.yaml\n"
     )
@@ -121,7 +121,7 @@ def test_a_cost_that_is_declined_is_not_told_again(
     many: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edit(many / "evalstore.yaml", "candidates:", "confirmAbove: 0.005\ncandidates:")
-    assert "more than the $0.0050 that are spent without asking" in evalstore("run").stderr
+    assert "more than the $0.0050 allowed without confirmation" in evalstore("run").stderr
     monkeypatch.setattr(TerminalProgress, "agrees", lambda _self, _question: False)
     assert evalstore("run") == Ran(4, "", "error: not confirmed: nothing was asked or judged\n")
     assert json.loads(evalstore("log", "--json").stdout)["runs"] == []

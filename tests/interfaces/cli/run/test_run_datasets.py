@@ -145,8 +145,8 @@ def test_a_column_named_like_the_row_is_warned_of_where_the_row_stands(
 ) -> None:
     write(lines({"item": "lamp", "q": "a"}), test=TEST.replace("{{ ideal }}", text))
     warning = (
-        "warning: tests/t.md:12: 'item' is the whole row here, and the dataset has a column "
-        "'item', too\nhint: write '{{ item.item }}' for the column\n"
+        "warning: tests/t.md:12: 'item' is the whole row here, and the dataset also has a column "
+        "'item'\nhint: write '{{ item.item }}' for the column\n"
     )
     for command in ("check", "run"):
         assert (warning.partition("\n")[0] in evalstore(command).stderr) is warns
@@ -156,7 +156,7 @@ def test_a_column_named_like_the_row_is_warned_of_where_the_row_stands(
 @pytest.mark.parametrize("command", ["status", "-q status", "run -n", "run -q"])
 def test_a_warning_has_its_hint_everywhere(echo: Echo, evalstore: Evalstore, command: str) -> None:
     write(lines({"item": "lamp", "q": "a"}), test=TEST.replace("{{ ideal }}", "a {{item}}"))
-    warning = "'item' is the whole row here, and the dataset has a column 'item', too; write '{{ "
+    warning = "'item' is the whole row here, and the dataset also has a column 'item'; write '{{ "
     assert evalstore(*command.split()).stderr.count(warning) == 1
 
 
@@ -186,8 +186,8 @@ def test_a_warning_comes_before_anything_is_asked(echo: Echo, evalstore: Evalsto
         ('{"q": 1e999}\n', "tests/data/q.jsonl:1", "the number '1e999' is too large"),
         ("[1]\n", "tests/data/q.jsonl:1", "a row must be an object, not a list"),
         ('{"q": 1, "q": 2}\n', "tests/data/q.jsonl:1", "key 'q' appears twice"),
-        ("", "tests/data/q.jsonl", "the file has no rows: there would be no case"),
-        (" \n\n", "tests/data/q.jsonl", "the file has no rows: there would be no case"),
+        ("", "tests/data/q.jsonl", "the file has no rows: the test would have no cases"),
+        (" \n\n", "tests/data/q.jsonl", "the file has no rows: the test would have no cases"),
         ("version https://git-lfs.github.com/spec/v1\n", "tests/data/q.jsonl", "a Git LFS pointer"),
         ('{"q": "é"}\n'.encode("latin-1"), "tests/data/q.jsonl:1", "not UTF-8: byte 0xe9"),
         (ROW.encode("utf-16"), "tests/data/q.jsonl:1", "looks like UTF-16"),
@@ -211,8 +211,8 @@ def test_what_is_wrong_in_the_data_is_reported_with_its_place(
     ("path", "message"),
     [
         ("data/none.jsonl", "'data/none.jsonl' cannot be read: No such file or directory"),
-        ("../../out.jsonl", "'../../out.jsonl' is outside of the workspace"),
-        ("data/link.jsonl", "'data/link.jsonl' is outside of the workspace"),
+        ("../../out.jsonl", "'../../out.jsonl' is outside the workspace"),
+        ("data/link.jsonl", "'data/link.jsonl' is outside the workspace"),
         ("data", "'data' is not a file"),
         ("../.env", "'../.env' is private, so it is not data"),
         ("hf://org/set", "nothing is downloaded, and no folder is known for 'hf://'"),
@@ -313,7 +313,7 @@ def test_data_can_lie_in_a_folder_outside_that_the_settings_name(
     write(ROW, to="../shared/q.jsonl", test=TEST.replace("data/q.jsonl", "my://q.jsonl"))
     ran = evalstore("run")
     assert ran.exit_code == 2
-    assert "tests/t.md:2: 'my://q.jsonl' is outside of the workspace" in ran.stderr
+    assert "tests/t.md:2: 'my://q.jsonl' is outside the workspace" in ran.stderr
     assert f"allow '{Path('../shared').resolve()}' with '--allow-outside'" in ran.stderr
     assert verdicts(documents("run", "--allow-outside")) == [("", "pass")]
     Path("../shared/q.jsonl").unlink()

@@ -147,8 +147,8 @@ def test_a_call_that_fails_in_the_middle_of_a_case_is_all_that_is_repeated(
     [
         ("# ▶", "a conversation has no name"),
         ("# ▶ ×3", "a conversation has no name"),
-        ("# ▶ x ×0", "a conversation is held from 1 to 10,000 times"),
-        ("# ▶ x ×99999999", "a conversation is held from 1 to 10,000 times"),
+        ("# ▶ x ×0", "a conversation can be held 1 to 10,000 times"),
+        ("# ▶ x ×99999999", "a conversation can be held 1 to 10,000 times"),
         ("# ▶ x ×-1", "'x ×-1' cannot be the name of a conversation"),
         ("# ▶ x ×2.5", "'x ×2.5' cannot be the name of a conversation"),
         ("# ▶ {{ q }}", "'{{ q }}' cannot be the name of a conversation"),
@@ -231,7 +231,7 @@ def test_a_group_without_a_name_differs_from_all_rows(echo: Echo, documents: Any
     ("check", "message"),
     [
         ("{equals: '{{ q }}', scope: group}", "is not the same for all rows of the group"),
-        ("{allEqual: , scope: '{{ g }}'}", "'scope' cannot be filled in"),
+        ("{allEqual: , scope: '{{ g }}'}", "'scope' cannot have placeholders"),
         ("{allEqual: , scope: groups}", "'scope' cannot be 'groups'"),
         ("allEqual", "looks at several answers, so it needs a 'scope'"),
         ("{allSame: '', scope: group}", "the check 'allSame' has an empty 'key'"),

@@ -166,7 +166,7 @@ def test_the_markdown_report_does_not_say_that_undecided_results_fail(
 ) -> None:
     evalstore("run", "-q")
     text = evalstore("report", "--markdown").stdout
-    assert "#### What passed before and does not pass\n" in text
+    assert "#### Passed before, not passing now\n" in text
     assert "still fail" not in text
 
 

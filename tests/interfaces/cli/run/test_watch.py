@@ -208,7 +208,7 @@ def test_an_edit_that_is_undone_is_recognised_from_the_store(
     weather: Path, play: Play, leniently: Callable[[], None]
 ) -> None:
     played = play(leniently, editing(weather, "may be cold", "must be warm"))
-    assert "nothing to ask or judge: all is stored\n" in played.rounds[2]
+    assert "nothing to ask or judge: everything is stored\n" in played.rounds[2]
     assert "since the last run: 1 broke" in played.rounds[2]
     assert counts(played.documents[2]) == (0, 0)
     assert played.exit_code == 1
@@ -246,7 +246,7 @@ def test_another_way_to_count_votes_is_reported_though_nothing_is_to_be_done(
 ) -> None:
     settings = workspace / "evalstore.yaml"
     played = play(editing(settings, "candidates:", "verdict: all\ncandidates:"))
-    assert "nothing to ask or judge: all is stored\n" in played.rounds[1]
+    assert "nothing to ask or judge: everything is stored\n" in played.rounds[1]
     assert "since the last run: nothing broke or was fixed\n" in played.rounds[1]
     assert len(played.documents) == 2
 
@@ -600,12 +600,12 @@ def test_what_was_typed_before_a_question_is_not_an_answer_nor_is_ctrl_c(
     settings = workspace / "evalstore.yaml"
     edit(settings, "candidates:", "confirmAbove: 0.01\ncandidates:")
     started = terminal("run", "--watch")
-    started.wait_for("do it? [y/N]:")
+    started.wait_for("continue? [y/N]:")
     started.press("y", "Enter")
     started.wait_for("watching for changes")
     started.press("y", "Enter")
     warmly()
-    started.wait_for("$0.0600; do it? [y/N]:", after="watching for changes")
+    started.wait_for("$0.0600; continue? [y/N]:", after="watching for changes")
     started.press("C-c")
     screen = started.wait_for("ended with")
     assert "ended after 1 run, $0.0600" in screen

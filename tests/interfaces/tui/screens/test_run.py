@@ -712,7 +712,7 @@ def test_the_keys_of_a_run_do_not_stay_in_the_environment(workspace: Path) -> No
 
 
 class _Stopping(ProgressListener):
-    """Stops the run from outside of its thread as soon as that is possible."""
+    """Stops the run from outside its thread as soon as that is possible."""
 
     def interruptible(self, stop: object) -> None:
         assert callable(stop)
@@ -857,7 +857,7 @@ def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None
     where = Location(workspace)
     planned = plan(where, ALL)
     new.write_text(NEW.replace("Lima", "Lima " * 1000))
-    with pytest.raises(EvalstoreError, match="4 of what would be done now were not shown"):
+    with pytest.raises(EvalstoreError, match="4 items of the new plan were not shown"):
         carry_out_request(where, ALL, ProgressListener(), planned)
     new.write_text(NEW)
     assert carry_out_request(where, ALL, ProgressListener(), planned).summary.asked == 2

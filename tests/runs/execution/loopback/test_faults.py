@@ -42,7 +42,7 @@ PASSING = {
     "half": Expected("the server answered with no JSON: {", "malformed"),
     "broken off": Expected("the provider broke off its answer: finish reason 'error'", "malformed"),
     "not text": Expected("the content of the server's answer is not text", "malformed"),
-    "no choices": Expected("the server's answer holds no message", "malformed"),
+    "no choices": Expected("the server's answer has no message", "malformed"),
 }
 """What may pass: it is tried again in the same run."""
 LASTING = {

@@ -160,11 +160,9 @@ def test_who_joins_the_newest_run_does_not_get_it_but_by_its_id_it_goes_on(
     _, err = joined.communicate(timeout=SECONDS)
     assert joined.returncode == 2
     assert "error: no run is in progress in the store" in err
-    assert f"hint: '--join {shared[:8]}' continues one that its programs have left" in err
+    assert f"hint: '--join {shared[:8]}' continues an abandoned run" in err
     joined = team.start("run", "--join", "x")
-    assert (
-        f"hint: those that their programs have left are {shared[:8]}\n" in joined.communicate()[1]
-    )
+    assert f"hint: abandoned runs are {shared[:8]}\n" in joined.communicate()[1]
     joined = team.start("run", "--join", shared[:8], "--json")
     out, err = joined.communicate(timeout=SECONDS)
     assert (joined.returncode, json.loads(out)["status"]) == (0, "complete"), err
@@ -260,7 +258,7 @@ def test_a_run_that_nobody_could_join_is_only_removed(team: Team, held: Held) ->
     code, document, err = team.run()
     assert (code, document["asked"]) == (0, ROWS - ANSWERED)
     assert (
-        f"a run that its program has left is not recorded; its {ANSWERED} answers and {ANSWERED} "
+        f"an abandoned run is not recorded; its {ANSWERED} answers and {ANSWERED} "
         "verdicts are stored"
     ) in err
     assert len(team.read("log")["runs"]) == 1

@@ -270,7 +270,7 @@ def test_status_names_a_run_in_progress_and_how_far_it_is(team: Team, start: Sta
     assert f", in 2 programs: {so_far}; " in words
     assert f"'evalstore run --join {shared.id[:8]}' takes part." in words
     wrong = start("--store", team.url, "run", "--join", "x", folder=team.workspace).finish()
-    assert f"hint: those in progress are {shared.id[:8]}\n" in wrong[2]
+    assert f"hint: runs in progress are {shared.id[:8]}\n" in wrong[2]
     (run,) = json.loads(start(*command, "--json", folder=team.workspace).finish()[1])["inProgress"]
     assert (run["run"], run["programs"], run["joinable"]) == (shared.id, 2, True)
     jsonschema.validate([run], SCHEMA["$defs"]["status"]["properties"]["inProgress"])
@@ -304,10 +304,10 @@ def test_a_run_in_progress_is_shown_and_has_no_results_yet(team: Team, start: St
     for words in (("diff", name), ("log", name), ("report", name), ("show", f"{name}:tests/t.md")):
         code, out, err = use(*words)
         assert (code, out) == (2, ""), words
-        assert f"error: run {name} is in progress: it has no results before it is recorded" in err
-        assert f"hint: 'evalstore show {name}' and 'evalstore status' say how far it is" in err
+        assert f"error: run {name} is in progress: it has no results until it is recorded" in err
+        assert f"hint: 'evalstore show {name}' and 'evalstore status' show its progress" in err
     err = use("show", "@")[2]
-    assert f"hint: run {name} is in progress: 'evalstore show {name}' says how far it is" in err
+    assert f"hint: run {name} is in progress: 'evalstore show {name}' shows its progress" in err
     team.let_go.set()
     reports(programs)
     with closing(Store.open(read_location(team.url))) as store:

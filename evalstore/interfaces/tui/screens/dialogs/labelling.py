@@ -31,7 +31,7 @@ class Labelling:
         self._results = [result for result in results if result.sessions and result.evaluation]
         self._session = session
         self._word: LabelWord = "none"
-        self._title = "taking labels back"
+        self._title = "removing labels"
 
     @property
     def _can_label(self) -> bool:
