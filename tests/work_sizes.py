@@ -30,46 +30,29 @@ _OF_SCREENS = "interfaces.tui"
 """The package of the browser, whose numbers say what a screen has room for."""
 
 DRAWN = """
-core.batches: _SIZE _SMALL_SIZE
-runs.execution.content_cache: _JUDGEMENTS_AHEAD _MOST_CONTENTS _MOST_SESSIONS
-runs.execution.model_calls: _RECORDED_AT_ONCE
-runs.execution.plan_execution: _SESSIONS_IN_MEMORY _AT_ONCE _CLAIMED_AT_ONCE _AT_THE_END
-files.datasets.json_rows: _LINES_AT_ONCE
+core.batches: SIZE SMALL_SIZE
+runs.execution.plan_execution: _CLAIMED_AT_ONCE
 files.filed_mapping: _FEW
 files.filed_sequence: _FEW
-files.temporary_list: _AT_ONCE _IN_MEMORY _MERGED_AT_ONCE _SORTED_AT_ONCE
+files.temporary_list: _IN_MEMORY
 interfaces.html.case_data: CASES_IN_A_BLOCK
-results.edits.edited_files: _TREES_AT_ONCE
-exchange.exports.parquet: _AT_ONCE
 results.search.grep: _KEPT_PLACES
-runs.run_plans: BATCH LONGEST
-planning.status.summed_items: _TOLD_EVERY
 results.table.cases: AT_ONCE
-planning.cells.cell_batches: FEW
+planning.cells.cell_batches: BATCH
 planning.cells.earlier_cases: _FEW_PROMPTS
-planning.cells.failed_work: _BATCH
 planning.cells.settled_parts: _MOST_NEW
 files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
-comparison.pair_groups: _AT_ONCE
-remotes.arrivals: _AT_ONCE
 remotes.differences: _FEW
 remotes.packs.pack_reader: _GAP
 remotes.packs.packs: LARGEST_PACK _LONG
 remotes.places.sftp: _AT_ONCE
-store.trees.case_chunks: _AHEAD
-store.trees.case_files: _AT_ONCE
-store.trees.path_trees: _FEW
-store.trees.cases_of_parts: _AT_ONCE _FEW
-store.postgresql.connection: _INSERTED_BYTES _STREAMED
+store.trees.cases_of_parts: _FEW
+store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
-store.rows.row_queries: _LEAVES_AT_ONCE
 store.rows.row_results: _MOST_KEPT
 store.run_sources: _KEPT
-store.runs: _AT_FIRST
 store.search.file: _LARGEST_BATCH _MANY
-store.search.tables: _BATCH _COMPARED
-store.rows.writer: _AT_ONCE
 store.sqlite.connection: _KEPT
 workspace.digest_set: _BUCKET_BITS _PARTS _SORT_BITS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS

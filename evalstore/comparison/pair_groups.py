@@ -13,6 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalstore.comparison.placed_results import PLACES
+from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.files.filed_sequence import FiledSequence
 
@@ -88,8 +89,6 @@ def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
 
 _NONE = -1
 """The number of a result that a side does not have."""
-_AT_ONCE = 2_000
-"""About how many pairs are read together."""
 Numbers = tuple[int, int]
 """The numbers of the results of both sides of a pair."""
 
@@ -248,7 +247,7 @@ class Pairing:
         last = None
         for numbers in self._all.numbers():
             key = self.sides.key(numbers)
-            if len(batch) >= _AT_ONCE and key != last:
+            if len(batch) >= batches.SIZE and key != last:
                 yield self._read(batch)
                 batch = []
             batch.append(numbers)

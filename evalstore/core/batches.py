@@ -8,20 +8,22 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_SIZE = 2_000
-_SMALL_SIZE = 100
+SIZE = 2_000
+SMALL_SIZE = 100
 """Of items with contents, such as answers or nodes of a tree: one may have megabytes."""
 
 
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield the items in lists of at most 2,000; each list is taken when it is asked for."""
-    left = iter(items)
-    while batch := list(islice(left, _SIZE)):
-        yield batch
+    """Yield the items in lists of at most `SIZE`; each list is taken when it is asked for."""
+    return _divide(items, SIZE)
 
 
 def in_small_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield items with large contents in lists of at most 100, as `in_batches` does."""
+    """Yield items with large contents in lists of at most `SMALL_SIZE`, as `in_batches` does."""
+    return _divide(items, SMALL_SIZE)
+
+
+def _divide(items: Iterable[T], size: int) -> Iterator[list[T]]:
     left = iter(items)
-    while batch := list(islice(left, _SMALL_SIZE)):
+    while batch := list(islice(left, size)):
         yield batch

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import json
 import marshal
+import sqlite3
 import tempfile
 import threading
 import weakref
 import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from heapq import merge
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
+
+from evalstore.core import batches
 
 if TYPE_CHECKING:
     from typing import IO
 
 _IN_MEMORY = 1 << 20
 """The compressed bytes that stay in memory."""
-_AT_ONCE = 1_000
-"""The most values that are compressed together."""
-_SORTED_AT_ONCE = 20_000
-"""The values that are sorted in memory,"""
-_MERGED_AT_ONCE = 200
-"""and those of each such part that are in memory while the parts are merged."""
 
 
 class TemporaryList(Collection[Any]):
@@ -49,23 +44,22 @@ class TemporaryList(Collection[Any]):
         self._read: tuple[int, list[Any]] = -1, []
         """The batch that was read last by number of a value."""
         weakref.finalize(self, self._file.close)
-        left = iter(values)
-        while batch := list(islice(left, _AT_ONCE)):
-            self.extend(batch)
+        for batch in batches.in_batches(values):
+            self._add_batch(batch)
 
     def append(self, value: Any) -> None:
         """Add a value; until there are enough of them for a batch they stay as they are."""
         self._last.append(value)
-        if len(self._last) >= _AT_ONCE:
+        if len(self._last) >= batches.SIZE:
             self._file_last()
 
     def extend(self, values: Sequence[Any]) -> None:
         """Add values; a named tuple becomes a list, and so do tuples that are added with it."""
         if self._last:
             self._file_last()
-        for start in range(0, len(values), _AT_ONCE):
+        for batch in batches.in_batches(values):
             with self._lock:
-                self._add_batch(values[start : start + _AT_ONCE])
+                self._add_batch(batch)
 
     def _file_last(self) -> None:
         with self._lock:
@@ -79,16 +73,6 @@ class TemporaryList(Collection[Any]):
         self._starts.append(self._starts[-1] + len(data))
         self._firsts.append(self._filed)
         self._filed += len(values)
-
-    @property
-    def batches(self) -> int:
-        """Return how many batches the values in the file are in."""
-        return len(self._firsts)
-
-    def read(self, batches: Iterable[int]) -> Iterator[Any]:
-        """Yield the values of the batches with these numbers."""
-        for number in batches:
-            yield from self._load(number)
 
     def __len__(self) -> int:
         with self._lock:
@@ -170,30 +154,29 @@ def _encode(values: Any) -> bytes:
 
 
 class SortedValues:
-    """Sorts lists of JSON, each of which can be compared with the others; few are in memory."""
+    """Lists of JSON in a temporary database, which sorts them."""
 
-    def __init__(self) -> None:
-        self._parts = TemporaryList()
-        self._of_part: list[range] = []
-        """The numbers of the batches of each part, which is sorted."""
-        self._unsorted: list[list[Any]] = []
+    def __init__(self, keys: int) -> None:
+        """The first `keys` values of a list, each a text, a number or None, say where it is."""
+        self._keys = keys
+        self._database = sqlite3.connect("", check_same_thread=False)
+        weakref.finalize(self, self._database.close)
+        columns = ", ".join(f"key{number}" for number in range(keys))
+        self._database.execute(f"CREATE TABLE lists ({columns}, list)")
 
-    def add(self, values: Iterable[list[Any]]) -> None:
+    def add(self, lists: Iterable[Sequence[Any]]) -> None:
         """Add lists."""
-        for value in values:
-            self._unsorted.append(value)
-            if len(self._unsorted) >= _SORTED_AT_ONCE:
-                self._file()
-
-    def _file(self) -> None:
-        self._unsorted.sort()
-        first = self._parts.batches
-        for start in range(0, len(self._unsorted), _MERGED_AT_ONCE):
-            self._parts.extend(self._unsorted[start : start + _MERGED_AT_ONCE])
-        self._of_part.append(range(first, self._parts.batches))
-        self._unsorted.clear()
+        places = ", ".join("?" * (self._keys + 1))
+        rows = ((*map(_comparable, each[: self._keys]), _encode(each)) for each in lists)
+        self._database.executemany(f"INSERT INTO lists VALUES ({places})", rows)
 
     def __iter__(self) -> Iterator[list[Any]]:
         """Yield the lists in their order; none may be added meanwhile."""
-        self._unsorted.sort()
-        return merge(*map(self._parts.read, self._of_part), self._unsorted)
+        order = ", ".join(str(number + 1) for number in range(self._keys))
+        for *_, encoded in self._database.execute(f"SELECT * FROM lists ORDER BY {order}"):
+            yield marshal.loads(encoded)
+
+
+def _comparable(value: Any) -> Any:
+    """Return a text as bytes, which have its order; any character can be stored so."""
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value

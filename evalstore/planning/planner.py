@@ -13,9 +13,9 @@ from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cells import failed_work
 from evalstore.planning.cells.cell_batches import (
-    FEW,
     StreamedCells,
     Summary,
+    is_short,
     summarise_cells,
 )
 from evalstore.planning.cells.cells import (
@@ -354,8 +354,8 @@ def _make_cells(
     """
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
-    is_short = most is not None and most <= FEW
-    if not (streams or (are_stored and not is_short)):
+    fits = most is not None and is_short(most)
+    if not (streams or (are_stored and not fits)):
         return build_cells(*made_of, attempts=selection.attempts, most=most)
 
     def place() -> Iterator[PlacedCase]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
+from evalstore.core import batches
 from evalstore.core.batches import in_small_batches
 from evalstore.core.errors import StoreError
 from evalstore.core.runs import restore_run
@@ -36,8 +37,6 @@ CREATE INDEX complete ON held (lacking) WHERE lacking = 0;
 CREATE TABLE needs (target BLOB NOT NULL, id BLOB NOT NULL, PRIMARY KEY (target, id))
 WITHOUT ROWID;
 """
-_AT_ONCE = 100
-"""Nodes whose references are in memory at once."""
 _ROWS, _BYTES = 5_000, 16 * 2**20
 """The most rows, and roughly the most bytes, that are written in one transaction."""
 
@@ -148,7 +147,7 @@ class Arrivals:
             ((bytes.fromhex(id),) for id in stored),
         )
         released = list[str]()
-        while found := self._take("lacking = 0 AND kind <> ?", RUNS.name, _AT_ONCE):
+        while found := self._take("lacking = 0 AND kind <> ?", RUNS.name, batches.SMALL_SIZE):
             for _, group in itertools.groupby(found, key=lambda checked: checked.record.table):
                 self._write(list(group))
             released += [checked.record.id for checked in found]

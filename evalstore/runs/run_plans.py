@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from math import ceil
 from typing import TYPE_CHECKING
 
-from evalstore.planning.cells.cell_batches import batches, find_shared, take_out
+from evalstore.planning.cells.cell_batches import batches, divide_evenly, find_shared, take_out
 from evalstore.planning.estimate import estimate
 from evalstore.planning.plan_price import add_up
 from evalstore.planning.planner import plan_cells
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
 
-BATCH = 4_000
-"""About the number of cells that are planned and carried out together, to save memory."""
-LONGEST = 2 * BATCH
-"""The most cells of one file in a batch."""
-
 
 class Plans:
     """The plans of a scope, batch by batch, in the order of files and rows.
@@ -38,8 +32,7 @@ class Plans:
     def __init__(self, project: Project, scope: Scope) -> None:
         self._project = project
         self._scope = scope
-        count = max(1, round(len(scope.cells) / BATCH))
-        self._size = ceil(len(scope.cells) / count)
+        count, self._size = divide_evenly(len(scope.cells))
         self._only = plan_cells(project, scope, [*scope.cells], priced=True) if count == 1 else None
         self.shared = IdSet() if count == 1 else find_shared(scope.cells)
         """Ids of the questions that several batches may ask."""
@@ -55,7 +48,7 @@ class Plans:
             return
         if self._is_done:
             return
-        cells = batches(take_out(self._scope.cells), self._size, LONGEST)
+        cells = batches(take_out(self._scope.cells), self._size)
         for batch in islice(cells, self._done, None):
             yield plan_cells(self._project, self._scope, batch, priced=True)
 
@@ -66,7 +59,7 @@ class Plans:
             return
         planned: dict[str, int] = {}
         judged = set[tuple[object, ...]]()
-        for cells in batches(self._scope.cells, self._size, LONGEST):
+        for cells in batches(self._scope.cells, self._size):
             plan = plan_cells(self._project, self._scope, cells, priced=True)
             judgements, plan.judgements = plan.judgements, []
             for judgement in judgements:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from evalstore.core import hashing
+from evalstore.core import batches, hashing
 from evalstore.core.runs import Run, describe_run, restore_run
 from evalstore.store.contents import decode_row, missing
 from evalstore.store.database import NO_LIMIT, Database, ensure
@@ -15,8 +15,6 @@ from evalstore.store.schema.table_definitions import RUNS
 
 RUNS_SEARCHED = 100
 """The number of newest runs that are searched for an earlier version or result of a case."""
-_AT_FIRST = 10
-"""The number of runs in the first batch that is read."""
 LEFT_OUT: set[str] = set()
 """The ids of runs that the command leaves out, because they describe too much to be read."""
 _BEGIN, _END = -(2**63), 2**63 - 1
@@ -56,19 +54,21 @@ class RunQueries(Database):
         """Yield the newest runs, or those before a run, newest first; they are read in batches."""
         readable, without = _readable()
         query = f"SELECT id, content FROM runs WHERE {readable} AND (started, id) < (?, ?)"
-        batch, left, last = _AT_FIRST, limit, before
+        left, last = limit, before
         while left > 0:
             place = (last.started, as_bytes(last.id)) if last else _LAST
+            most = min(batches.SMALL_SIZE, left)
             with self._reading() as connection:
+                parameters = (*without, *place, most)
                 rows = connection.execute(
-                    f"{query} ORDER BY started DESC, id DESC LIMIT ?",
-                    (*without, *place, min(batch, left)),
-                )
-                runs = [_run(*row) for row in rows]
-            yield from runs
-            if len(runs) < min(batch, left):
+                    f"{query} ORDER BY started DESC, id DESC LIMIT ?", parameters
+                ).fetchall()
+            for row in rows:
+                last = _run(*row)
+                yield last
+            if len(rows) < most:
                 return
-            batch, left, last = RUNS_SEARCHED, left - len(runs), runs[-1]
+            left -= most
 
     def load_run(self, id: str) -> Run:
         """Return a run by its full id; raises `StoreError` when it is not there."""

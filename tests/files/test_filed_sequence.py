@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.files import filed_sequence, temporary_list
 from evalstore.files.filed_sequence import PackedSequence, keep_values
 
@@ -29,7 +30,7 @@ def test_few_values_are_a_list(monkeypatch: pytest.MonkeyPatch, count: int) -> N
 
 def test_many_values_are_read_like_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filed_sequence, "_FEW", 9)
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
+    monkeypatch.setattr(batches, "SIZE", 3)
     values = [complex(number, 1.5) for number in range(20)]
     kept = _keep(values)
     assert type(kept) is PackedSequence

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.files import temporary_list
 from evalstore.files.temporary_list import SortedValues, TemporaryList
 
@@ -40,7 +41,7 @@ def test_values_are_read_in_their_order_as_often_as_needed(
 
 
 def test_values_are_read_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 7)
+    monkeypatch.setattr(batches, "SIZE", 7)
     values = TemporaryList()
     for start, end in ((0, 1), (1, 30), (30, 37)):
         values.extend(list(range(start, end)))
@@ -56,11 +57,11 @@ def test_values_are_read_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_values_that_are_added_one_by_one_are_read_with_those_added_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
+    monkeypatch.setattr(batches, "SIZE", 3)
     values = TemporaryList()
     for number in range(8):
         values.append(number)
-    assert (len(values), values.batches) == (8, 2)
+    assert len(values) == 8
     reading = iter(values)
     assert [next(reading) for _ in range(7)] == [*range(7)]
     values.extend([8, 9])
@@ -76,7 +77,7 @@ def test_values_that_are_added_one_by_one_are_read_with_those_added_together(
 
 
 def test_several_threads_read_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 5)
+    monkeypatch.setattr(batches, "SIZE", 5)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
     values = TemporaryList()
     values.extend([f"text {number}" for number in range(400)])
@@ -90,40 +91,28 @@ def test_several_threads_read_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_values_that_come_one_by_one_are_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
+    monkeypatch.setattr(batches, "SIZE", 3)
     values = TemporaryList(iter("abcdefgh"))
-    assert ([*values], values.batches, "c" in values, "x" in values) == (
-        [*"abcdefgh"],
-        3,
-        True,
-        False,
-    )
-    assert [*values.read([2, 0])] == [*"ghabc"]
+    assert ([*values], "c" in values, "x" in values) == ([*"abcdefgh"], True, False)
 
 
 @pytest.mark.parametrize("count", [0, 1, 20, 21, 95])
-def test_values_are_sorted_in_parts(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 20)
-    monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 7)
+def test_values_are_sorted(count: int) -> None:
     values = [[bool(number % 3), "é\ud800"[: number % 2], number] for number in range(count)]
     mixed = random.Random(1).sample(values, count)
-    sorter = SortedValues()
+    sorter = SortedValues(keys=3)
     sorter.add(mixed[:50])
     sorter.add(mixed[50:])
     assert [*sorter] == [*sorter] == sorted(values)
 
 
-def test_few_of_the_values_that_are_sorted_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 500)
-    monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 20)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
-
+def test_few_of_the_values_that_are_sorted_are_in_memory() -> None:
     def values() -> Iterator[list[str]]:
         for number in range(10_000):
             yield [f"{number * 7919 % 10_007:05}" + "x" * 995]
 
     tracemalloc.start()
-    sorter = SortedValues()
+    sorter = SortedValues(keys=1)
     sorter.add(values())
     last, count = [""], 0
     for value in sorter:

@@ -36,7 +36,7 @@ JUDGES = (Judge("judge", "e1", "p"), Judge("other", "e2", "p", prohibited_tags=(
 
 
 def treat_as_long(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cell_batches, "FEW", 20)
+    patch.setattr(cell_batches, "BATCH", 10)
     for module in (case_chunks, case_files):
         patch.setattr(module, "MAX_PART", 8)
 
@@ -108,8 +108,9 @@ def test_the_first_cases_with_a_candidate_are_taken_alike_in_a_list_and_in_a_str
 
 @pytest.mark.parametrize(("attempts", "sizes"), [(1, [6, 4]), (2, [3, 3, 3, 1]), (7, [1] * 10)])
 def test_a_long_file_is_split_by_the_number_of_its_attempts(
-    attempts: int, sizes: list[int]
+    attempts: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cell_batches, "BATCH", 3)
     file = CaseFile(tuple(case(number, {}) for number in range(10)))
     cells, _ = build_cells({"a.md": file}, CANDIDATES[:1], (), lambda *_: True, attempts=attempts)
-    assert [len(batch) for batch in batches(cells, 4, 6)] == sizes
+    assert [len(batch) for batch in batches(cells)] == sizes

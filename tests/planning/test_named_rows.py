@@ -54,7 +54,7 @@ CASES = [case(number, "q=the questio… that there are", "ab"[number % 2]) for n
 def test_names_that_are_read_ahead_decide_as_each_alone(
     expression: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_SIZE", at_once)
+    monkeypatch.setattr(batches, "SIZE", at_once)
     cases = [*CASES, case(0, "short")]
     alone, together = (rows_of(expression, Tests(TEXTS)) for _ in range(2))
     expected = [each for each in enumerate(cases) if alone(FILE, each[1])]

@@ -33,8 +33,8 @@ def test_numbers_are_drawn_alone_and_together() -> None:
 
 
 def test_a_change_is_undone_in_all_modules() -> None:
-    module = import_module("evalstore.runs.status.status")
-    before = module.BATCH
-    with work_sizes.changed({"runs.run_plans.BATCH": 1}):
-        assert module.BATCH == 1
-    assert before == module.BATCH
+    module = import_module("evalstore.workspace.reader")
+    before = module.KEPT_AT_ONCE
+    with work_sizes.changed({"workspace.testfiles.context.KEPT_AT_ONCE": 1}):
+        assert module.KEPT_AT_ONCE == 1
+    assert before == module.KEPT_AT_ONCE

@@ -125,7 +125,7 @@ def test_reachable_rows_are_read_once_and_few_at_a_time(
 
     monkeypatch.setattr(Store, "load_records", counted)
     monkeypatch.setattr(Store, "find_present", few)
-    monkeypatch.setattr("evalstore.core.batches._SIZE", 3)
+    monkeypatch.setattr("evalstore.core.batches.SIZE", 3)
     beyond = find_reached(full, later, presumed=earlier)
     assert beyond.joined() == expected
     assert beyond.count(RUNS.name) == 1

@@ -145,7 +145,7 @@ def test_a_pull_reads_each_pack_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rows of every table are in the packs of every push, and few ids are looked up at once."""
-    monkeypatch.setattr("evalstore.core.batches._SIZE", 3)
+    monkeypatch.setattr("evalstore.core.batches.SIZE", 3)
     files = FolderFiles(tmp_path / "remote")
     for part in range(3):
         with stores.opened(tmp_path / f"{part}.db") as store:

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.core.results import Result
-from evalstore.files import temporary_list
 from evalstore.results.growing_results import CellMarks, GrowingResults, cell_of
 
 
@@ -36,7 +36,7 @@ RESULTS = [make(number) for number in range(20)]
 def test_results_in_a_file_are_those_that_were_added(
     monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", at_once)
+    monkeypatch.setattr(batches, "SIZE", at_once)
     listed = GrowingResults()
     for number, result in enumerate(RESULTS):
         assert (len(listed), [*listed]) == (number, RESULTS[:number])

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.core.values import Case, CaseFile
-from evalstore.files import filed_sequence, temporary_list
+from evalstore.files import filed_sequence
 from evalstore.results.compare.compared_side import CaseVersions
 
 
@@ -36,7 +37,7 @@ def _mixed(file: CaseFile, versions: list[Case]) -> list[Case]:
 def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_rows(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
+    monkeypatch.setattr(batches, "SIZE", 3)
     monkeypatch.setattr(filed_sequence, "_FEW", 4)
     random = Random(seed)
     file = CaseFile([_case(random, number) for number in range(15)], attempts=2, id="a")

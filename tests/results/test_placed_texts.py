@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.files import temporary_list
 from evalstore.results.search.text_places import PlacedTexts, TextPlace
 
 
@@ -12,7 +11,6 @@ from evalstore.results.search.text_places import PlacedTexts, TextPlace
 def test_texts_of_one_place_are_sorted_in_the_file_and_in_memory(
     monkeypatch: pytest.MonkeyPatch, place: tuple[str | None, str, tuple[str, ...]]
 ) -> None:
-    monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 4)
     ids = [f"{number:032x}" for number in range(10)]  # two are not filed
     placed = PlacedTexts()
     placed.add(("answers", id, TextPlace((id, "s"), *place)) for id in reversed(ids))

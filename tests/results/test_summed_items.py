@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from evalstore.files import temporary_list
+from evalstore.core import batches
 from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.plan_items import FiledItems, ListedItems
 from evalstore.planning.status.summed_items import SummedItems
@@ -39,7 +39,7 @@ def both(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[FiledItems, list[PlanItem]]:
     """The same items in a file and in memory."""
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 7)
+    monkeypatch.setattr(batches, "SIZE", 7)
     choice = random.Random(request.param)
     filed, listed = FiledItems(), ListedItems()
     for number in range(choice.randint(0, 4)):

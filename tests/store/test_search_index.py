@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.core import hashing
+from evalstore.core import batches, hashing
 from evalstore.core.results import Session
 from evalstore.core.values import EvaluationVersion, Question, Reply, Text, ToolCall
 from evalstore.store import Store
 from evalstore.store.location import read_location
 from evalstore.store.search import file as search_file
-from evalstore.store.search import tables as search_tables
 from evalstore.store.search.file import SearchFile
 from evalstore.store.search.index import SearchIndex
 from evalstore.store.search.tables import SearchTables
@@ -101,8 +100,8 @@ def test_only_what_is_new_is_taken_in_whenever_it_was_made(
 def test_what_was_stopped_goes_on_where_it_was(
     store: Store, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (search_file, search_tables):
-        monkeypatch.setattr(module, "_BATCH", 2)
+    monkeypatch.setattr(search_file, "_BATCH", 2)
+    monkeypatch.setattr(batches, "SIZE", 2)
     ids = add(store, *(f"number{n}" for n in range(7)))
     assert not index.update(store, lambda done, _total: done < 4)
     known = [n for n in range(7) if find(index, f"number{n}")]
@@ -183,7 +182,7 @@ def test_long_texts_are_added_few_at_a_time(
 
 
 def _update(folder: str, location: str) -> None:
-    search_file._BATCH = search_tables._BATCH = 7
+    search_file._BATCH = batches.SIZE = 7
     store = Store.open(read_location(location))
     open_index(store, Path(folder)).update(store)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from evalstore.core import batches
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.columns import COLUMNS, SCHEMA_VERSION
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from evalstore.exchange.exports.rows import Export
     from evalstore.exchange.exports.writers import ByteWriter
 
-_AT_ONCE = 500
-"""Rows that are in memory together before they are encoded."""
 _IN_A_GROUP = 5_000
 """Rows of a group of the file."""
 _MOST_BYTES = 64 * 2**20
@@ -96,7 +95,7 @@ def _take_rows(export: Export) -> list[dict[str, Any]]:
     """Return the next rows: many short ones, or few long ones."""
     rows: list[dict[str, Any]] = []
     size = 0
-    for row in islice(export.rows, _AT_ONCE):
+    for row in islice(export.rows, batches.SIZE):
         rows.append(row)
         size += len(row["answer"] or "") + len(row["feedback"])
         if size > _MOST_BYTES:

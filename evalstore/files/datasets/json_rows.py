@@ -6,9 +6,9 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Set
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.core.batches import in_batches
 from evalstore.core.display import shorten
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 DEEPEST = 100
 """The most levels of nesting."""
-_LINES_AT_ONCE = 10_000
 MOST_COLUMNS = 10_000
 """The most columns of all rows of a file."""
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
@@ -238,7 +237,8 @@ class JsonDocument:
         parts: list[str] = []
         length = 0
         with self._source.open() as lines:
-            while part := "".join(islice(lines, _LINES_AT_ONCE)):
+            for batch in in_batches(lines):
+                part = "".join(batch)
                 parts.append(part)
                 length += len(part)
                 if length > LARGEST_DOCUMENT:

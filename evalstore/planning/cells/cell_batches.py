@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain, compress
+from math import ceil
 from typing import NamedTuple
 
 from evalstore.core.values import Case
@@ -17,23 +18,23 @@ from evalstore.planning.cells.cells import (
 )
 from evalstore.workspace.digest_set import DigestSet, IdSet, digest_of
 
-FEW = 10_000
-"""The number of cells that stay in memory, however large their files are."""
+BATCH = 4_000
+"""About the number of cells that are planned and carried out together, to save memory."""
 
 
-def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
+def batches(cells: Iterable[Cell], size: int | None = None) -> Iterator[list[Cell]]:
     """Yield batches of at least `size` cells, except for the last; a file is in one batch.
 
-    A file whose cells have more than `longest` attempts is split between two of its cases.
+    A file whose cells have more attempts than two batches is split between two of its cases.
     """
     batch: list[Cell] = []
     of_file, file, number = 0, "", -1
     for cell in cells:
         if cell.file == file:
-            is_full = of_file >= longest and cell.number != number
+            is_full = of_file >= 2 * BATCH and cell.number != number
             of_file += cell.attempts
         else:
-            is_full = len(batch) >= size
+            is_full = len(batch) >= (size or BATCH)
             of_file, file = cell.attempts, cell.file
         if is_full:
             yield batch
@@ -42,6 +43,17 @@ def batches(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cel
         batch.append(cell)
     if batch:
         yield batch
+
+
+def is_short(count: int) -> bool:
+    """Return whether so many cells may be in memory together."""
+    return count <= 2 * BATCH
+
+
+def divide_evenly(count: int) -> tuple[int, int]:
+    """Return in how many batches this many cells are planned, and the size of each."""
+    number = max(1, round(count / BATCH))
+    return number, ceil(count / number)
 
 
 def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
@@ -161,7 +173,7 @@ class StreamedCells(Collection[Cell]):
             if not any(flags):
                 continue
             self._count += len(flags) - flags.count(0)
-            if self._count <= FEW:
+            if is_short(self._count):
                 self._few += compress(self._make(placed), flags)
             elif self._few:
                 self._few.clear()

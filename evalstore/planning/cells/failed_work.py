@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from evalstore.store.failures import Place
 
 
-_BATCH = 4_000
-"""About the number of cells that are planned together, to save memory."""
-
-
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
     """Return the newest failure of each of the plan's questions that no later run has answered."""
     planned = [ask.question_id for ask in plan.asks]
@@ -137,7 +133,7 @@ def find_tried(
     tried = FailedWork(IdSet(), FailedJudgements(project))
     busy = bytearray()
     needs = SharedNeeds(cells) if cells.shared else None
-    for batch in batches(cells, _BATCH, 2 * _BATCH):
+    for batch in batches(cells):
         busy += _find_busy(project, batch, needs, tried, answers, judgements)
     if cells and not any(busy):
         raise NothingSelectedError(

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from evalstore.planning.plan_items import ItemFile
     from evalstore.planning.status.status_report import FileChange
 
-_TOLD_EVERY = 1_000
-"""After so many items it is looked whether anybody still waits."""
-
 
 class AllEqual:
     """Tells whether all entries of a list were edited in the same way beside their reasons."""
@@ -70,9 +67,8 @@ class SummedItems(NumberedSequence["PlanItem"]):
         self.models: dict[str, None] = {}
         """The names of the candidates and the evaluators."""
         self._shared = AllEqual()
-        for number, (start, item) in enumerate(self._place()):
-            if not number % _TOLD_EVERY:
-                refuse_unwanted()
+        for start, item in self._place():
+            refuse_unwanted()
             self.total += item.count
             self.by_checks += item.count if item.evaluator == "checks" else 0
             self.files[item.file] = None

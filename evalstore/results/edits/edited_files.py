@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.version_diff import Difference
+from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
 from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.options import is_partial
@@ -49,8 +50,6 @@ _LISTED = 2
 """The most paths in the text of an edit."""
 _MOST_READ = 10
 """The most edited files of a run that are read; of more it is said whose bytes differ."""
-_TREES_AT_ONCE = 50
-"""Snapshots that are read together."""
 
 
 class _Leaves(NamedTuple):
@@ -240,8 +239,7 @@ def find_file_edits(
     sources = EditedSources(CaseFinder(store), VersionReader(store), names)
     edits: dict[str, _Edits] = {}
     every = [run for run in reversed([*runs, *before]) if run.origin is None]
-    for start in range(0, len(every) - 1, _TREES_AT_ONCE):
-        pairs = [*pairwise(every[start : start + _TREES_AT_ONCE + 1])]
+    for pairs in in_small_batches(pairwise(every)):
         trees = [
             (one.snapshot, other.snapshot) for pair in pairs for one, other in (pair, pair[::-1])
         ]

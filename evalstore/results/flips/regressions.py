@@ -115,7 +115,7 @@ def find_regressions(
     counting = GateRuns(project.workspace.root, run.git, store, run.id)
     follow = partial(PathHistory, store, folder, run.snapshot, {})
     decide, failures = partial(_judge_past, counting), _find_failures(store, run)
-    ordered = SortedValues()
+    ordered = SortedValues(keys=4)
     ordered.add(
         [result.file, result.row, place, number, tuple(result), passed_in or partly]
         for place, number, (result, _, _, passed_in, partly) in _search(
@@ -281,7 +281,7 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Ite
         each for each in _find_failures(store, run) if digest_of_value(each.result) in undecided
     )
     follow = partial(PathHistory, store, folder, run.snapshot, {})
-    counts, ordered = partial(_is_before, baseline), SortedValues()
+    counts, ordered = partial(_is_before, baseline), SortedValues(keys=2)
     ordered.add(
         [place, number, tuple(each.result), each.passed_in]
         for place, number, each in _search(store, run, follow, failures, _last_decision, counts)

@@ -234,23 +234,22 @@ def _sort_key(text: ListedText) -> tuple[bool, str, str, int, tuple[str, ...], s
 
 
 def _sorted_value(text: ListedText) -> list[object]:
-    """Return a text with lists, as JSON has them: filed ones are compared with those in memory."""
     *place, models, id = _sort_key(text)
-    return [*place, [*models], id, [*text[2].sessions]]
+    return [*place, "\0".join(models), id, [*models], [*text[2].sessions]]
 
 
 class PlacedTexts:
     """Many texts with their cases in a temporary file, sorted by place."""
 
     def __init__(self) -> None:
-        self._values = SortedValues()
+        self._values = SortedValues(keys=6)
 
     def add(self, texts: Iterable[ListedText]) -> None:
         """Add texts whose places were found."""
         self._values.add(map(_sorted_value, texts))
 
     def __iter__(self) -> Iterator[ListedText]:
-        for is_unplaced, file, row, kind, models, id, sessions in self._values:
+        for is_unplaced, file, row, kind, _, id, models, sessions in self._values:
             case = (None if is_unplaced else file, row)
             yield KINDS[kind], id, TextPlace(tuple(sessions), *case, tuple(models))
 

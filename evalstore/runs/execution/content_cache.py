@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from evalstore.core import deserialize
+from evalstore.core import batches, deserialize
 from evalstore.core.results import Session
 from evalstore.core.values import FileVersion, Json, PromptVersion, TestVersion, ToolVersion
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})
 """Kinds of content that many questions use: they stay in memory."""
-_MOST_CONTENTS = 2_000
-"""The most contents in memory besides those that were added last."""
-_JUDGEMENTS_AHEAD = 100
-"""The number of judgements whose inputs are read together."""
-_MOST_SESSIONS = 200
-"""The most sessions in memory besides those that were read last."""
 
 JudgementInput = tuple[Sequence[str], str | None]
 """The input of a judgement: ids of its sessions, and of its evaluation version."""
@@ -43,11 +37,11 @@ class ContentCache:
     def add(self, contents: Mapping[str, Json]) -> None:
         """Keep contents, by id, that will be needed soon; only the last thousands are kept."""
         self._contents |= contents
-        _drop_oldest(self._contents, _MOST_CONTENTS + len(contents))
+        _drop_oldest(self._contents, batches.SIZE + len(contents))
 
     def read_evaluations(self, ids: Iterable[str]) -> None:
         """Read the evaluation versions that are not in memory together, as far as they fit."""
-        missing = list(islice((id for id in ids if id not in self._contents), _MOST_CONTENTS))
+        missing = list(islice((id for id in ids if id not in self._contents), batches.SIZE))
         if missing:
             self.add(self._store.load_contents("evaluation", missing))
 
@@ -61,15 +55,15 @@ class ContentCache:
         """Read the inputs of the first of these judgements together, as far as they are stored."""
         sessions: dict[str, None] = {}
         evaluations: dict[str, None] = {}
-        for ids, evaluation in islice(inputs, _JUDGEMENTS_AHEAD):
+        for ids, evaluation in islice(inputs, batches.SMALL_SIZE):
             sessions |= dict.fromkeys(id for id in ids if id not in self._sessions)
             if evaluation is not None and evaluation not in self._contents:
                 evaluations[evaluation] = None
-            if len(sessions) >= _MOST_SESSIONS:
+            if len(sessions) >= batches.SMALL_SIZE:
                 break
         if sessions:
             self._sessions |= self._store.find_sessions(sessions)
-            _drop_oldest(self._sessions, _MOST_SESSIONS + len(sessions))
+            _drop_oldest(self._sessions, batches.SMALL_SIZE + len(sessions))
         if evaluations:
             self.add(self._store.load_contents("evaluation", evaluations))
 

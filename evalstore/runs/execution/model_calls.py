@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.core import clock
+from evalstore.core import batches, clock
 from evalstore.core.display import money
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import RECORDED, ModelVersion, Reply, Request
@@ -137,10 +137,6 @@ class _Turn:
     """The tokens of the call, sent and answered; 0 if it was not made."""
 
 
-_RECORDED_AT_ONCE = 1_024
-"""Recorded answers that are taken together; no service is called for them."""
-
-
 class ModelCaller:
     """Makes the calls of one execution."""
 
@@ -189,7 +185,7 @@ class ModelCaller:
         if account.name not in self._limiters:
             limits = self._limits
             self._limiters[account.name] = RateLimiter(
-                _RECORDED_AT_ONCE
+                batches.SIZE
                 if account.place == RECORDED
                 else min(limits.concurrency, account.concurrency or limits.concurrency),
                 account.requests_per_minute or limits.requests_per_minute,

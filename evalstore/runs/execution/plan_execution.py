@@ -22,7 +22,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from evalstore.core import hashing
+from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from evalstore.runs.execution.run_resources import Job, RunResources
     from evalstore.store.work.work_rows import WorkRows
 
-
-_SESSIONS_IN_MEMORY = 64
-"""The most answers that wait for their judge in memory; others are read again."""
 
 T = TypeVar("T")
 
@@ -226,7 +223,7 @@ class PlanExecution:
             self._writer.take_lease(key)
             self._progress.begin(key, judgement.count)
             queue = self._queues[self._resources.endpoints.account_of(judgement)]
-            kept = session if queue.backlog < _SESSIONS_IN_MEMORY else None
+            kept = session if queue.backlog < batches.SMALL_SIZE else None
             self._judgements.add(judgement)
             queue.put([self._leases.job(judgement, kept)] * judgement.count)
 
@@ -315,8 +312,6 @@ async def wait_uninterrupted(work: Awaitable[T]) -> T:
 # --- makes the missing checks of stored sessions; runners of one run divide them
 
 
-_AT_ONCE = 200
-"""The number of subjects whose sessions are read together."""
 _CLAIMED_AT_ONCE = 16
 """The number of subjects that are claimed together: their checks may be slow."""
 _LOOK_SECONDS = 0.2
@@ -338,7 +333,7 @@ class StoredChecks:
     async def make(self) -> AsyncIterator[list[PlannedJudgement]]:
         """Make the checks, some at a time; yields the judgements that are left to models."""
         if not self._sharing.is_expected:
-            for due in self._judgements.stored_due(_AT_ONCE):
+            for due in self._judgements.stored_due(batches.SMALL_SIZE):
                 if self._is_halted():
                     return
                 yield await self._judgements.judge_stored(due)
@@ -385,8 +380,6 @@ def _key_of(subject: Subject) -> str:
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
 """Seconds until the store is checked again for items that others have taken."""
-_AT_THE_END = 500
-"""Items of other runners that are looked up together when they are done."""
 
 
 class OwnOrder:
@@ -487,7 +480,7 @@ class WorkSource:
         Those that have failed for other runners of a shared run are not tried again in it.
         """
         while left:
-            keys = list(islice(left, _AT_THE_END))
+            keys = list(islice(left, batches.SIZE))
             items = [left.pop(key) for key in keys]
             failed: Mapping[str, Failure] = {}
             if not self._sharing.repeats_failures:

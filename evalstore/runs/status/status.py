@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.core.values import RECORDED
-from evalstore.planning.cells.cell_batches import FEW, StreamedCells, batches
+from evalstore.planning.cells.cell_batches import StreamedCells, batches, is_short
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.open_project import open_project
@@ -19,7 +19,6 @@ from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.labels.labels import current_labels
-from evalstore.runs.run_plans import BATCH, LONGEST
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
 from evalstore.runs.status.status_sums import StatusSums
@@ -83,13 +82,13 @@ def describe_scope(
     called with each plan; those of batches come before that of all cells if all are planned then.
     """
     cells = scope.cells
-    if isinstance(cells, StreamedCells) and len(cells) > FEW:
+    if isinstance(cells, StreamedCells) and not is_short(len(cells)):
         shared, kept = cells.shared, items()
 
         def plan_batches() -> Iterator[Plan]:
             earlier = EarlierBatches(shared)
             done = 0
-            for batch in batches(cells, BATCH, LONGEST):
+            for batch in batches(cells):
                 yield plan_cells(project, scope, batch, earlier=earlier)
                 done += len(batch)
                 note_reached("cases", done, len(cells))

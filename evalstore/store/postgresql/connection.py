@@ -19,6 +19,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.types.json import set_json_loads
 
+from evalstore.core import batches
 from evalstore.core.errors import StoreError
 from evalstore.store.driver import Connection, Dialect, Extent
 from evalstore.store.postgresql.cancellation import CancellingConnection
@@ -166,8 +167,6 @@ _sound: set[DatabaseAddress] = set()
 """The addresses behind a pooler that were found to keep sessions; to find out takes a while."""
 _OLDEST = 14
 """The oldest major version of a server that a store can be on."""
-_STREAMED = 2_000
-"""Rows that are fetched together from a query that is streamed."""
 _INSERTED_BYTES = 32 * 2**20
 """The most bytes of the rows of one statement, roughly."""
 T = TypeVar("T")
@@ -369,7 +368,7 @@ class PostgreSQLConnection:
         """Yield the rows of a query, in a snapshot, some thousands at a time."""
         name = f"stream_{next(self._names)}"
         with self.raw.cursor(name, binary=True) as cursor:
-            cursor.itersize = _STREAMED
+            cursor.itersize = batches.SIZE
             cursor.execute(_translate(statement), parameters)
             yield from cursor
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.values import URGENCY, VERDICTS, Json, Verdict
 from evalstore.store.contents import damaged
@@ -36,8 +37,6 @@ _OF_LEAVES = (
     "FROM result_rows r JOIN result_nodes n ON n.id = r.leaf "
     "LEFT JOIN case_rows c ON c.leaf = n.cases AND c.n = r.case_n"
 )
-_LEAVES_AT_ONCE = 100
-"""Nodes whose names are in memory together."""
 WORDS: dict[int | None, Verdict] = {VERDICT_NUMBERS[word]: word for word in VERDICTS}
 """Verdicts by their numbers."""
 _PART = """
@@ -322,7 +321,7 @@ class RowQueries(Database):
         """
         apart, waiting = {*leaves}, list(others)
         while apart and waiting:
-            some, waiting = waiting[:_LEAVES_AT_ONCE], waiting[_LEAVES_AT_ONCE:]
+            some, waiting = waiting[: batches.SMALL_SIZE], waiting[batches.SMALL_SIZE :]
             named = apart & self.find_named_leaves(self.find_names(some))
             apart -= named
             waiting += named

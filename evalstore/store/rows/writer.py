@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from evalstore.core import batches
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
 from evalstore.core.hashing import hash_content
@@ -42,8 +43,6 @@ _OF_CASES = ("row", "key", "tests", "evaluation")
 _OF_NODES = ("kind", "scheme", "cases", "level", "parts", "counts")
 """The fields of a node of cases that are not settings of the file."""
 _ID_BYTES = 16
-_AT_ONCE = 2_000
-"""Contents whose rows are made together when a store is filled."""
 _MOST_CHARACTERS = 4 * 2**20
 """The characters after which a batch of them ends."""
 
@@ -220,7 +219,7 @@ def iterate_contents(connection: Connection, table: str) -> Iterator[list[tuple[
             continue
         batch.append((bytes.fromhex(digits), content))
         size += len(text)
-        if len(batch) == _AT_ONCE or size > _MOST_CHARACTERS:
+        if len(batch) == batches.SIZE or size > _MOST_CHARACTERS:
             yield batch
             batch, size = [], 0
     if batch:

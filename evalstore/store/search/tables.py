@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 
+from evalstore.core import batches
+from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.core.values import Json
 from evalstore.store.contents import decode_row
@@ -51,10 +53,6 @@ from evalstore.store.search.words import Phrase, list_phrases, list_words
 from evalstore.store.store import Store
 from evalstore.store.wanted import UnwantedError, while_wanted
 
-_BATCH = 1_000
-"""Texts in one transaction, for which others who add texts, and an interruption, wait."""
-_COMPARED = 8_000
-"""Ids that are looked up in the index together."""
 _LONGEST_PART = 200_000
 """Characters of the words of one row: in bytes less than the megabyte that PostgreSQL takes."""
 _OVERLAP = 64
@@ -121,7 +119,7 @@ class SearchTables:
         def add(kind: Kind, ids: list[str]) -> None:
             store.write(lambda connection: _add(connection, kind, ids))
 
-        if not add_batches(missing, _BATCH, report, add):
+        if not add_batches(missing, batches.SIZE, report, add):
             return False
         if new or (state.is_far and (state.has_texts or any(missing.values()))):
             note(store, state)
@@ -247,9 +245,7 @@ def _find_new(connection: Connection, mark: Extent | None) -> tuple[bool, Ids]:
 def _list_missing(connection: Connection, ids: bytes) -> Iterator[bytes]:
     """Yield the ids that are not in the index."""
     query = f"SELECT id FROM {SEARCH_TEXTS} WHERE part = 0 AND id IN"
-    for start in range(0, len(ids), _COMPARED * _ID_BYTES):
-        ends = range(start, min(start + _COMPARED * _ID_BYTES, len(ids)), _ID_BYTES)
-        batch = [ids[at : at + _ID_BYTES] for at in ends]
+    for batch in in_batches(ids[at : at + _ID_BYTES] for at in range(0, len(ids), _ID_BYTES)):
         known = {bytes(id) for (id,) in connection.select_in(query, batch)}
         yield from (id for id in batch if id not in known)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from evalstore.core import hashing
+from evalstore.core import batches, hashing
 from evalstore.core.values import Case, CaseFile, Json
 
 SCHEME = 2
@@ -31,8 +31,6 @@ _BOUNDARY_DIGITS = frozenset(f"{number:02x}" for number in range(8))
 """The pairs of digits after which a part ends: one in 32 of all pairs."""
 _LEVEL_OF_PARTS = 1
 """The level of a node whose parts have cases or cells."""
-_AHEAD = 16
-"""Nodes of cases that are loaded together when results are built: probably all are needed."""
 T = TypeVar("T")
 
 Keep = Callable[[hashing.Description], str]
@@ -296,7 +294,7 @@ class ResultBuilder:
         above.reached += counts[place]
         self._end = above.reached
         if above.content["level"] > 1 and self._load and id not in above.below:
-            above.below = self._load(above.content["parts"][place : place + _AHEAD])
+            above.below = self._load(above.content["parts"][place : place + batches.SMALL_SIZE])
         self._open.append(_open(id, first, above.below.get(id)))
 
     def _close(self) -> None:

@@ -11,14 +11,12 @@ from itertools import accumulate, takewhile
 from operator import eq
 from typing import Any, NamedTuple, TypeVar, overload
 
-from evalstore.core import deserialize
+from evalstore.core import batches, deserialize
 from evalstore.core.batches import in_small_batches
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.store.contents import damaged
 from evalstore.store.trees.case_chunks import MAX_PART, Load, has_parts
 
-_AT_ONCE = 256
-"""The number of parts that are read together."""
 _LEVEL_OF_PARTS = 1
 """How many levels of nodes are below the nodes that `StoredCases.parts` yields."""
 T = TypeVar("T")
@@ -396,7 +394,7 @@ def _groups(items: Iterable[T], weigh: Any, most: int | None = None) -> Iterator
     weight = 0
     for item in items:
         added = weigh(item)
-        if group and weight + added > (most or _AT_ONCE):
+        if group and weight + added > (most or batches.SMALL_SIZE):
             yield group
             group, weight = [], 0
         group.append(item)

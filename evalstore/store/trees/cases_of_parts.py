@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from evalstore.core import batches
 from evalstore.files.filed_sequence import NumberedSequence
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 _FEW = 10_000
 """The most cases that stay in memory."""
-_AT_ONCE = 32
-"""The parts whose cases are in memory together, where there are more."""
 
 
 def cases_of_parts(cases: StoredCases, parts: Sequence[CasePart]) -> Sequence[Case]:
@@ -47,7 +46,7 @@ class _CasesOfParts(NumberedSequence["Case"]):
         """Return the case with a number."""
         if not 0 <= number - self._first < len(self._block):
             part = bisect_right(self._starts, number) - 1
-            start = part - part % _AT_ONCE
+            start = part - part % batches.SMALL_SIZE
             self._first = self._starts[start]
-            self._block = tuple(self._cases.read(self._parts[start : start + _AT_ONCE]))
+            self._block = tuple(self._cases.read(self._parts[start : start + batches.SMALL_SIZE]))
         return self._block[number - self._first]

@@ -16,8 +16,6 @@ from evalstore.store.contents import damaged
 _ENTRIES = 16
 _DEEPEST = 32
 """The most levels of a tree: one for each digit of a digest."""
-_FEW = 20
-"""The most paths that are looked up one by one."""
 
 Load = Callable[[Iterable[str]], Mapping[str, Json]]
 
@@ -114,12 +112,23 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
 
 
 def find_entries(root: str, paths: Collection[str], load: Load) -> dict[str, str]:
-    """Return the entries of these paths in a tree, which is read whole when they are many."""
-    if len(paths) > _FEW:
-        entries = read_tree(root, load)
-        return {path: entries[path] for path in paths if path in entries}
-    found = {path: find_entry([root], path, load) for path in paths}
-    return {path: entry[root] for path, entry in found.items() if entry}
+    """Return the entries of these paths in a tree; only the nodes on the way to them are loaded."""
+    found: dict[str, str] = {}
+    level = {root: [(hashing.hash_bytes(path.encode()), path) for path in paths]}
+    for depth, _ in enumerate(_levels(root)):
+        if not level:
+            break
+        nodes = load(level)
+        following: dict[str, list[tuple[str, str]]] = {}
+        for id, sought in level.items():
+            entries, children = (nodes[id].get(name, {}) for name in ("entries", "children"))
+            for digits, path in sought:
+                if path in entries:
+                    found[path] = entries[path]
+                elif below := children.get(digits[depth : depth + 1]):
+                    following.setdefault(below, []).append((digits, path))
+        level = following
+    return found
 
 
 def _levels(root: str) -> Iterator[int]:

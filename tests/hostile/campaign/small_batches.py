@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from evalstore.core import batches
 from evalstore.interfaces.cli.main import main as evalstore
-from evalstore.remotes import arrivals
 
 _ROWS = 5
 
 
 def main(argv: list[str]) -> int:
     """Run a command."""
-    arrivals._ROWS = _ROWS  # there are a few hundred rows in a trial
+    batches.SIZE = batches.SMALL_SIZE = _ROWS  # there are a few hundred rows in a trial
     return evalstore(argv)

@@ -6,13 +6,9 @@ import json
 
 import pytest
 
-from evalstore.comparison import pair_groups
 from evalstore.core import batches
-from evalstore.files import filed_mapping, filed_sequence, temporary_list
-from evalstore.planning import planner
+from evalstore.files import filed_mapping, filed_sequence
 from evalstore.planning.cells import cell_batches
-from evalstore.runs import run_plans
-from evalstore.runs.status import status as plan_status
 from evalstore.store.trees import case_chunks, case_files, cases_of_parts
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
@@ -40,15 +36,9 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (kept, "KEPT_AT_ONCE", 50),
         (case_chunks, "MAX_PART", 8),
         (case_files, "MAX_PART", 8),
-        (case_files, "_AT_ONCE", 8),
-        (cell_batches, "FEW", 50),
-        (planner, "FEW", 50),
+        (batches, "SMALL_SIZE", 8),
+        (cell_batches, "BATCH", 30),
         (digest_set, "_BUCKET_BITS", 6),
-        (run_plans, "BATCH", 30),
-        (run_plans, "LONGEST", 30),
-        (plan_status, "FEW", 50),
-        (plan_status, "BATCH", 30),
-        (plan_status, "LONGEST", 30),
     ):
         monkeypatch.setattr(module, name, number)
 
@@ -58,10 +48,7 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, number in (
         (filed_sequence, "_FEW", 9),
         (filed_mapping, "_FEW", 5),
-        (temporary_list, "_AT_ONCE", 4),
-        (batches, "_SIZE", 7),
-        (pair_groups, "_AT_ONCE", 7),
+        (batches, "SIZE", 7),
         (cases_of_parts, "_FEW", 9),
-        (cases_of_parts, "_AT_ONCE", 3),
     ):
         monkeypatch.setattr(module, name, number)

@@ -51,8 +51,7 @@ _BATCH = 7
 def use_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read cases in small batches, and write all of them to files."""
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(batches, "_SIZE", _BATCH)
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", _BATCH)
+    monkeypatch.setattr(batches, "SIZE", _BATCH)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
 
 
@@ -115,8 +114,7 @@ def test_ls_lists_cases_alike_in_all_formats(
         return printed
 
     in_files = print_all()
-    monkeypatch.setattr(batches, "_SIZE", 10_000)
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 10_000)
+    monkeypatch.setattr(batches, "SIZE", 10_000)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1 << 20)
     assert print_all() == in_files
     rows = json.loads(in_files[1])["cases"]
@@ -241,8 +239,8 @@ def test_results_of_the_workspace_need_little_memory_for_a_row(
     use_small_batches(monkeypatch)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     monkeypatch.setattr(filed_sequence, "_FEW", 20)
-    monkeypatch.setattr(batches, "_SMALL_SIZE", 20)
-    monkeypatch.setattr(batches, "_SIZE", 20)
+    monkeypatch.setattr(batches, "SMALL_SIZE", 20)
+    monkeypatch.setattr(batches, "SIZE", 20)
     peaks: list[int] = []
     for number, count in enumerate((100, 100, 900)):
         root = tree(tmp_path / str(number), {**FILES, "evalstore.yaml": "candidates: [one, two]\n"})

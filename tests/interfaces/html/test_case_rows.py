@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.core.values import URGENCY
-from evalstore.files import temporary_list
 from evalstore.interfaces.html.case_table import CHANGES, CasePlaces, CaseRows, TableRow
 
 
@@ -44,7 +44,7 @@ def _choose(rows: list[TableRow], most: int) -> list[TableRow]:
 def test_rows_in_a_file_are_those_that_were_added(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 3)
+    monkeypatch.setattr(batches, "SIZE", 3)
     random = Random(seed)
     expected = [_row(random, number) for number in range(random.randrange(90))]
     rows = CaseRows()

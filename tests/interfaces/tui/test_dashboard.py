@@ -171,7 +171,7 @@ def test_its_interval_is_that_of_whole_rows_wherever_a_batch_ends(
     for path in (workspace / ".evalstore").glob("s*"):  # what is kept for this machine
         if not path.name.startswith("store.db"):
             path.unlink()
-    monkeypatch.setattr("evalstore.core.batches._SIZE", size)
+    monkeypatch.setattr("evalstore.core.batches.SIZE", size)
     assert read_dashboard(Location(workspace)).rate == whole
 
 

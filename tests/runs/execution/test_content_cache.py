@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from evalstore.core import hashing
+from evalstore.core import batches, hashing
 from evalstore.core.errors import StoreError
 from evalstore.core.results import Session
 from evalstore.core.values import EvaluationVersion, Question, Reply, Text
-from evalstore.runs.execution import content_cache
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.store import Store
 
@@ -57,7 +56,7 @@ def test_evaluation_versions_are_read_together_and_once(
 def test_the_oldest_contents_are_dropped(
     store: Store, read: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(content_cache, "_MOST_CONTENTS", 2)
+    monkeypatch.setattr(batches, "SIZE", 2)
     ids = add_evaluations(store, 4)
     cache = ContentCache(store)
     for id in ids:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.core.results import Session
 from evalstore.core.values import Question, Reply
 from evalstore.store import Store
@@ -20,7 +21,6 @@ from evalstore.store.postgresql.connection import connect
 from evalstore.store.postgresql.schema import SEARCH_LOCK
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import EVALUATIONS, SESSIONS, VERSIONS
-from evalstore.store.search import tables as search_tables
 from evalstore.store.search.tables import IndexState, SearchTables, look
 from evalstore.store.search.texts import KINDS
 from tests.postgresql_server import PostgreSQLServer
@@ -168,8 +168,7 @@ def test_a_search_takes_in_all_that_can_be_seen(
     pg_store: Store, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transactions and searches that begin, write and end in any order, also two at once."""
-    monkeypatch.setattr(search_tables, "_BATCH", 2)
-    monkeypatch.setattr(search_tables, "_COMPARED", 2)
+    monkeypatch.setattr(batches, "SIZE", 2)
     draw = random.Random(seed)
     writers: list[Writer] = []
     known = 0
@@ -210,7 +209,7 @@ def test_a_search_takes_in_all_that_can_be_seen(
 def test_a_search_that_was_stopped_has_not_taken_in_the_rest(
     pg_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_tables, "_BATCH", 1)
+    monkeypatch.setattr(batches, "SIZE", 1)
     add(pg_store)
     search(pg_store)
     words = [add(pg_store) for _ in range(3)]

@@ -74,10 +74,10 @@ def test_a_comparison_needs_little_memory_for_a_row(
     keep_in_files(monkeypatch)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1)
     for module, name, number in (
-        (batches, "_SIZE", 20),
+        (batches, "SIZE", 20),
         (row_results, "_MOST_KEPT", 20),
         (edited_sources, "_MOST_ROWS", 20),
-        (batches, "_SMALL_SIZE", 20),
+        (batches, "SMALL_SIZE", 20),
     ):
         monkeypatch.setattr(module, name, number)
     monkeypatch.setattr(case_files._groups, "__defaults__", (4,))

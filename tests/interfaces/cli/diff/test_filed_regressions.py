@@ -71,9 +71,7 @@ def test_regressions_in_files_are_printed_like_those_in_memory(
         if name == "many":
             keep_in_files(monkeypatch)
             treat_as_long(monkeypatch)
-            monkeypatch.setattr(batches, "_SIZE", 7)
-            monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 9)
-            monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 2)
+            monkeypatch.setattr(batches, "SIZE", 7)
         forms = [_plain(evalstore(*form).stdout) for form in FORMS]
         printed.append([*forms, _plain(evalstore("report", "--markdown").stdout)])
     assert printed[0] == printed[1]
@@ -92,11 +90,9 @@ def test_regressions_need_little_memory_for_a_row(
     keep_in_files(monkeypatch)
     monkeypatch.setattr(case_files._groups, "__defaults__", (4,))
     for module, name, number in (
-        (batches, "_SIZE", 20),
+        (batches, "SIZE", 20),
         (row_results, "_MOST_KEPT", 20),
         (temporary_list, "_IN_MEMORY", 1),
-        (temporary_list, "_SORTED_AT_ONCE", 100),
-        (temporary_list, "_MERGED_AT_ONCE", 1),
     ):
         monkeypatch.setattr(module, name, number)
     peaks: list[int] = []

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from evalstore.core import batches
 from evalstore.planning.cells import earlier_results
 from evalstore.store import runs
 from evalstore.store.rows.row_results import RowResults
-from evalstore.store.trees import case_files
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 from tests.interfaces.cli.status.test_explained_cases import write
@@ -281,7 +281,7 @@ def test_the_gate_and_diff_agree_on_what_broke_since_a_baseline(
 def test_a_row_is_found_by_its_values_however_far_away_they_were(
     echo: Echo, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(case_files, "_AT_ONCE", 1)
+    monkeypatch.setattr(batches, "SMALL_SIZE", 1)
     between = [f"yes {number}" for number in range(150)]
     write_rows("yes", *between, "never", id=True)
     evalstore("run", "-q")

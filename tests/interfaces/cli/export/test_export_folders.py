@@ -101,7 +101,7 @@ def test_answers_are_read_a_few_at_a_time(
         return sessions
 
     monkeypatch.setattr(Store, "find_sessions", count)
-    monkeypatch.setattr(batches, "_SMALL_SIZE", 1)
+    monkeypatch.setattr(batches, "SMALL_SIZE", 1)
     assert evalstore("export", "--format", format, "-o", "out").exit_code == 0
     assert read == [1, 1]
 

@@ -85,6 +85,6 @@ def test_failing_cases_have_one_order_however_many_are_read_together(
     ):
         assert evalstore("run").exit_code == 1
         usual = evalstore("report", "--markdown").stdout
-        with work_sizes.changed({"store.trees.case_files._AT_ONCE": 1}):
+        with work_sizes.changed({"core.batches.SMALL_SIZE": 1}):
             assert evalstore("report", "--markdown").stdout == usual
     assert usual.index("Oslo 1") < usual.index("Oslo 9")

@@ -119,10 +119,8 @@ def test_texts_placed_in_batches_are_those_of_one(
 
     monkeypatch.setattr(text_places, "list_documents", list_some)
     monkeypatch.setattr(Store, "find_tree_leaves", find)
-    monkeypatch.setattr(batches, "_SIZE", 13)
-    monkeypatch.setattr(batches, "_SMALL_SIZE", 2)
-    monkeypatch.setattr(temporary_list, "_SORTED_AT_ONCE", 40)
-    monkeypatch.setattr(temporary_list, "_MERGED_AT_ONCE", 7)
+    monkeypatch.setattr(batches, "SIZE", 13)
+    monkeypatch.setattr(batches, "SMALL_SIZE", 2)
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
     assert [evalstore(*command) for command in commands] == whole
     assert max(sizes) == 13
@@ -158,7 +156,7 @@ def test_results_that_a_newer_run_has_in_the_same_part_of_a_file_are_not_read_ag
 def test_few_texts_are_read_before_the_first_is_there(
     long: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_SMALL_SIZE", 5)
+    monkeypatch.setattr(batches, "SMALL_SIZE", 5)
     read: list[int] = []
 
     def count(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:

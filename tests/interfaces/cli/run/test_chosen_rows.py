@@ -12,12 +12,10 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.interfaces.cli.main import main
-from evalstore.planning import planner
-from evalstore.planning.cells import cell_batches, failed_work
+from evalstore.planning.cells import cell_batches
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import resolve_scope
-from evalstore.runs.status import status as plan_status
 from evalstore.store.rows import row_results
 from evalstore.store.trees import case_files
 from tests.builders import tree
@@ -57,8 +55,8 @@ CHOICES = [
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore) -> Path:
     """A workspace with a long file that was edited and renamed after a run."""
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(batches, "_SIZE", 40)
-    monkeypatch.setattr(failed_work, "_BATCH", 30)
+    monkeypatch.setattr(batches, "SIZE", 40)
+    monkeypatch.setattr(cell_batches, "BATCH", 30)
     root = tree(tmp_path / "ws", FILES)
     monkeypatch.chdir(root)
     assert "answers" in evalstore("run", "--yes", "--fail-on", "none").stdout
@@ -89,10 +87,8 @@ def test_chosen_rows_are_planned_batch_by_batch_as_together(
         return [*printed, [(cell.file, cell.number, cell.candidate.id) for cell in cells]]
 
     in_batches = print_all()
-    monkeypatch.setattr(batches, "_SIZE", 10_000)
-    monkeypatch.setattr(failed_work, "_BATCH", 10_000)
-    for module in (cell_batches, plan_status, planner):
-        monkeypatch.setattr(module, "FEW", 10_000)
+    monkeypatch.setattr(batches, "SIZE", 10_000)
+    monkeypatch.setattr(cell_batches, "BATCH", 10_000)
     assert print_all() == in_batches
     assert in_batches[-1]
     assert "Traceback" not in str(in_batches)
@@ -138,8 +134,8 @@ def test_memory_does_not_grow_with_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(failed_work, "_BATCH", 30)
-    monkeypatch.setattr(batches, "_SIZE", 40)
+    monkeypatch.setattr(cell_batches, "BATCH", 30)
+    monkeypatch.setattr(batches, "SIZE", 40)
     monkeypatch.setattr(row_results, "_MOST_KEPT", 40)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     files = {

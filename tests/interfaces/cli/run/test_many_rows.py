@@ -16,14 +16,14 @@ from evalstore.core import batches, hashing
 from evalstore.core.errors import OK
 from evalstore.core.results import Result
 from evalstore.core.values import Case, EvaluationVersion, Json
-from evalstore.files import filed_sequence, temporary_list
+from evalstore.files import filed_sequence
+from evalstore.planning.cells import cell_batches
 from evalstore.planning.cells.cells import Cell
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
 from evalstore.results.flips.verdict_changes import find_verdict_changes
-from evalstore.runs import run_plans as runs
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_totals import RunTotals
 from evalstore.store import Store
@@ -270,9 +270,8 @@ def test_the_comparison_of_a_run_needs_little_memory_for_a_row(
 ) -> None:
     monkeypatch.setattr(filed_sequence, "_FEW", 20)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
-    monkeypatch.setattr(batches, "_SIZE", 20)
-    monkeypatch.setattr(batches, "_SMALL_SIZE", 20)
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 20)
+    monkeypatch.setattr(batches, "SIZE", 20)
+    monkeypatch.setattr(batches, "SMALL_SIZE", 20)
     peaks: list[int] = []
     for number, count in enumerate((200, 200, 1_000)):
         folder = tree(place / str(number), {**FILES, "tests/data.jsonl": data(count)})
@@ -315,9 +314,9 @@ def test_no_more_rows_are_in_memory_when_there_are_more(
 
 
 @pytest.mark.usefixtures("_few_at_once")
-@pytest.mark.parametrize("longest", [1, 7])
+@pytest.mark.parametrize("size", [1, 7])
 def test_a_run_in_batches_of_rows_finds_what_one_as_a_whole_finds(
-    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, longest: int
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     tree(place, {**RECORDED, "tests/data.jsonl": answers(60)})
     actual: list[object] = []
@@ -327,9 +326,8 @@ def test_a_run_in_batches_of_rows_finds_what_one_as_a_whole_finds(
         ["run", "--refresh", "--fail-on", "regression"],
         ["run", "-k", "country and not 3"],
     )
-    for batch, most in ((30, longest), (4_000, 8_000)):
-        monkeypatch.setattr(runs, "BATCH", batch)
-        monkeypatch.setattr(runs, "LONGEST", most)
+    for batch in (size, 4_000):
+        monkeypatch.setattr(cell_batches, "BATCH", batch)
         store = str(place / f"{batch}.db")
         ran = [evalstore(*command, "--store", store) for command in commands]
         messages = [(item.exit_code, item.stdout) for item in ran]

@@ -11,7 +11,6 @@ from unittest import mock
 import pytest
 
 from evalstore.core.errors import NothingSelectedError
-from evalstore.planning import planner
 from evalstore.planning.cells import cell_batches, failed_work
 from evalstore.planning.cells.cell_batches import StreamedCells, batches, find_shared
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
@@ -109,7 +108,7 @@ def _compare_plans(project: Any, scope: Any) -> None:
     earlier = EarlierBatches(find_shared(scope.cells))
     plans: list[Plan] = []
     with suppress(WholePlanError):
-        for batch in batches(scope.cells, 20, 20):
+        for batch in batches(scope.cells, 20):
             plans.append(plan_cells(project, scope, batch, earlier=earlier))
         whole = plan_cells(project, scope, [*scope.cells])
         for name in ("asks", "judgements"):
@@ -128,7 +127,7 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
     equal: bool,
 ) -> None:
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(failed_work, "_BATCH", 30)
+    monkeypatch.setattr(cell_batches, "BATCH", 30)
     choice = random.Random(seed)
     root = tree(tmp_path / "ws", _files(choice, equal=equal))
     monkeypatch.chdir(root)
@@ -141,8 +140,7 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
         if count:
             several = plan_status.status(Location(root), _RETRIED)
             with monkeypatch.context() as patch:
-                for module in (plan_status, planner, cell_batches):
-                    patch.setattr(module, "FEW", 10**9)
+                patch.setattr(cell_batches, "BATCH", 10**9)
                 one = plan_status.status(Location(root), _RETRIED)
             assert [*several.items] == [*one.items]
             assert (several.ask, several.judge, several.changes) == (
@@ -150,6 +148,6 @@ def test_what_is_retried_is_that_of_a_plan_of_all_rows(
                 one.judge,
                 one.changes,
             )
-            if equal and several.cells > 50:
+            if equal and several.cells > 60:
                 assert isinstance(several.items, FiledItems)
     assert compared

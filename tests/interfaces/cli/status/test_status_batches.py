@@ -14,6 +14,7 @@ from unittest import mock
 
 import pytest
 
+from evalstore.planning.cells import cell_batches
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.project import Project
@@ -189,7 +190,7 @@ class Place:
             )
             several = plan_status.status(location, selection)
             bare = plan_status.status(location, selection, whole=False)
-            patch.setattr(plan_status, "FEW", 10**9)
+            patch.setattr(cell_batches, "BATCH", 10**9)
             one = plan_status.status(location, selection)
         self.batches += isinstance(several.items, FiledItems)
         assert [*several.items] == one.items
@@ -201,7 +202,7 @@ class Place:
         """Compare what a command prints in both ways."""
         several = self.evalstore(*command)
         with self._patch.context() as patch:
-            patch.setattr(plan_status, "FEW", 10**9)
+            patch.setattr(cell_batches, "BATCH", 10**9)
             assert self.evalstore(*command) == several
         if "--judge-only" not in command:
             assert "land 7" in several.stdout or "-v lists all" in several.stdout

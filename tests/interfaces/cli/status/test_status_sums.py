@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.planning.cells import cell_batches
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.status.status_report import Status
@@ -77,7 +78,7 @@ def statuses(
     """The status that is added up batch by batch, and that of the whole plan."""
     quick = plan_status.status(Location(root), selection, whole=False)
     with monkeypatch.context() as patch:
-        patch.setattr(plan_status, "FEW", 10**9)
+        patch.setattr(cell_batches, "BATCH", 10**9)
         whole = plan_status.status(Location(root), selection)
     return quick, whole
 
@@ -125,7 +126,7 @@ def test_what_is_printed_is_that_of_the_whole_plan(
     again = evalstore("status")
     listed = evalstore("status", "--json")
     assert listed.stdout.count('"kind": "ask"') == 150
-    monkeypatch.setattr(plan_status, "FEW", 10**9)
+    monkeypatch.setattr(cell_batches, "BATCH", 10**9)
     assert evalstore("status") == quick == again
     assert evalstore("status", "--json") == listed
 

@@ -13,8 +13,8 @@ import pytest
 from textual.pilot import Pilot
 
 import evalstore
+from evalstore.core import batches
 from evalstore.core.progress import ProgressListener
-from evalstore.files import temporary_list
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render import pending_lines
 from evalstore.interfaces.tui.screens import reading_news, runs
@@ -44,7 +44,7 @@ _SECONDS = 60
 def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of 150 rows, two candidates and no run, of which nothing may be listed."""
     treat_as_long(monkeypatch)
-    monkeypatch.setattr(temporary_list, "_AT_ONCE", 16)
+    monkeypatch.setattr(batches, "SIZE", 16)
     monkeypatch.setattr(pending_lines, "_SAMPLE", 10)
     files = {
         "evalstore.yaml": "candidates: [one, two]\nretries: 0\n",
@@ -193,7 +193,7 @@ def test_reading_pending_work_stops_when_its_page_is_left(
     async def scenario(pilot: Pilot[None]) -> None:
         held.begins.set()
         await pilot.press("w")
-        await until(pilot, lambda: "reading … 60 of 300 cases" in screen(pilot))
+        await until(pilot, lambda: "reading … 120 of 300 cases" in screen(pilot))
         await pilot.press("escape")
         held.goes_on.set()
         await until(pilot, lambda: bool(ended))
@@ -210,7 +210,7 @@ def test_the_plan_of_a_run_says_how_far_its_reading_has_come(
     async def scenario(pilot: Pilot[None]) -> None:
         held.begins.set()
         await pilot.press("R")
-        await until(pilot, lambda: "reading … 60 of 300 cases" in screen(pilot))
+        await until(pilot, lambda: "reading … 120 of 300 cases" in screen(pilot))
         held.goes_on.set()
         await settled(pilot)
         assert "300x  new test" in screen(pilot)
@@ -267,7 +267,7 @@ def test_the_state_of_the_workspace_says_how_far_a_long_reading_of_it_has_come(
         held.goes_on.clear()
         held.made.clear()
         await pilot.press("r")
-        await until(pilot, lambda: "reading … 60 of 300 cases" in screen(pilot).splitlines()[1])
+        await until(pilot, lambda: "reading … 120 of 300 cases" in screen(pilot).splitlines()[1])
         assert "workspace  reading …" in screen(pilot)
         held.goes_on.set()
         await settled(pilot)
