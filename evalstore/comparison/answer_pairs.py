@@ -17,16 +17,21 @@ OLDER = "older answers count"
 """The reason of a change whose answers were stored before those of the other side."""
 
 
+def has_other_sessions(pair: Pair) -> bool:
+    """Return whether both sides of a pair have answers, and not the same ones."""
+    was, now = (side.sessions if side else () for side in (pair.was, pair.now))
+    return bool(was and now) and was != now
+
+
+def asks_the_same(pair: Pair) -> bool:
+    """Return whether both sides of a pair are about the same tests and system prompt."""
+    was, now = ((side.tests, side.prompt) if side else None for side in (pair.was, pair.now))
+    return was == now
+
+
 def has_other_answers(pair: Pair) -> bool:
     """Return whether both sides of a pair ask the same and have different sessions."""
-    was, now = pair.was, pair.now
-    return (
-        was is not None
-        and now is not None
-        and bool(was.sessions and now.sessions)
-        and was.sessions != now.sessions
-        and (was.tests, was.prompt) == (now.tests, now.prompt)
-    )
+    return has_other_sessions(pair) and asks_the_same(pair)
 
 
 def sessions_to_compare(pairs: Iterable[Pair]) -> set[str]:

@@ -97,7 +97,7 @@ class QuestionReasons:
             which = _first_new(cell.case, known.case) if number is None else number
             reason = self._differences(cell, which, known)
             if reason:
-                return reason._replace(also=self._also_edited(cell, which, known))
+                return reason._replace(also=self._also_edited(cell, which, known, reason))
         if is_known:
             return None
         cases = self._earlier.known
@@ -145,26 +145,35 @@ class QuestionReasons:
             return reason_of([Difference("recorded answer", was, now)], "recorded answer")
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
+        return next(self._model_changes(cell, model, relative), None)
+
+    def _model_changes(
+        self, cell: Cell, model: RunCandidate, relative: str | None = None
+    ) -> Iterator[Reason]:
+        """Yield how the candidate differs from what it was in a run: its model, its temperature."""
         if model.model != cell.question.model:
             differences = differ_models(
                 self._find("model", model.model) or {},
                 self._find("model", cell.question.model) or {},
             )
-            return reason_of(differences, "model changed", relative)
+            yield reason_of(differences, "model changed", relative)
         if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
             was, now = map(number_or_none, (model.temperature, cell.candidate.temperature))
-            return Reason(f"model option temperature {was} -> {now}", was, now, relative)
-        return None
+            yield Reason(f"model option temperature {was} -> {now}", was, now, relative)
 
-    def _also_edited(self, cell: Cell, number: int, known: KnownCase) -> tuple[str, ...]:
-        """Return the parts of the case that differ from a relative beside the first difference."""
-        old = known.case
-        if not (cell.case.recorded or known.run.find_candidate(cell.candidate.id)):
-            return ()  # a new candidate is asked everything
+    def _also_edited(
+        self, cell: Cell, number: int, known: KnownCase, first: Reason
+    ) -> tuple[str, ...]:
+        """Return what else differs from a relative: parts of the case, and the candidate."""
+        old, model = known.case, known.run.find_candidate(cell.candidate.id)
+        judging = judging_changed(old, cell.case, self._find)
+        if model is None:  # a new candidate is asked everything
+            return judging if cell.case.recorded else ()
         is_test = cell.case.tests[number] not in old.tests
         is_prompt = cell.prompt not in self._earlier.prompts_of(old)
         prompt = ("system prompt",) if is_test and is_prompt else ()
-        return (*prompt, *judging_changed(old, cell.case, self._find))
+        changes = (reason.cause for reason in self._model_changes(cell, model))
+        return (*prompt, *judging, *(each for each in changes if each != first.cause))
 
     def _recorded(self, case: Case) -> str:
         """Return the recorded answers of a case, joined."""

@@ -43,6 +43,11 @@ class Reason(NamedTuple):
     also: tuple[str, ...] = ()
     """The parts of the case that were edited as well, such as `checks`."""
 
+    @property
+    def cause(self) -> str:
+        """Return the text without its details, as in `test changed`."""
+        return self.text.partition(": ")[0]
+
     def followed_by(self, remark: str) -> Reason:
         """Return the reason with a remark, such as where the answer is."""
         return self._replace(text=f"{self.text}; {remark}")

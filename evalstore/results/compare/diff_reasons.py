@@ -6,7 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.answer_pairs import ANOTHER, OLDER, counts_older, has_other_answers
+from evalstore.comparison.answer_pairs import (
+    ANOTHER,
+    OLDER,
+    asks_the_same,
+    counts_older,
+    has_other_sessions,
+)
 from evalstore.comparison.candidate_edits import number_or_none
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
 from evalstore.comparison.version_diff import CODE_CHANGED, differ_models
@@ -68,8 +74,11 @@ class PairReasons:
         ]
         if self.is_within_run:
             return ", ".join(changes)
+        question = self.questions.get((was.sessions, now.sessions), "")
         if not changes:
             changes = self._other_answer(was, now)
+        elif question and not asks_the_same(pair):
+            changes.append(question)
         if (was.sessions, now.sessions) in self.same_answers:
             changes = ["asked again" if change == ANOTHER else change for change in changes]
             changes.append("the same answer")
@@ -150,7 +159,7 @@ def alone_notes(count: int) -> list[str]:
 
 
 class QuestionChanges:
-    """Describes how questions, or the ages of answers, differ in pairs that are the same otherwise.
+    """Describes how the candidates, or the ages of the answers to the same question, differ.
 
     In both directions, as a comparison can be turned around.
     """
@@ -163,7 +172,7 @@ class QuestionChanges:
 
     def read(self, pairs: Iterable[Pair], sessions: Mapping[str, ComparedSession]) -> None:
         """Add the pairs that have other answers, whose sessions are given."""
-        others = filter(has_other_answers, pairs)
+        others = filter(has_other_sessions, pairs)
         both = (side for pair in others for side in (pair, pair.swapped()))
         found = {sessions_of(side): self._describe(side, sessions) for side in both}
         self.words.update({ids: change for ids, change in found.items() if change})
@@ -186,6 +195,8 @@ class QuestionChanges:
             return "temperature " + " -> ".join(temperatures)
         if old.seed != new.seed:
             return f"seed {old.seed} -> {new.seed}"
+        if not asks_the_same(pair):
+            return ""
         words = OLDER if counts_older(pair, sessions) else ""
         if was.resolved and now.resolved and not {*was.resolved} & {*now.resolved}:
             names = " -> ".join(", ".join(side.resolved) for side in (was, now))

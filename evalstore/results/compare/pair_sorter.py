@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.answer_pairs import has_equal_texts, sessions_to_compare
+from evalstore.comparison.answer_pairs import (
+    asks_the_same,
+    has_equal_texts,
+    has_other_sessions,
+    sessions_to_compare,
+)
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.core.batches import in_batches
 from evalstore.files.filed_mapping import FiledMapping
@@ -97,7 +102,14 @@ class PairSorter:
             if groups[number] == "changed" and sessions_of(pair) in same:
                 groups[number] = "same_answer"
         on_both = of_group(*_FLIPS, "same_answer")
-        self.questions.read(on_both, sessions)
+        edited = {
+            side.sessions[0]
+            for pair in on_both
+            if has_other_sessions(pair) and not asks_the_same(pair)
+            for side in (pair.was, pair.now)
+            if side
+        }
+        self.questions.read(on_both, {**sessions, **self._project.store.find_compared(edited)})
         both_ways = [side for pair in on_both for side in (pair, pair.swapped())]
         changes = judgement_changes(self._project.store, self._project.versions, both_ways)
         self.judgements.update({ids: words for ids, words in changes.items() if words})

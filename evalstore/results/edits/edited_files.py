@@ -360,7 +360,9 @@ class EditedFile:
         self._judged_otherwise: list[PlanItem] = []
         """The first items of rows that are only judged, with different reasons."""
         self._causes: Counter[str] = Counter()
-        """The number of cases that are asked again for each reason, without its details."""
+        """How many cases each cause has: a part that was edited, or a reason without details."""
+        self._asked: set[str] = set()
+        """The causes of questions."""
         self._shared = ""
         self._counts: Counter[str] = Counter()
 
@@ -459,14 +461,15 @@ class EditedFile:
         edited = {number for number in rows.waiting if self._bits[number] & _EDITED}
         for name, numbers in (
             *(("pending", pending), ("new", new), ("asked", asked), ("judged", judged)),
-            *(("added", added), ("waiting", edited)),
+            *(("added", added), ("waiting", edited), ("explained", own - new)),
             ("used again", items.used_again - pending - edited),
-            *((part, {n for n, item in items if of(item.reason)}) for part, of in _PARTS),
         ):
             self._counts[name] += len(numbers)
-        self._causes.update(
-            cause for cause, _ in {(_cause_of(item), n) for n, item in items.asks if n not in new}
-        )
+        causes = {(cause, n) for n, item in items if n not in new for cause in _causes_of(item)}
+        self._causes.update(cause for cause, _ in causes)
+        self._asked |= {
+            cause for n, item in items.asks if n not in new for cause in _causes_of(item)
+        }
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
         for name, counts in (("failing", rows.failing), ("undecided", rows.undecided)):
@@ -529,11 +532,11 @@ class EditedFile:
 
     def _reason(self, first: PlanItem) -> str:
         """Return why cases are asked again, with counts if not all of one reason, or judged."""
-        own, other = _cause_of(first), self._other_reason(first)
-        others = [each for each in self._causes if each != own and not _part_of(each)]
+        own, other = _causes_of(first)[0], self._other_reason(first)
+        others = [each for each in self._asked if each != own and each not in _PARTS]
         others.sort(key=lambda cause: (-self._causes[cause], cause))
         reasons = [first.reason]
-        if others and own in self._causes:
+        if others and own in self._asked:
             reasons = [f"{first.reason} ({plural(self._causes[own], 'case')})"]
             listed, left = others[:_MOST_OTHERS], len(others[_MOST_OTHERS:])
             reasons += [f"{each} ({plural(self._causes[each], 'case')})" for each in listed]
@@ -541,20 +544,19 @@ class EditedFile:
         return "; ".join([*reasons, other.reason] if other else reasons)
 
     def _also_edited(self, first: PlanItem) -> tuple[str, ...]:
-        """Return what was edited beside the reasons that are given."""
+        """Return which parts were edited beside the reasons that are given: `test of 1 case`."""
         other = self._other_reason(first)
-        others = self._edits_of_others(first)
-        if other is None:
-            return (*first.also, *others)
-        described = ("instructions", "checks")  # by the other reason
-        return (*(part for part in first.also if part not in described), *other.also, *others)
-
-    def _edits_of_others(self, first: PlanItem) -> Iterator[str]:
-        """Yield what was edited in other cases alone: `test of 1 case`."""
-        for part, is_of in _PARTS:
-            count = self._counts[part]
-            if count and part not in first.also and not is_of(first.reason):
-                yield f"{part} of {plural(count, 'case')}"
+        told = {_causes_of(item)[0] for item in (first, other) if item}
+        also = (*first.also, *(other.also if other else ()), "test", "system prompt")
+        return tuple(
+            part
+            if (count := self._causes[part]) >= self._counts["explained"]
+            else f"{part} of {plural(count, 'case')}"
+            for part in dict.fromkeys(also)
+            if part in self._causes
+            and part not in told
+            and (part in _PARTS or part not in self._asked)
+        )
 
     def _other_reason(self, first: PlanItem) -> PlanItem | None:
         """Return the first item of a case that is only judged again, if its reason is another."""
@@ -563,21 +565,20 @@ class EditedFile:
         return next((i for i in self._judged_otherwise if i.reason != first.reason), None)
 
 
-_PARTS = (
-    ("test", re.compile("test changed").match),
-    ("system prompt", re.compile(r"system prompt (?:(?:[^:]+ )?changed|.+ in place of )").match),
-)
+_PARTS = {
+    "test": re.compile("test changed").match,
+    "system prompt": re.compile(r"system prompt (?:(?:[^:]+ )?changed|.+ in place of )").match,
+    "instructions": re.compile("instructions changed").match,
+    "checks": re.compile("check").match,
+    "judge prompt": re.compile("judge prompt").match,
+}
 """Parts of a case, and how the reasons begin that are about them."""
 
 
-def _cause_of(item: PlanItem) -> str:
-    """Return a reason without its details, as in `test changed`."""
-    return item.reason.partition(": ")[0]
-
-
-def _part_of(reason: str) -> bool:
-    """Return whether a reason is about a part of a case that is named as edited, too."""
-    return any(is_of(reason) for _, is_of in _PARTS)
+def _causes_of(item: PlanItem) -> list[str]:
+    """Return the causes of an item, first that of its reason, without its details."""
+    own = (part for part, is_of in _PARTS.items() if is_of(item.reason))
+    return [next(own, item.reason.partition(": ")[0]), *item.also]
 
 
 def _has_more_prompts(was: Case | None, now: Case) -> bool:

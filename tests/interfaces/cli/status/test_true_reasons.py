@@ -423,10 +423,29 @@ def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Eval
         workspace, {"tests/t.md": f"{text}\n~~~\n", "tests/d.csv": "n,q\n1,cold\n2,warm\n3,mild\n"}
     )
     evalstore("run", "-q")
-    edit(workspace / "tests/d.csv", "cold", "very cold")
+    edit(workspace / "tests/d.csv", "cold", "Oslo")
     model = workspace / "models/one.yaml"
     edit(model, "provider:", "candidateOverrides: {temperature: 0.5}\nprovider:")
     assert (
-        "M.  tests/t.md  3 cases asked again: test changed: message 1 line 1: cold -> very cold "
-        "(1 case); model option temperature none -> 0.5 (2 cases) (rows of tests/d.csv)\n"
+        "M.  tests/t.md  3 cases asked again: test changed: message 1 line 1: cold -> Oslo "
+        "(1 case); model option temperature none -> 0.5 (3 cases) (rows of tests/d.csv)\n"
+    ) in evalstore("status").stdout
+    both = "test changed: message 1 line 1: cold -> Oslo; also changed: model option temperature"
+    for command in (("status", "--explain"), ("run", "--dry-run")):
+        shown = evalstore(*command).stdout
+        assert f"  scripted/one  {both} none -> 0.5\n" in shown
+        assert shown.count("scripted/one  model option temperature none -> 0.5\n") == 4
+    evalstore("run", "-q")
+    diff = evalstore("diff", "@~1", "@").stdout
+    assert "(test changed, temperature none -> 0.5)" in diff
+
+
+def test_what_was_edited_in_some_cases_is_counted(workspace: Path, evalstore: Evalstore) -> None:
+    text = "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\nIt must be {{a}}.\n"
+    tree(workspace, {"tests/t.md": text, "tests/d.csv": "n,q,a\n1,cold,1\n2,warm,2\n3,mild,3\n"})
+    evalstore("run", "-q")
+    tree(workspace, {"tests/d.csv": "n,q,a\n1,colder,1.5\n2,warmer,2\n3,milder,3\n"})
+    assert (
+        "3 cases asked again: test changed: message 1 line 1: cold -> colder; "
+        "also changed: instructions of 1 case (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
