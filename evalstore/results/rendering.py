@@ -84,11 +84,29 @@ def check_yaml(check: Json, names: Mapping[str | None, str] | None = None) -> st
     The order of its settings, which is not stored, is that of their description. `names` are
     those of evaluator prompts and schemas by id.
     """
-    from evalstore.checks import find_kind
     from evalstore.files.yaml12 import write_yaml
+
+    return write_yaml(_written(check, names), compact=True)
+
+
+def check_meaning(check: Json) -> str:
+    """Return when a check passes: `Passes if the text is in the answer`."""
+    from evalstore.checks import find_kind
+    from evalstore.checks.descriptions import describe_check
+
+    name = str(check.get("type", ""))
+    kind = find_kind(name)
+    said = describe_check(name, kind).summary if kind else f"the check {name} passes"
+    return f"{'Fails' if check.get('not') else 'Passes'} if {said}"
+
+
+def _written(check: Json, names: Mapping[str | None, str] | None) -> Json:
+    from evalstore.checks import find_kind
 
     name = str(check.get("type", ""))
     settings = _in_order(name, settings_of(check))
+    if isinstance(inner := settings.get("check"), dict) and "type" in inner:
+        settings["check"] = _written(inner, names)
     if ids := check.get("prompts"):
         labels = [*dict.fromkeys((names or {}).get(id, id[:8]) for id in ids)]
         del settings["prompts"]
@@ -106,7 +124,7 @@ def check_yaml(check: Json, names: Mapping[str | None, str] | None = None) -> st
             written = short if _reads_as(short, check) else written
     else:
         written = {name: settings} if settings else name
-    return write_yaml(written, compact=True)
+    return written
 
 
 def _in_order(name: str, settings: dict[str, Json]) -> dict[str, Json]:

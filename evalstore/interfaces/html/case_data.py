@@ -23,6 +23,7 @@ from evalstore.planning.cells.same_cells import index_cells
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections
+from evalstore.results.answer.verdict_explanation import find_failing_answer
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
 from evalstore.results.markdown_tokens import link_target, parse_markdown, shows_all
@@ -149,7 +150,7 @@ class CaseData:
                 self._number("models", view.result.model): (
                     view.result.word or "answered",
                     self._pairs.change(view.result),
-                    _line(_answer(view), _SNIPPET),
+                    _line(self._answer(view), _SNIPPET),
                     "" if view.result.verdict == "pass" else _line(_reason(view), _SNIPPET),
                 )
                 for view in views
@@ -166,7 +167,10 @@ class CaseData:
 
     def _criteria(self, criteria: Criteria, texts: TextTable) -> dict[str, Json]:
         """Return the instructions and the checks, as far as there are any."""
-        checks = [safe(check.text, lines=True) for check in criteria.checks]
+        checks = [
+            [texts.add(text, markdown=False) for text in (f"{check.meaning}:", check.text)]
+            for check in criteria.checks
+        ]
         told = {"told": texts.add(criteria.instructions)} if criteria.instructions else {}
         return told | ({"checks": checks} if checks else {})
 
@@ -178,13 +182,27 @@ class CaseData:
         return QuotedCell(
             _line(question, _QUOTED),
             _line(self._before.get(before or "", ""), _QUOTED),
-            _line(next((text for text in shown if text), _answer(view)), _QUOTED),
+            _line(next((text for text in shown if text), self._answer(view)), _QUOTED),
             [
                 (safe(vote.by), _line(vote.feedback, _QUOTED))
                 for vote in _deciding(view)
                 if vote.feedback and (vote.is_person or "pass" not in (vote.verdict, verdict))
             ],
         )
+
+    def _answer(self, view: ResultView) -> str:
+        """Return the last turn of the answer; of several, that of one that decided the verdict."""
+        with_verdict = {
+            id
+            for attempt in view.attempts
+            if attempt.verdict == view.result.verdict
+            for id in attempt.sessions
+        }
+        sessions = [each for each in view.sessions if each.id in with_verdict] or view.sessions
+        if len(view.case.tests) > 1 and sessions:  # judged together
+            id = find_failing_answer(self._reader.store, view.result, sessions[0].id)
+            sessions = [each for each in sessions if each.id == id] or sessions
+        return sessions[0].answers[-1] if sessions and sessions[0].answers else ""
 
     def _conversation(self, conversation: Iterable[TurnView], texts: TextTable) -> Json:
         turns = []
@@ -328,18 +346,6 @@ def _question(conversation: Sequence[TurnView]) -> str:
     return next(
         (turn.text for turn in asked if turn.role == "user"), asked[-1].text if asked else ""
     )
-
-
-def _answer(view: ResultView) -> str:
-    """Return the last turn of the answer, of several attempts that of one with the verdict."""
-    with_verdict = {
-        id
-        for attempt in view.attempts
-        if attempt.verdict == view.result.verdict
-        for id in attempt.sessions
-    }
-    sessions = [each for each in view.sessions if each.id in with_verdict] or view.sessions
-    return sessions[0].answers[-1] if sessions and sessions[0].answers else ""
 
 
 def _deciding(view: ResultView) -> Sequence[Judgement]:

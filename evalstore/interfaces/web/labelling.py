@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__
 from evalstore.core.case_name import case_name
-from evalstore.core.display import safe
+from evalstore.core.display import plural, safe
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.interfaces.html.case_data import shown_text
 from evalstore.interfaces.html.charts import Drawing
@@ -22,6 +22,7 @@ from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.planning.open_project import open_store
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
+from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.add_labels import label_results
 from evalstore.results.labels.labels import read_labels
 from evalstore.results.prompt_names import label_prompts
@@ -146,7 +147,12 @@ class LabelPages:
                 for conversation, each in zip(asked, shown, strict=True)
             ],
             told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
-            checks=[safe(check.text, lines=True) for check in criteria.checks] if criteria else [],
+            checks=[(safe(check.meaning), shown_text(check.text)) for check in criteria.checks]
+            if criteria
+            else [],
+            attempt=f" {answer.result.sessions.index(answer.session) + 1} of {several}"
+            if is_one and (several := len(answer.result.sessions)) > 1
+            else "",
             person=person,
             given=labels[-1].verdict if labels else "",
             note=safe(labels[-1].note, lines=True) if labels else "",
@@ -184,13 +190,19 @@ class LabelPages:
     def _render(self, **values: object) -> bytes:
         defaults = {"parts": [], "verdicts": [], "told": "", "checks": [], "given": "", "note": ""}
         only = str(values["only"])
-        left, total = len(self._left(str(values["person"]), only)), len(self._answers.get(only, ()))
+        offered = self._answers.get(only, {})
+        waiting = self._left(str(values["person"]), only)
+        left = len({cell_of(offered[session].result) for session in waiting})
+        total = len({cell_of(answer.result) for answer in offered.values()})
+        sampled = "in a random sample " * (len(offered) == MOST_ANSWERS)
+        results = f"{plural(total, 'result')}{f' of “{safe(only)}”' if only else ''}"
         return render(
             "label.html",
             **defaults | values,
             left=left,
             done=total - left,
             total=total,
+            counted=f"{total - left:,} of {results} {sampled}have your label.",
             workspace=safe(self._name),
             base=self._base,
             style=Drawing(read_asset("report.css")),

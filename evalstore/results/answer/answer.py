@@ -24,7 +24,14 @@ from evalstore.results.answer.judgements import check_name
 from evalstore.results.failed_results import judged_subjects
 from evalstore.results.log.failures import hint_for
 from evalstore.results.prompt_names import name_prompts, name_references
-from evalstore.results.rendering import answer_text, check_yaml, joined, references_of, text_of
+from evalstore.results.rendering import (
+    answer_text,
+    check_meaning,
+    check_yaml,
+    joined,
+    references_of,
+    text_of,
+)
 from evalstore.results.request_lines import describe_request
 from evalstore.results.session_facts import SessionFacts, read_session_facts
 from evalstore.results.show.session_details import read_session_details
@@ -64,6 +71,8 @@ class CheckText(NamedTuple):
     """The name of the check, or its type; its results have the same name."""
     text: str
     """The check in YAML."""
+    meaning: str
+    """When it passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +304,7 @@ def describe_criteria(evaluation: Json, names: Mapping[str | None, str]) -> Crit
     return Criteria(
         text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
         tuple(
-            CheckText(check_name(check), check_yaml(check, names))
+            CheckText(check_name(check), check_yaml(check, names), check_meaning(check))
             for check in evaluation.get("checks", ())
         ),
     )

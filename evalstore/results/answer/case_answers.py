@@ -71,7 +71,7 @@ class AnswerReader:
     """Reads answers, judgements and what they were asked for, in batches."""
 
     def __init__(self, project: Project, run: Run) -> None:
-        self._project, self._store, self.run = project, project.store, run
+        self._project, self.store, self.run = project, project.store, run
         self._versions = VersionReader(project.store, project.reading.contents)
         self._prices = project.prices_by_version()
         self._names: dict[str, tuple[str, bool]] = {}
@@ -90,23 +90,23 @@ class AnswerReader:
                 *(("evaluation", case.evaluation) for case in cases),
             ]
         )
-        self._sessions = self._store.find_priced_sessions(
+        self._sessions = self.store.find_priced_sessions(
             key for result, _ in results for key in result.sessions
         )
-        self._judgements = self._store.find_evaluations(
+        self._judgements = self.store.find_evaluations(
             key for result, _ in results for key in result.evaluations
         )
         models = {priced.spent.model for priced in self._sessions.values()} - self._free.keys()
-        for key, content in self._store.load_contents("model", models).items():
+        for key, content in self.store.load_contents("model", models).items():
             self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in self._judgements.values()}
-        self._names |= evaluator_names(self._store, evaluators - self._names.keys())
+        self._names |= evaluator_names(self.store, evaluators - self._names.keys())
 
     def read(self, results: Sequence[tuple[Result, Case]]) -> Iterator[ResultView]:
         """Yield the results of the batch that is loaded, with their answers."""
         sessions, judgements = self._sessions, self._judgements
         attempts = find_attempts(
-            self._store,
+            self.store,
             [
                 JudgedResult(self.run, None, result, case)
                 for result, case in results
@@ -172,17 +172,17 @@ class AnswerReader:
 
     def answers(self, sessions: Collection[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
-        stored = self._store.find_sessions(sessions)
+        stored = self.store.find_sessions(sessions)
         return {key: answer_text(session.answer) for key, session in stored.items()}
 
     def _failures(self, missing: Sequence[Result]) -> Mapping[CellKey, tuple[str, ...]]:
         """Return the messages of the failed calls for results that lack something, by place."""
         if not missing or not self.run.snapshot:
             return {}
-        asked = questions_in_run(self._store, self.run, missing)
+        asked = questions_in_run(self.store, self.run, missing)
         subjects = judged_subjects(missing)
         messages: dict[str, dict[str, None]] = {}
-        for _, failure in self._store.find_failures_of(
+        for _, failure in self.store.find_failures_of(
             {key for keys in asked.values() for key in keys},
             {key for keys in subjects.values() for key in keys},
         ):

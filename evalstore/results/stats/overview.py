@@ -31,12 +31,26 @@ class Shift(NamedTuple):
 
     was: float
     now: float
+    shared: int = 0
+    """How many results both have judged, where fewer than are judged now; else 0."""
 
     @property
     def text(self) -> str:
-        """Return the change in points: `+23.1`; `0` without one."""
+        """Return the change in points: `+23.1`, `+50.0 in 24 shared results`; `0` without one."""
         points = 100 * (self.now - self.was)
-        return f"{points:+.1f}" if points else "0"
+        return f"{points:+.1f}{self._of_shared}" if points else "0"
+
+    @property
+    def sentence(self) -> str:
+        """Return the change as part of a sentence: `, 54% to 77%`, ` by 50.0 points in 24 …`."""
+        if self.shared:  # their rates are not those that a table of all results shows
+            return f" by {abs(100 * (self.now - self.was)):.1f} points{self._of_shared}"
+        before, after = _rounded(self.was, self.now)
+        return f", {before} to {after}"
+
+    @property
+    def _of_shared(self) -> str:
+        return f" in {plural(self.shared, 'shared result')}" if self.shared else ""
 
 
 class CandidateRow(NamedTuple):
@@ -174,7 +188,8 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
         both = each.rate.judged - judged[each.name]
         if both > 0:
             kept = each.rate.passed - passed[each.name]
-            shifts[each.name] = Shift((kept - gained[each.name]) / both, kept / both)
+            shared = both if judged[each.name] else 0
+            shifts[each.name] = Shift((kept - gained[each.name]) / both, kept / both, shared)
     return shifts
 
 
@@ -186,8 +201,7 @@ def _shift_texts(
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     for row, shift in moved[:_MOST_NAMED]:
         word = "better" if shift.now > shift.was else "worse"
-        before, after = _rounded(shift.was, shift.now)
-        yield f"{names[row.name]} got {word} {so_far}".rstrip() + f", {before} to {after}"
+        yield f"{names[row.name]} got {word} {so_far}".rstrip() + shift.sentence
     rest = len(moved) - _MOST_NAMED
     if rest > 0:
         yield f"{plural(rest, 'other candidate')} changed"

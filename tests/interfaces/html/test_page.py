@@ -269,8 +269,14 @@ def test_prompts_of_a_case_are_together_and_recorded_answers_have_no_column(
     )
     assert call(root, "run", "--fail-on", "none") == 0
     page.open(report(root))
-    assert page.value("document.getElementById('count').textContent") == "2 cases"
+    count = "document.getElementById('count').textContent"
+    assert page.value(count) == "2 cases in 3 rows, one for each system prompt"
     assert names(page) == ["tests/hello.md (a)", "tests/hello.md (b)", "tests/letter.md"]
+    chips = page.value("[...document.querySelectorAll('#chips button')].map(e => e.textContent)")
+    assert chips == ["All 3", "Fails 3", "Differ 2"]
+    assert press_chip(page, "Differ") == "1 of 2 cases match in 2 rows"
+    assert len(names(page)) == 2
+    press_chip(page, "All")
     lines = page.value("[...document.querySelectorAll('#matrix tbody th a')].map(e => e.innerText)")
     assert lines == ["tests/hello.md (a)", "(b)", "tests/letter.md"]
     heads = page.value("[...document.querySelectorAll('#matrix thead span')].map(e => e.innerText)")

@@ -151,6 +151,33 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     assert "1 broke, 1 fixed, 0 unchanged" in summary
 
 
+def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> None:
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    (root / "tests/new.md").write_text(TEST.replace("Hello", "Bye").replace("kind", "short"))
+    assert call(root, "run", "--fail-on", "none") == 0
+    summary = summary_of(report(root))
+    change = "100.0 points in 1 shared result"
+    assert summary[0] == f"first got worse by {change}; 1 case broke. Both candidates pass 0%."
+    assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
+
+
+def test_of_answers_that_are_judged_together_the_one_that_fails_is_shown(tmp_path: Path) -> None:
+    test = "# Run a x1\n\n# User\n\none\n\n# Run b x1\n\n# User\n\ntwo\n\n---\n\n"
+    check = "~~~checks\n- {regex: '^[A-Z]', not: true}\n~~~\n"
+    answers = scripted("first", {"when": "two", "answer": "Bonjour"}, {"answer": "salut"})
+    files = {"tests/hello.md": test + check, "models/first.yaml": answers}
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    page = report(root).read_text(encoding="utf-8")
+    (row,) = data_of(page, "data-cases")["rows"]
+    assert "Bonjour" in row[4][0]
+    block = data_of(page, "block-0")
+    meaning, source = (block["texts"][number] for number in block["cases"][0]["checks"][0])
+    assert meaning == "Fails if the pattern is found in the answer:"
+    assert source == "regex: ^[A-Z]\nnot: true"
+
+
 def test_the_reasons_of_several_judges_are_apart_and_have_their_names(tmp_path: Path) -> None:
     files = {
         "evalstore.yaml": "candidates: [first]\nevaluators: [judge, strict]\n",

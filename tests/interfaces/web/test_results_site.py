@@ -529,6 +529,25 @@ def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
     assert ask(address, "label?by=Bob")[0].status == 302
     post(address, path, verdict="none", by="Ada")
     assert labels_in(root)[-1][:2] == ("Ada", "none")
+    assert "has no label on this answer." in ask(address, str(sent.headers["Location"]))[1]
+
+
+def test_attempts_are_labelled_apart_and_counted_as_one_result(tmp_path: Path) -> None:
+    test = TEST.replace("tags:", "attempts: 2\ntags:")
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": test})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    numbers, path = set(), "label?by=Ada"
+    with serving(root) as address:
+        for labelled in (0, 0):
+            place = str(ask(address, path)[0].headers["Location"])
+            text = ask(address, place)[1]
+            assert f"{labelled} of 1 result have your label." in text
+            numbers |= set(re.findall(r">Answer (. of 2)<", text))
+            post(address, place, verdict="pass", by="Ada")
+        end = ask(address, path)[1]
+    assert numbers == {"1 of 2", "2 of 2"}
+    assert "1 of 1 result have your label. They are stored" in end
+    assert "evalstore" not in re.sub(r"(?s)<details>.*?</details>|<footer>.*", "", end)
 
 
 def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, str]) -> None:
@@ -540,7 +559,7 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     sent = post(address, second, verdict="skip", by="Ada")
     end = ask(address, str(sent.headers["Location"]))[1]
     assert "You have seen all answers." in end
-    assert "0 of 2 answers have your label" in end
+    assert "0 of 2 results have your label" in end
     assert "Begin again with the 2 you skipped." in end
     assert labels_in(root) == []
     for path in (first, second):
@@ -562,7 +581,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_tag_and_candidate(
         for _ in range(2):
             path = str(ask(address, path)[0].headers["Location"])
             text = ask(address, path)[1]
-            assert "0 of 2 answers of “SECOND greet hello” have your label" in text
+            assert "0 of 2 results of “SECOND greet hello” have your label" in text
             assert "Go away." in text
             titles.add(re.findall(r"<h1[^>]*>(.*)</h1>", text)[0])
             sent = post(address, path, verdict="skip", by="Ada", only="SECOND greet hello")
@@ -595,7 +614,7 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
         page.wait("document.documentElement.dataset.ready === 'yes'")
         page.press("p" if key == "f" else "f")  # is decided: only a click changes it
         assert len(labels_in(root)) == number
-        assert f"{number} of 2 answers have your label" in page.value("document.body.innerText")
+        assert f"{number} of 2 results have your label" in page.value("document.body.innerText")
         page.press("Enter", 13)
         page.wait("!document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
@@ -629,6 +648,8 @@ def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path
         text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
     assert "These 3 answers are judged together: one label is for all of them." in text
     assert text.count("turn-assistant") >= 3
+    assert "Passes if all answers are equal:" in text
+    assert "0 of 2 results have your label." in text
     assert "Thirty &lt;days&gt;." in text
 
 

@@ -160,9 +160,10 @@
   const total = countCases(rows);
 
   function say() {
-    $("count").textContent = listed.length === rows.length
-      ? number(total) + (total === 1 ? " case" : " cases")
-      : number(countCases(listed)) + " of " + number(total) + " cases match";
+    const [shown, isAll] = [countCases(listed), listed.length === rows.length];
+    $("count").textContent = (isAll ? "" : number(shown) + " of ") + number(total) +
+      (total === 1 ? " case" : " cases") + (isAll ? "" : " match") +
+      (shown === listed.length ? "" : " in " + number(listed.length) + " rows" + (isAll ? ", one for each system prompt" : ""));
   }
 
   // --- filters
@@ -352,7 +353,7 @@
     const criteria = section("How it is judged",
       detail.told === undefined ? null : shown(texts[detail.told]),
       detail.checks ? make("ul", {class: "checks"}, ...detail.checks.map((text) =>
-        make("li", {text: true}, make("code", null, text)))) : null,
+        make("li", {text: true}, texts[text[0]], make("code", {class: "source"}, texts[text[1]])))) : null,
       detail.request ? make("p", {class: "note"}, "request: " + detail.request.join(", ")) : null);
     const inOrder = [...data.columns, data.aside].flatMap((model) => detail.cells.filter((cell) => cell.model === model));
     dialog.replaceChildren(
@@ -443,7 +444,7 @@
   // --- start
 
   for (const chip of chips) {
-    const count = countCases(rows.filter(chip[1]));
+    const count = rows.filter(chip[1]).length;
     if (!count && chip !== chips[0]) continue;
     const button = make("button", {type: "button", "aria-pressed": String(chip === chosen), click: () => {
       chosen = chip;
