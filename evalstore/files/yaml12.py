@@ -237,8 +237,7 @@ def read_yaml(
 
 
 _HINTS = {
-    "mapping values are not allowed in this context": "a value with ': ' in it needs quotes, as in "
-    "title: 'one: two'",
+    "mapping values are not allowed in this context": "quote a value with ': ', as in 'one: two'",
     "could not find expected ':'": "a field is written as 'name: value'",
 }
 

@@ -39,8 +39,7 @@ def refuse_programs(location: Location, names: Iterable[str]) -> None:
     for name in own:
         if (place := (location.directory / name).resolve()) not in checks:
             raise EvalstoreError(
-                f"'{name}' is a part of the application of '{models[place]}', which is trusted as "
-                "a whole",
+                f"'{name}' is part of the application '{models[place]}', trusted as a whole",
                 hint=f"evalstore trust {models[place]}",
             )
 

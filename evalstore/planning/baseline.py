@@ -147,8 +147,7 @@ def _count_back(
     raise RevisionError(
         f"'{revision}' cannot be a baseline: it and all runs of '{remote}' before it are of the "
         "current commit, so what they found would be accepted",
-        hint="leave out '--baseline' until there is a run of another commit; to accept the "
-        "failures of a run, name it by its id",
+        hint="leave out '--baseline', or give the id of the run whose failures you accept",
     )
 
 

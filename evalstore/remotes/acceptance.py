@@ -146,8 +146,7 @@ def own_names_of(
 
 _HINTS = {
     "sign": "'ssh-keygen -t ed25519' makes a key; a '.pub' file is enough if ssh-agent has the key",
-    "allowedSigners": "each line of the file is 'NAME KEYTYPE KEY'; see ALLOWED SIGNERS in "
-    "'man ssh-keygen'",
+    "allowedSigners": "each line is 'NAME KEYTYPE KEY', as in 'man ssh-keygen'",
 }
 
 

@@ -262,8 +262,7 @@ def _iterate_whole(store: Store, ids: MissingIds) -> Iterator[CheckedRecord]:
             raise StoreError(
                 f"the store is damaged, so its rows are not copied: {kind} {id} refers to "
                 f"{target}, which is not there",
-                hint="'evalstore fsck' lists what is missing; pull it, or remove what "
-                "refers to it with 'evalstore fsck --repair'",
+                hint="pull what 'evalstore fsck' lists, or run 'evalstore fsck --repair'",
             )
         yield from batch
 

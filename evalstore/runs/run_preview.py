@@ -140,8 +140,7 @@ def get_leave(
     if answer is None:
         raise TooExpensiveError(
             f"{question}: more than the {_usd(most)} allowed without confirmation",
-            hint="add --yes to do it, --max-cost to stop at a price, "
-            "or set 'confirmAbove' in evalstore.yaml",
+            hint="add --yes or --max-cost USD, or set 'confirmAbove' in evalstore.yaml",
         )
 
 

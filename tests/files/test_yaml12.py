@@ -196,7 +196,7 @@ def test_a_frontmatter_that_runs_into_the_messages_names_their_heading() -> None
     assert (caught.value.line, caught.value.hint) == (5, "write '---' above line 5, '# 👤'")
     with pytest.raises(FileProblem, match="mapping values") as caught:
         split_frontmatter("---\n# a comment\ntags: tone: x\n---\n")
-    assert "needs quotes" in str(caught.value.hint)
+    assert "quote a value" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_server_without_tls_is_asked_only_when_it_is_allowed(
         (
             "gs://bucket/x",
             {"GOOGLE_APPLICATION_CREDENTIALS": "/none/secret.json"},
-            "its credentials or settings in the environment cannot be read",
+            "invalid credentials or settings",
             "check GOOGLE_APPLICATION_CREDENTIALS",
         ),
     ],

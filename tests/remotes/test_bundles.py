@@ -71,7 +71,7 @@ def test_a_store_that_has_the_run_has_everything_with_the_bundle_since_it(
     assert written.records["runs"] == 1
     assert len(written.presumes) == 1
     assert verify_bundle(tmp_path, file).check.problems == []
-    with pytest.raises(RemoteError, match=f"needs 1 run .*{written.presumes[0][:8]}"):
+    with pytest.raises(RemoteError, match=f"needs 1 earlier run: {written.presumes[0][:8]}"):
         pull(other, str(file))
     _has_first(other, finished)
     before = _rows_of(other)

@@ -218,7 +218,4 @@ def test_the_command_prints_the_problems_and_exits_with_1(
     assert main(command) == 0
     sound = capsys.readouterr()
     assert sound.out.endswith(" rows checked: all is well, 1 unused pack\n")
-    assert sound.err == (
-        "hint: a push was interrupted, or an index was deleted; push from every store that may "
-        "have the rows of unused packs\n"
-    )
+    assert sound.err == ("hint: push from every store that may have the missing rows\n")

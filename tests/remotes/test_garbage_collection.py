@@ -258,7 +258,7 @@ def test_an_index_never_has_more_records_than_allowed() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"evalstore":"remote","format":2}', "has format 2, and this version"),
+        (b'{"evalstore":"remote","format":2}', "has format 2; this version"),
         (b"other", "its file 'format' is not that of evalstore"),
         (None, "it has no file 'format'"),
     ],

@@ -133,7 +133,7 @@ SOUND = _row(9, 0, 0, 0, 9)
         (_index(_row(9, 0, 0, 0, 10)), "outside its pack"),
         (_index(_row(9, 0, 0, 2**32 - 1, 1)), "outside its pack"),
         (b"evalstore index 2\n[]\n", "cannot be read"),
-        (b"evalstore index 3\n{}\n", "has format 3, and this version"),
+        (b"evalstore index 3\n{}\n", "has format 3; this version"),
         (b"evalstore index 99999999999\n{}\n", "is not an index"),
         (b"evalstore index \n{}\n", "is not an index"),
     ],

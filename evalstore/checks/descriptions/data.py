@@ -113,8 +113,7 @@ DESCRIPTIONS = {
             CheckSetting(
                 "check",
                 ValueType("check", {"$ref": "#/$defs/check"}),
-                "a check of the value, which can also be written beside `path`; without one any "
-                "value passes",
+                "a check of the value, also written beside `path`; without one any value passes",
             ),
             _FENCED,
         ),

@@ -11,8 +11,7 @@ SETTINGS = (
     CheckSetting(
         "actual",
         ANY,
-        'what is checked, such as `"{{ sample.output_json.city }}"`; else the text of the last '
-        "answer",
+        'what is checked, such as `"{{ sample.output_json.city }}"`; else the last answer',
     ),
     CheckSetting("ignoreCase", FLAG, "ignore case", False),
     CheckSetting(

@@ -89,8 +89,7 @@ DESCRIPTIONS = {
                 "{regex: 'yes|no', method: fullmatch, flags: [ignoreCase]}", "Yes", "Yes, it is."
             ),
         ),
-        "A search is stopped after a second; the verdict is then `error`. Put the pattern into "
-        "single quotes.",
+        "A search that takes a second is an `error`. Put the pattern into single quotes.",
     ),
     "length": CheckDescription(
         "the length of the answer is allowed",

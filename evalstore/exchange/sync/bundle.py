@@ -106,8 +106,7 @@ def _require_runs(store: Store, file: str, ids: Sequence[str]) -> None:
         names = ", ".join(short(id) for id in missing[:_LISTED])
         more = f" and {len(missing) - _LISTED:,} more" if len(missing) > _LISTED else ""
         raise RemoteError(
-            f"the bundle '{file}' needs {plural(len(missing), 'run')} that the store does not "
-            f"have: {names}{more}",
+            f"the bundle '{file}' needs {plural(len(missing), 'earlier run')}: {names}{more}",
             hint="get these runs first, or make the bundle without --since",
         )
 

@@ -152,8 +152,7 @@ def _require_bundle(location: Location, file: str, *, dry_run: bool) -> None:
     if not is_meant_as_bundle(location, file):
         raise EvalstoreError(
             f"'{file}' is neither a remote nor a bundle",
-            hint="the name of a bundle ends with .bundle; 'evalstore remote add NAME ADDRESS' adds "
-            "a remote",
+            hint="a bundle is a FILE.bundle; 'evalstore remote add NAME ADDRESS' adds a remote",
         )
     if dry_run:
         raise EvalstoreError(
@@ -301,6 +300,5 @@ def _refusal(secrets: Sequence[FoundSecret], verb: str) -> EvalstoreError:
                 *lines,
             ]
         ),
-        hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke the key, and add "
-        "--allow-keys when it no longer matters",
+        hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke it, then add --allow-keys",
     )

@@ -156,9 +156,7 @@ def read_index(data: bytes) -> tuple[IndexHeader, Iterator[IndexedRecord]]:
         raise DamagedIndexError("it is not an index")
     version = int(magic[1])
     if version > FORMAT:
-        raise NewerIndexError(
-            f"it has format {version}, and this version of evalstore reads up to {FORMAT}"
-        )
+        raise NewerIndexError(f"it has format {version}; this version reads up to {FORMAT}")
     body = memoryview(data)[end + 1 :]
     content = _read_json(data[start:end])
     if version < FORMAT:

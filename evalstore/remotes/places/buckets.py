@@ -208,8 +208,7 @@ def open_bucket(
         if _KIND.search(str(error)):
             raise explain(error, url.address, url.scheme) from None
         raise RemoteError(
-            f"the remote '{url.address}' cannot be used: its credentials or settings in the "
-            "environment cannot be read",
+            f"the remote '{url.address}' cannot be used: invalid credentials or settings",
             hint=f"check {_VARIABLES[url.scheme]}",
         ) from None
     return BucketFiles(store, url.address, url.scheme)

@@ -130,8 +130,7 @@ class FolderFiles:
         except FileNotFoundError as error:
             if writing:
                 raise RemoteError(
-                    f"the folder of the remote '{self.address}' cannot be made: the folder above "
-                    "it does not exist",
+                    f"the folder above the remote '{self.address}' does not exist",
                     hint="make that folder first, or correct the address of the remote",
                 ) from error
             raise MissingFileError(f"the remote '{self.address}' has no file '{name}'") from error

@@ -189,8 +189,7 @@ def is_remote(files: RemoteFiles) -> bool:
         raise not_a_remote(files, "its file 'format' is not that of evalstore")
     if version > FORMAT:
         raise RemoteError(
-            f"the remote '{files.address}' has format {version}, and this version of evalstore "
-            f"reads up to {FORMAT}",
+            f"the remote '{files.address}' has format {version}; this version reads up to {FORMAT}",
             hint="install a newer version",
         )
     return True

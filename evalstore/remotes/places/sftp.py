@@ -190,8 +190,7 @@ class SftpFiles:
             errors = self._run([put], Transfer(len(data)))[0]
         if any(map(_MISSING.search, errors)):
             raise RemoteError(
-                f"the folder of the remote '{self.address}' cannot be made: the folder above it "
-                "does not exist",
+                f"the folder above the remote '{self.address}' does not exist",
                 hint="make that folder first, or correct the address of the remote",
             )
         if errors:

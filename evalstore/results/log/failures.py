@@ -281,8 +281,7 @@ _CLASS_HINTS = {
     "context": "the model takes less than the conversation: shorten the test, or use a larger one",
     "timeout": "raise --timeout, or lower 'concurrency' if the server is busy with your calls",
     "connection": "check that the server runs and that 'baseURL' of its provider is right",
-    "certificate": "name the file with the certificate that signed it in the variable "
-    "SSL_CERT_FILE; the server runs, and 'baseURL' is right",
+    "certificate": "set SSL_CERT_FILE to the file with the certificate that signed it",
     "bug": "report it to the maintainers of the provider, and run again",
     "malformed": "run again; if it fails again, check what the server or the model answers",
     "not run": "run again when the machine has room for it: the answers are stored",

@@ -106,8 +106,7 @@ class DaskRunners:
         except Exception as error:
             raise EvalstoreError(
                 f"the scheduler '{self._scheduler}' does not take tasks: {_first_line(error)}",
-                hint="'dask scheduler' and 'dask worker' must have the same version as the "
-                "package 'distributed' here",
+                hint="here, the scheduler and its workers need the same version of 'distributed'",
             ) from error
         if not workers:
             self._show(f"the scheduler '{self._scheduler}' has no workers yet: they may still come")
@@ -156,8 +155,7 @@ class DaskRunners:
         except Exception as error:
             raise EvalstoreError(
                 f"the scheduler '{self._scheduler}' cannot be reached: {_first_line(error)}",
-                hint="'dask scheduler' starts one and prints its address, as in tcp://HOST:8786; "
-                "'--scheduler local' needs none",
+                hint="start one with 'dask scheduler', or use '--scheduler local'",
             ) from error
 
     def _show_end(self, task: Any) -> None:
@@ -249,10 +247,7 @@ class LiveWorkers:
         self._lost += 1
         end = "has left" if is_expected else "was lost"
         if not self._live:
-            return (
-                f"the last worker of dask {end} ({address}): this program does the rest, with "
-                "workers that come later"
-            )
+            return f"the last worker of dask {end} ({address}): this program does the rest"
         left = plural(len(self._live), "worker")
         verb = "is" if len(self._live) == 1 else "are"
         return f"a worker of dask {end} ({address}): {left} {verb} left and the others do its work"

@@ -26,8 +26,7 @@ def require_launchable(options: RunOptions) -> None:
             if value is not None:
                 raise EvalstoreError(
                     f"'{name}' needs '--executor'",
-                    hint="'--executor processes' starts runners on this machine, '--executor "
-                    "dask' on a cluster",
+                    hint="add '--executor processes' (on this machine) or '--executor dask'",
                 )
     elif options.executor == "processes" and options.scheduler is not None:
         raise EvalstoreError(
@@ -64,8 +63,7 @@ def make_launcher(
     if not isinstance(store, DatabaseAddress):
         raise EvalstoreError(
             f"the store '{store}' is a file, which the workers of dask cannot share",
-            hint="name a PostgreSQL database with --store; on this machine "
-            "'--executor processes' can share a file",
+            hint="use a PostgreSQL database, or '--executor processes' on this machine",
         )
     assert options.scheduler is not None
     return DaskRunners(root, store, options.scheduler, options.workers, listener.note)

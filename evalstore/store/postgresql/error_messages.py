@@ -23,41 +23,42 @@ _GONE = (
     errors.IdleSessionTimeout,
     errors.TooManyConnections,
 )
-_CHECK_USER = "check the user of the address, and its password in PGPASSWORD or ~/.pgpass"
 _MAY_WRITE_AGAIN = (
     "its role or its database has default_transaction_read_only; ALTER ROLE or ALTER DATABASE with "
     "RESET default_transaction_read_only lets it write"
 )
 _AGAIN = "run again when it is back: what is in the store stays there"
 _NOT_FOUND = f"check the host and the port of the address; if they are right, {_AGAIN}"
-_REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
+_REASONS: tuple[tuple[tuple[type[Error], ...], str, str, str | None], ...] = (
     (
-        errors.LockNotAvailable,
+        (errors.LockNotAvailable,),
+        "",
         "the store '{name}' is locked by another program",
         "wait until it is done and try again",
     ),
     (
-        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),
-        "the store '{name}' does not accept this user: {text}",
-        _CHECK_USER,
+        (errors.InsufficientPrivilege,),
+        r"FATAL: .*permission denied",
+        "this user may not use the store '{name}': {text}",
+        "its owner can GRANT what is missing",
     ),
     (
-        errors.InvalidCatalogName,
+        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),
+        r"FATAL: .*(authentication failed|no password supplied|pg_hba\.conf|role \")"
+        r"|no password supplied",
+        "the store '{name}' does not accept this user: {text}",
+        "check the user of the address, and its password in PGPASSWORD or ~/.pgpass",
+    ),
+    (
+        (errors.InvalidCatalogName,),
+        r'FATAL: .*database "[^"]*" does not exist',
         "there is no database at '{name}': {text}",
         "create it with 'createdb', or name another one",
     ),
-    (
-        errors.InsufficientPrivilege,
-        "this user may not use the store '{name}': {text}",
-        "its owner can GRANT what is missing on the schema and its tables",
-    ),
-    (
-        errors.ReadOnlySqlTransaction,
-        "the store '{name}' is read-only: {text}",
-        _MAY_WRITE_AGAIN,
-    ),
+    ((errors.ReadOnlySqlTransaction,), "", "the store '{name}' is read-only: {text}", None),
     (
         (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded),
+        "",
         "there is no room left for the store '{name}': {text}",
         "free some space on its server and run again: what is in the store stays there",
     ),
@@ -68,47 +69,31 @@ _REASONS: tuple[tuple[type[Error] | tuple[type[Error], ...], str, str], ...] = (
             errors.UndefinedFunction,
             errors.WrongObjectType,
         ),
+        "",
         "the store '{name}' is damaged: {text}",
         "restore a copy of it; 'evalstore fsck' lists what is wrong",
     ),
     (
-        errors.ProgramLimitExceeded,
+        (errors.ProgramLimitExceeded,),
+        "",
         "a value is too large for the store '{name}': {text}",
         "a text, and all parameters of a statement together, may have at most 1 GiB",
     ),
-)
-
-
-_REFUSED: tuple[tuple[str, str, str | None], ...] = (
     (
-        r"FATAL: .*permission denied",
-        "this user may not use the store '{name}': {text}",
-        "its owner can GRANT what is missing",
-    ),
-    (
-        r"FATAL: .*(authentication failed|no password supplied|pg_hba\.conf|role \")"
-        r"|no password supplied",
-        "the store '{name}' does not accept this user: {text}",
-        _CHECK_USER,
-    ),
-    (
-        r'FATAL: .*database "[^"]*" does not exist',
-        "there is no database at '{name}': {text}",
-        "create it with 'createdb', or name another one",
-    ),
-    (
+        (),
         r"invalid .*(value|number)|definition of service|could not match|certificate|support SSL",
         "the address of the store '{name}' cannot be used: {text}",
         "the documentation of libpq lists the options of connections",
     ),
     (
         # A server that begins, ends, or has no connection left accepts others later.
+        (),
         r"FATAL: (?!.*(starting up|shutting down|recovery|accepting conn|too many|slots|terminat))",
         "the store '{name}' cannot be used: {text}",
         None,
     ),
 )
-"""Patterns of the reasons for which a connection is refused: they come without a code."""
+"""Errors; the pattern of a connection that is refused, which has no code; a message and a hint."""
 
 
 def is_lost(error: BaseException) -> bool:
@@ -123,10 +108,8 @@ def is_lost(error: BaseException) -> bool:
 
 def _refusal(text: str) -> tuple[str, str | None] | None:
     """Return the message and the hint for the reason of a server to refuse a connection."""
-    for pattern, message, hint in _REFUSED:
-        if re.search(pattern, text):
-            return message, hint
-    return None
+    refusals = (reason[2:] for reason in _REASONS if reason[1] and re.search(reason[1], text))
+    return next(refusals, None)
 
 
 def explain_database_error(
@@ -154,13 +137,13 @@ def explain_database_error(
             f"the store '{name}' cannot be reached{after}: {text}",
             hint=_AGAIN if was_open else _NOT_FOUND,
         )
-    for kinds, message, hint in _REASONS:
+    for kinds, _, message, hint in _REASONS:
         if isinstance(error, kinds):
             if "permission denied for database" in text:
                 hint = "its owner can GRANT CREATE ON DATABASE, which creating a store needs"
-            if kinds is errors.ReadOnlySqlTransaction:
+            if isinstance(error, errors.ReadOnlySqlTransaction):
                 hint = hint_where_read_only(is_standby=is_standby)
-            kind = StoreLockedError if kinds is errors.LockNotAvailable else StoreError
+            kind = StoreLockedError if isinstance(error, errors.LockNotAvailable) else StoreError
             return kind(message.format(name=name, text=text), hint=hint)
     return StoreError(f"the store '{name}' cannot be used: {text}")
 

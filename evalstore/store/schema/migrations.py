@@ -107,8 +107,7 @@ def refuse_newer(version: str, path: str) -> None:
     """Raise `StoreError` when a newer version of evalstore has written the store."""
     if version not in KNOWN:
         raise StoreError(
-            f"the store '{path}' is newer than this program "
-            f"(its version is {version}, ours is {HEAD})",
+            f"the store '{path}' is newer than this program (version {version}, not {HEAD})",
             hint="upgrade evalstore, or name another store with --store",
         )
 
@@ -127,8 +126,7 @@ def refuse_replaced(path: str) -> None:
     """Raise `StoreError` for a store that has lost rows since it was opened."""
     raise StoreError(
         f"the store '{path}' has lost its newest rows: an earlier copy seems to have replaced it",
-        hint="run again: what is missing is asked again; 'evalstore fsck --repair' removes "
-        "verdicts whose answers are gone",
+        hint="run again; 'evalstore fsck --repair' removes verdicts whose answers are gone",
     )
 
 

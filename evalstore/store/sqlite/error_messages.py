@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import re
 import sqlite3
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,49 +15,36 @@ from evalstore.store.sqlite.connection import LARGEST_VALUE
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _LONGEST = 300
 """The most characters of a message of SQLite, which may quote a whole value."""
-_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+_REASONS = (
     (
-        ("readonly", "read-only"),
+        "readonly|read-only",
         "the store '{path}' is read-only",
         "check the permissions of the file and its folder",
     ),
     (
-        (
-            "malformed",
-            "not a database",
-            "corrupt",
-            "can't decode",
-            "could not decode",
-            "no such column",
-            "no such table",
-            "unsafe use",
-            "datatype mismatch",
-        ),
+        "malformed|not a database|corrupt|can't decode|could not decode|no such (column|table)"
+        "|unsafe use|datatype mismatch",
         "the store '{path}' is damaged: {text}",
         "restore a copy of it; 'evalstore fsck' lists what is wrong",
     ),
+    ("unable to open", "the store '{path}' cannot be opened", "check the path and its permissions"),
     (
-        ("unable to open",),
-        "the store '{path}' cannot be opened",
-        "check the path and its permissions",
-    ),
-    (
-        ("disk i/o error",),
+        "disk i/o error",
         "the store '{path}' cannot be used: {text}",
-        "look at the disk, and at the size of files that the shell allows ('ulimit -f')",
+        "check the disk, and the size of files that the shell allows ('ulimit -f')",
     ),
     (
-        ("too big",),
+        "too big",
         "a value is too large for the store '{path}'",
         f"the limit is {LARGEST_VALUE // 2**20} MiB; 'evalstore fsck' lists what is wrong",
     ),
     (
-        ("is full",),
+        "is full",
         "there is no room left for the store '{path}'",
         "free some space and run again: what is in the store stays there",
     ),
 )
-"""Words in messages of SQLite, with the message and the hint for the user."""
+"""Patterns of messages of SQLite, with the message and the hint for the user."""
 
 
 def is_locked(error: Exception) -> bool:
@@ -90,8 +78,8 @@ def explain_database_error(error: Exception, path: str) -> StoreError:
             f"the store '{path}' is locked by another program",
             hint="wait until it is done and try again",
         )
-    for words, message, hint in _REASONS:
-        if any(word in text.lower() for word in words):
+    for pattern, message, hint in _REASONS:
+        if re.search(pattern, text.lower()):
             return StoreError(message.format(path=path, text=text), hint=hint)
     return StoreError(f"the store '{path}' cannot be used: {text}")
 

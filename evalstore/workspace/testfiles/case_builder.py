@@ -656,8 +656,7 @@ class _CheckTemplate:
                 turns = {shape.turns for shape in shapes}
                 if len(turns) > 1 or not places or any(shape.run == name for shape in shapes):
                     raise FileProblem(
-                        f"'{name}' is one of several conversations, and this check sees one at a "
-                        "time",
+                        f"'{name}' is one of several conversations, but this check sees only one",
                         self._line,
                         hint="write 'scope: case' to check all of them together",
                     )

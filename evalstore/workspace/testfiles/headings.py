@@ -197,7 +197,6 @@ def _with_emoji(line: SourceLine) -> SourceLine:
         raise FileProblem(
             "a conversation has no tool messages ('# Tool')",
             line.number,
-            hint="tools are not executed: the calls are the answer; to show this line as text, "
-            "write '# 👤' for '# User'",
+            hint="tools are not executed; to show this line as text, write '# 👤' for '# User'",
         )
     return line._replace(text=f"# {_EMOJI[role]}")

@@ -289,7 +289,10 @@ def test_warnings_about_the_store_are_in_the_result(
     ("options", "error"),
     [
         (["--allow-run"], "error: '--allow-run' needs a limit on the cost\nhint: add '--max-cost"),
-        (["--allow-outside"], "error: '--mcp' cannot be combined with '--allow-outside'\nhint: an"),
+        (
+            ["--allow-outside"],
+            "error: '--mcp' cannot be combined with '--allow-outside'\nhint: allow",
+        ),
         (
             ["--allow-run", "--max-cost", "inf"],
             "error: '--max-cost' must be finite\nhint: name",

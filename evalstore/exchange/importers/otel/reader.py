@@ -51,8 +51,7 @@ _TOKENS = {
     ),
 }
 _PROTOBUF = (
-    "binary data, such as protocol buffers; write the traces as JSON, as the Collector's file "
-    "exporter does by default"
+    "binary data; write the traces as JSON, as the Collector's file exporter does by default"
 )
 _MODEL = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _PROVIDER = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")

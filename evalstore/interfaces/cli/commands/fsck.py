@@ -26,8 +26,7 @@ def fsck(
         str | None,
         argument(
             "NAME",
-            "With --remote: the name of the remote (default: origin, or the only one), or a "
-            "bundle.",
+            "With --remote: a remote (default: origin, or the only one), or a bundle.",
             completions.remotes,
         ),
     ] = None,
@@ -126,13 +125,8 @@ def tell_of_repair(check: RemoteCheck) -> None:
         output.talk(output.safe(f"hint: {repair_hint(check.remove)}", lines=True))
     elif any(isinstance(problem, NewerRow) for problem in check.problems):
         output.talk("hint: upgrade evalstore")
-    elif check.problems:
+    elif check.problems or check.unused:
         output.talk("hint: push from every store that may have the missing rows")
-    elif check.unused:
-        output.talk(
-            "hint: a push was interrupted, or an index was deleted; push from every store that may "
-            "have the rows of unused packs"
-        )
 
 
 def checked_rows(checked: int, problems: int) -> str:

@@ -269,8 +269,7 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
     own_mode = Mode(join=name, json=mode.json, until_eof=mode.until_eof)
     if selection != SelectionOptions() or options != own or mode != own_mode:
         raise EvalstoreError(
-            "'--join' takes part in a run as it was begun: only '--concurrency' and '--json' go "
-            "with it",
+            "'--join' can only be combined with '--concurrency' and '--json'",
             hint="leave out the other options",
         )
     location = here()

@@ -77,8 +77,7 @@ def _serve_agent(max_cost: float | None, *, allow_run: bool) -> None:
     if location.allow_outside:
         raise EvalstoreError(
             "'--mcp' cannot be combined with '--allow-outside'",
-            hint="an agent may edit the workspace; allow what is there now with another command, "
-            "such as 'evalstore --allow-outside check'",
+            hint="allow what is there now with 'evalstore --allow-outside check'",
         )
     find_root(location.directory)
     if find_spec("mcp") is None:

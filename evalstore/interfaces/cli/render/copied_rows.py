@@ -104,9 +104,8 @@ def warn_of_rows_left(report: PullReport | CloneReport) -> None:
     if report.missing_packs:
         packs, rows = report.missing_packs, output.plural(report.missing_rows, "row")
         output.warn(
-            f"the remote is not complete yet: {output.plural(packs, 'pack')} with {rows} "
-            f"{'is' if packs == 1 else 'are'} missing; pull again later; 'evalstore fsck --remote' "
-            "lists what is missing"
+            f"the remote still lacks {output.plural(packs, 'pack')} with {rows}; pull again later, "
+            "or see 'evalstore fsck --remote'"
         )
 
 

@@ -107,7 +107,7 @@ def test_an_evaluator_looks_for_personal_data(tmp_path: Path) -> None:
     arguments = {"checker_name": "PII_Checker", "entities": ["PHONE_NUMBER", "LOCATION"]}
     result = imported(tmp_path, definition(checker_args=arguments))
     assert texts(result)[PLACE].endswith("personal data of these kinds: phone number, location.\n")
-    assert "answers are stored as they are" in result.warnings[0].reason
+    assert "removes personal data from answers" in result.warnings[0].reason
 
 
 @pytest.mark.parametrize("entities", [None, [], "LOCATION", [1]])

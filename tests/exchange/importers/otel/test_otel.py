@@ -160,7 +160,7 @@ def test_protocol_buffers_are_named_as_what_is_not_read(tmp_path: Path, data: by
     made = imported(tmp_path, "otel", {"t.json": data})
     ((name, line, reason),) = made.left
     assert (name, line) == ("t.json", None)
-    assert reason.startswith("binary data, such as protocol buffers; write the traces as JSON")
+    assert reason.startswith("binary data; write the traces as JSON")
 
 
 def record(name: str, body: Any, id: str = "a1") -> dict[str, Any]:

@@ -35,8 +35,8 @@ Settings:
 
 Settings of every check:
   not         the opposite must hold (true or false; default false)
-  actual      what is checked, such as "{{ sample.output_json.city }}"; else the text of the last
-              answer (any value)
+  actual      what is checked, such as "{{ sample.output_json.city }}"; else the last answer (any
+              value)
   ignoreCase  ignore case (true or false; default false)
   normalize   steps for both sides, in this order, of 'trim', 'casefold', 'nfc', 'squad', 'spaces',
               'quotes', 'markdown' ('squad': ignores case, punctuation, articles and spaces, as

@@ -176,9 +176,8 @@ def test_packs_that_have_not_arrived_yet_come_with_a_later_pull(
         assert pulled.exit_code == 0
         assert pulled.stdout.startswith("nothing to pull from origin")
         assert re.search(
-            r"warning: the remote is not complete yet: 1 pack with [0-9]+ rows is missing; pull "
-            r"again later; "
-            rf"'evalstore -C {clone} fsck --remote' lists what is missing\n$",
+            r"warning: the remote still lacks 1 pack with [0-9]+ rows; pull again later, or see "
+            rf"'evalstore -C {clone} fsck --remote'\n$",
             pulled.stderr,
         )
         document = json.loads(evalstore(*there, "pull", "--json").stdout)
@@ -342,8 +341,7 @@ def test_runs_of_the_present_commit_are_no_baseline_that_is_counted_from_a_remot
     assert ran.stderr.endswith(
         "error: 'origin/@' cannot be a baseline: it and all runs of 'origin' before it are of the "
         "current commit, so what they found would be accepted\n"
-        "hint: leave out '--baseline' until there is a run of another commit; to accept the "
-        "failures of a run, name it by its id\n"
+        "hint: leave out '--baseline', or give the id of the run whose failures you accept\n"
     )
     edit(shared / "tests/weather.md", "must be warm", "must be hot")
     tree(shared, {"tests/new.md": WEATHER.replace("must be warm", "must be hot")})
@@ -403,8 +401,7 @@ def test_a_key_is_not_pushed(
     assert refused.stderr == (
         "error: nothing was pushed: 1 row would reveal a key:\n"
         "  an API key in <short> (sessions)\n"
-        "hint: 'evalstore show <short>' prints it; revoke the key, and add --allow-keys when it "
-        "no longer matters\n"
+        "hint: 'evalstore show <short>' prints it; revoke it, then add --allow-keys\n"
     )
     assert not list((workspace / "shared").rglob("*.idx"))
     assert key not in "".join(

@@ -115,7 +115,7 @@ def test_only_signed_pushes_are_pulled_and_others_are_named(
             "allowedSigners: -f",
             "pull",
             "7: remotes.origin.allowedSigners: '{0}/-f': cannot be read: No such file or directory",
-            "each line of the file is 'NAME KEYTYPE KEY'; see ALLOWED SIGNERS in 'man ssh-keygen'",
+            "each line is 'NAME KEYTYPE KEY', as in 'man ssh-keygen'",
         ),
         (
             "    sign: ann\n",

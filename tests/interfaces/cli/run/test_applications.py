@@ -475,8 +475,8 @@ def test_a_part_of_an_application_is_not_trusted_alone(
     assert (ran.exit_code, ran.stdout, ran.stderr) == (
         2,
         "",
-        f"error: '{file}' is a part of the application of 'models/bot.yaml', which is trusted as a "
-        "whole\nhint: evalstore trust models/bot.yaml\n",
+        f"error: '{file}' is part of the application 'models/bot.yaml', trusted as a whole\n"
+        "hint: evalstore trust models/bot.yaml\n",
     )
 
 

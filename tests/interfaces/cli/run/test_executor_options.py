@@ -18,7 +18,7 @@ DASK = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:1")
 @pytest.mark.parametrize(
     ("options", "error", "hint"),
     [
-        (("--workers", "2"), "'--workers' needs '--executor'", "processes' starts runners"),
+        (("--workers", "2"), "'--workers' needs '--executor'", "add '--executor processes'"),
         (("--scheduler", "local"), "'--scheduler' needs '--executor'", "'--executor dask'"),
         (
             ("--executor", "processes", "--scheduler", "local"),
@@ -28,7 +28,7 @@ DASK = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:1")
         (("--executor", "dask"), "'--executor dask' needs a scheduler", "--scheduler local"),
         (("--executor", "processes", "--workers", "0"), "--workers: must be at least 1", ""),
         (("--executor", "threads"), "'threads' is not a valid value", "processes"),
-        (("--join", "@", "--executor", "processes"), "'--join' takes part in a run", "leave out"),
+        (("--join", "@", "--executor", "processes"), "'--join' can only be combined", "leave out"),
         (("--until-eof",), "'--until-eof' is only for '--join'", "leave it out"),
     ],
 )

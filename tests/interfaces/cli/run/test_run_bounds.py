@@ -110,8 +110,7 @@ def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalst
     assert ran.stderr == (
         "error: this run would ask for 10 answers and make 10 verdicts, which is likely to cost "
         "$6.00: more than the $3.00 allowed without confirmation\n"
-        "hint: add --yes to do it, --max-cost to stop at a price, or set 'confirmAbove' in "
-        "evalstore.yaml\n"
+        "hint: add --yes or --max-cost USD, or set 'confirmAbove' in evalstore.yaml\n"
     )
     assert json.loads(evalstore("log", "--json").stdout)["runs"] == []
     assert report(evalstore, "--yes", "--fail-on", "none")[0] == 0

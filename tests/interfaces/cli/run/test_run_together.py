@@ -176,9 +176,7 @@ def test_a_marker_inside_of_a_fence_is_text(echo: Echo, documents: Any) -> None:
 def test_a_run_is_not_seen_by_a_check_of_each_answer(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], RUNS, "- {contains: a, actual: '{{ first }}'}")
     ran = evalstore("check")
-    assert (
-        "'first' is one of several conversations, and this check sees one at a time" in ran.stderr
-    )
+    assert "'first' is one of several conversations, but this check sees only one" in ran.stderr
     assert "write 'scope: case'" in ran.stderr
 
 
