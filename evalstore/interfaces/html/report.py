@@ -20,13 +20,13 @@ from evalstore.interfaces.html.embedding import data_block, write_list_block
 from evalstore.interfaces.html.page import ServedPage, write_page
 from evalstore.interfaces.html.summary import listed_results, summarise_results
 from evalstore.planning.candidate_order import candidate_order
-from evalstore.planning.options import is_partial
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
     explain_stored_result,
     explain_workspace_result,
 )
+from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.prompt_names import label_prompts
@@ -36,9 +36,7 @@ from evalstore.results.stats.trend import trend_until
 from evalstore.results.table.garbage_collection import without_garbage_collection
 from evalstore.store.revisions import WORK
 from evalstore.store.rows.row_results import RowResults
-from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.session_results import SessionResults
-from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.wanted import note_reached
 from evalstore.workspace.output_paths import require_writable
 
@@ -229,25 +227,14 @@ def _compare(location: Location, project: Project, run: Run, revision: str | Non
     store = project.store
     is_stored = run.id != WORKSPACE
     if revision is None:
-        runs = [*store.find_recent_runs(before=run if is_stored else None, limit=RUNS_SEARCHED)]
-        if not is_stored:
-            runs = _runs_before_workspace(project, runs)
-        if not runs:
+        recorded = None if is_stored else project.reading.nodes
+        earlier = find_compared_run(store, run if is_stored else None, recorded=recorded)
+        if earlier is None:
             return None
-        revision = runs[0].id
+        revision = earlier.id
     # The files of the workspace are not read where the report is of a run.
     opened = None if is_stored and revision == WORK else project
     return diff(location, revision, run.id if is_stored else None, opened=opened)
-
-
-def _runs_before_workspace(project: Project, runs: list[Run]) -> list[Run]:
-    """Return the runs of all cases before the workspace: without one that has just recorded it."""
-    whole = [run for run in runs if not is_partial(run)] or runs
-    if whole[1:]:
-        now = read_tree(whole[0].snapshot, project.store.load_nodes)
-        if now == project.reading.nodes:
-            return whole[1:]
-    return whole
 
 
 def _find_regressions(

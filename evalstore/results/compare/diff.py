@@ -14,6 +14,7 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
+from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_causes import find_causes
 from evalstore.results.compare.diff_reasons import PairReasons, attempts_notes, selection_notes
@@ -79,7 +80,9 @@ def diff(
         else open_sides(location, selection, needs_files=second is None)
     ) as project:
         store, folder = project.store, project.settings.paths["tests"]
-        runs = [resolve_run(store, revision) for revision in (first or "@", second) if revision]
+        earlier = None if first else find_compared_run(store)
+        runs = [earlier or resolve_run(store, first or "@")]
+        runs += [resolve_run(store, second)] if second else []
         known = [each.name or each.id for each in project.settings.candidates]
         known += [each.id for run in runs for each in run.candidates]
         named = (match_models(name, known) or [name] for name in selection.models)
@@ -154,6 +157,7 @@ def diff(
             sources=listed,
             is_now_partial=now.selection not in ("", was.selection),
             attempts=attempts,
+            runs={run.id: run for run in runs},
         )
         return add_answers(project, found) if answers else found
 

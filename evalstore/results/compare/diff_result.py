@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PairGroup
     from evalstore.comparison.paired_tests import RateChange
     from evalstore.comparison.statistics import Rate
+    from evalstore.core.runs import Run
     from evalstore.results.attempts import Attempt, Attempts
     from evalstore.results.compare.diff_attempts import PairAttempts
 
@@ -79,6 +80,8 @@ class Diff:
     """Test file -> what was edited: the file first, unless it was only what it uses."""
     is_now_partial: bool = False
     """Whether the newer side is a run of some cases, and the older one is not of the same."""
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    """The runs that are sides, by id."""
 
     @property
     def is_empty(self) -> bool:

@@ -11,6 +11,7 @@ from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.plan_price import PriceSums
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.status.status_report import FileChange, ReasonCounts
+from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
 from evalstore.results.edits.participant_edits import find_current_edits, without_named
@@ -21,7 +22,6 @@ from evalstore.runs.status.remote_answers import RemoteSums, asks_again
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.core.runs import Run
     from evalstore.planning.cells.settled_parts import SettledParts
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
@@ -107,8 +107,7 @@ class StatusSums:
         """`items` takes the items of the plans."""
         self._project, self._items = project, items
         self._explainer = Explainer(project)
-        newest = project.store.find_runs(limit=1)
-        self.last: Run | None = newest[0] if newest else None
+        self.last = find_compared_run(project.store)
         self.plans = PlanSums(project, settled)
         self.edits = find_current_edits(project, selection) if self.last else []
         """How candidates and evaluators differ from the last run, where no reason says so."""

@@ -14,8 +14,11 @@ import pytest
 
 from evalstore.interfaces.html import case_data, summary
 from evalstore.interfaces.html.embedding import source_hash
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
+from evalstore.results.compare.diff import diff
 from evalstore.results.show.revision_results import find_results
+from evalstore.runs.status.status import status
 from tests.interfaces.cli.test_documents import schema_of
 from tests.interfaces.html.conftest import Evalstore
 from tests.interfaces.html.pages import TEST, call, data_of, make_workspace, report, scripted
@@ -219,6 +222,10 @@ def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Pat
     call(root, "run", "tests/hello.md", "-m", "second", "--refresh", "--fail-on", "none")
     first = "first got worse, 100% to 50%; 1 case broke. Best: first, 50%."
     assert summary_of(report(root, "@work"))[0] == first
+    edit(root, "Hi", "Hi there")  # now it is the newest run, as for status and diff
+    newest = status(Location(root), SelectionOptions()).last_run or ""
+    assert newest == diff(Location(root)).was
+    assert f"compared with run {newest[:8]}" in report(root, "@work").read_text(encoding="utf-8")
     assert summary_of(report(root, "@"))[0] == "1 of 2 cases: 1 fail"
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
-from evalstore.core.display import cost_text, plural
+from evalstore.core.display import clip, cost_text, plural
 from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.cli import output
@@ -52,6 +52,8 @@ _EDITS = 6
 """Edits of a file before the list is cut."""
 _PAIRS = 20
 """Pairs of a kind before the list is cut; `-v` shows all."""
+_NOTE = 60
+"""The most columns of the message of a run."""
 _PENDING = 3
 """Pairs that are now pending before the list is cut: a run will judge them."""
 _GIT_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
@@ -62,6 +64,8 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
     changes: Sequence[str] = (*(FLIPS if flips else CHANGES),)
     if output.verbose and not flips:
         changes = (*changes, SAME_ANSWER)
+    if not diff.models:
+        output.sentence(" -> ".join(_side_text(diff, side) for side in (diff.was, diff.now)))
     for note in diff.notes:
         output.line(f"note: {output.safe(note)}")
     if diff.models:
@@ -90,6 +94,15 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
             f'(use "{output.safe(_list_command(diff))}" to find both answers of a case, '
             '"evalstore view" to read them side by side)'
         )
+
+
+def _side_text(diff: Diff, side: str) -> str:
+    """Return the workspace, or a run with its age and message: `run 1a2b (just now, "a note")`."""
+    if side not in diff.runs:
+        return side_name(side)
+    run = diff.runs[side]
+    facts = [output.ago(run.started), *([f'"{clip(run.message, _NOTE)}"'] if run.message else [])]
+    return f"{side_name(side)} ({', '.join(facts)})"
 
 
 def _list_command(diff: Diff) -> str:

@@ -37,6 +37,7 @@ from evalstore.runs.status.status_text import (
     lost_labels_text,
     nothing_text,
     outcome_text,
+    pending_text,
     plan_text,
     reason_count_text,
     remote_texts,
@@ -68,10 +69,17 @@ def print_status(
     dry_run: bool = False,
     options: str = "",
 ) -> None:
-    """Print what `status` and `run -n` report; `options` are those that select the cases."""
+    """Print what `status` and `run -n` report; `options` are those that select the cases.
+
+    With `--quiet`, a dry run is one line.
+    """
     for warning in (*status.refused, *status.warnings):
         output.warn(warning)
     output.left_out(status.left_out)
+    if dry_run and output.quiet:
+        text = plan_text(status) if status.is_any else pending_text(status)
+        output.sentence(f"{text[:1].upper()}{text[1:]}")
+        return
     if status.last_run is None:
         output.line("No run yet.")
     elif status.changes or status.edits:

@@ -56,6 +56,16 @@ def test_answers_of_equal_results_are_compared_on_request(two: Path, evalstore: 
     assert "-Warm." not in evalstore("diff", "@", *value, "--answers", "--stat").stdout
 
 
+def test_the_first_line_names_both_sides(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    evalstore("run", "-q", "--message", "a longer\nnote " + "x" * 60)
+    (first, *_) = evalstore("diff").stdout.splitlines()
+    note = f'"a longer note {"x" * 45}…"'
+    assert first == f"run <short> (<when>, {note}) -> the workspace"
+    (first, *_) = evalstore("diff", "@~1", "@").stdout.splitlines()
+    assert first == f"run <short> (<when>) -> run <short> (<when>, {note})"
+
+
 def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evalstore) -> None:
     assert evalstore("run").exit_code == 1
     expected = (

@@ -100,6 +100,7 @@ def test_more_or_fewer_attempts_are_told_wherever_verdicts_changed(
     assert edits(evalstore, "tests/t.md") == ["attempts 5 -> 1"]
     shown = evalstore("diff", "@~1", "@").stdout
     assert shown.startswith(
+        "run <short> (<when>) -> run <short> (<when>)\n"
         "note: 1 result has another number of attempts (5 -> 1): "
         "that alone changes how often a verdict is a pass\n1 fixed, "
     )

@@ -71,9 +71,11 @@ def test_diff_takes_the_workspace_on_either_side(partial: Evalstore, workspace: 
     edit(workspace / "tests/weather.md", "must be warm", "may be cold")
     partial("run")
     assert partial("diff", "@~2", "@work").stdout == partial("diff", "@~2").stdout
-    assert partial("diff", "@~2", "@work").stdout.startswith("1 fixed, ")
-    assert partial("diff", "@work", "@~2").stdout.startswith("1 broke, ")
-    assert partial("diff", "@~2..@work").stdout.startswith("1 fixed, ")
+    sides = "run <short> (<when>) -> the workspace\n"
+    assert partial("diff", "@~2", "@work").stdout.startswith(f"{sides}1 fixed, ")
+    sides_back = "the workspace -> run <short> (<when>)\n"
+    assert partial("diff", "@work", "@~2").stdout.startswith(f"{sides_back}1 broke, ")
+    assert partial("diff", "@~2..@work").stdout.startswith(f"{sides}1 fixed, ")
 
 
 @pytest.mark.parametrize(

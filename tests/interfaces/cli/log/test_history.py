@@ -325,6 +325,7 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
     edit(workspace / "tests/weather.md", "must be short", "must be warm")
     evalstore("run")
     expected = (
+        "run <short> (<when>) -> run <short> (<when>)\n"
         "1 broke, 1 unchanged\n"
         "pass rate 100.0% -> 50.0% (2 results in 1 file, judged on both sides)\n"
         "-50.0 points (95% interval -90.5 to +48.6); the pass rate of one row changed: "
@@ -351,6 +352,7 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
     evalstore("run")
     edit(workspace / "tests/weather.md", "How is", "What of")
     assert evalstore("diff").stdout == (
+        "run <short> (<when>) -> the workspace\n"
         "2 changed, 0 unchanged\n"
         "no result is judged on both sides\n"
         "\nEdited:\n"
@@ -403,15 +405,21 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
     about = "note: run <short> covered only tests/weather.md::city=Oslo (1 result); "
     assert evalstore("diff") == Ran(
         0,
+        "run <short> (<when>) -> the workspace\n"
         f"{about}1 other is taken from the last earlier run that judged them\n"
         "2 unchanged\n"
         "pass rate 50.0% -> 50.0% (2 results in 1 file, judged on both sides)\n",
         '(use "evalstore diff @~1 @" to compare the last two runs)\n',
     )
-    compared = evalstore("diff", "@~1", "@")
-    assert compared.stdout.startswith(f"{about}only those are compared\n1 ")
+    compared, sides = (
+        evalstore("diff", "@~1", "@"),
+        "run <short> (<when>) -> run <short> (<when>)\n",
+    )
+    assert compared.stdout.startswith(f"{sides}{about}only those are compared\n1 ")
     assert compared.stderr == '(use "evalstore diff <short>" to compare all cases)\n'
-    assert evalstore("diff", "@~1").stdout.startswith("2 unchanged\n")
+    assert evalstore("diff", "@~1").stdout.startswith(
+        "run <short> (<when>) -> the workspace\n2 unchanged\n"
+    )
 
 
 def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_judged_it(
@@ -425,6 +433,7 @@ def test_diff_compares_a_case_that_the_last_run_left_pending_with_the_run_that_j
     echo.failing = None
     evalstore("run")
     assert evalstore("diff", "@~1", "@").stdout.startswith(
+        "run <short> (<when>) -> run <short> (<when>)\n"
         "note: run <short> did not judge all cases; "
         "1 other is taken from the last earlier run that judged them\n"
     )
@@ -650,6 +659,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
     output = evalstore("diff")
     assert output.stderr == '(use "evalstore show ID" to read an answer)\n'
     assert output.stdout.startswith(
+        "run <short> (<when>) -> the workspace\n"
         "note: run <short> covered only tests/other.md (1 result); "
         "2 others are taken from the last earlier run that judged them\n"
         "2 changed, "

@@ -159,6 +159,14 @@ def test_explain_without_a_dry_run_asks_nothing(workspace: Path, evalstore: Eval
     assert evalstore("log").stderr.startswith("There are no runs yet")
 
 
+def test_a_quiet_dry_run_is_one_line(workspace: Path, evalstore: Evalstore) -> None:
+    (line,) = evalstore("run", "-q", "-n").stdout.splitlines()
+    assert line == evalstore("status").stdout.splitlines()[-2]
+    assert line.startswith("A run would ask for 2 answers and make 2 verdicts (1 candidate), ")
+    evalstore("run", "-q")
+    assert evalstore("run", "-q", "-n").stdout == "Nothing to do\n"
+
+
 def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
     output = evalstore("run", "-n").stdout
     assert "Would ask (2)" in output

@@ -250,6 +250,7 @@ def test_the_failure_to_be_shown_is_not_a_pending_result(echo: Echo, evalstore: 
 def test_an_answer_with_the_same_text_is_not_a_change(history: Evalstore) -> None:
     assert "since the last run" not in history("run", "--refresh").stdout
     assert history("diff", "@~1", "@").stdout == (
+        "run <short> (<when>) -> run <short> (<when>)\n"
         "4 unchanged\npass rate 50.0% -> 50.0% (4 results in 4 files, judged on both sides)\n"
     )
 
@@ -265,7 +266,7 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
     )
     compared = history("diff", "@~1", "@").stdout
     assert "tests/a.md  scripted/one  pass -> pending  (test changed)  <short>\n" in compared
-    assert compared.startswith("1 changed, 3 unchanged\n1 result is now pending\n")
+    assert "\n1 changed, 3 unchanged\n1 result is now pending\n" in compared
     assert "since the last run" not in history("run").stdout
     assert documents("run")["since"]["pending"] == 0
 
