@@ -36,7 +36,6 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (kept, "KEPT_AT_ONCE", 50),
         (case_chunks, "MAX_PART", 8),
         (case_files, "MAX_PART", 8),
-        (batches, "SMALL_SIZE", 8),
         (cell_batches, "BATCH", 30),
         (digest_set, "_BUCKET_BITS", 6),
     ):

@@ -211,7 +211,7 @@ def test_show_file_needs_little_memory_for_a_row(
     monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     peaks: list[int] = []
-    for number, count in enumerate((100, 100, 900, 900)):
+    for number, count in enumerate((100, 100, 500)):
         root = tree(tmp_path / str(number), {**FILES, "evalstore.yaml": "candidates: [one, two]\n"})
         (root / LANDS).write_text(CHECKED + CHECK)
         (root / "tests/hi.md").unlink()
@@ -229,7 +229,7 @@ def test_show_file_needs_little_memory_for_a_row(
         assert {"run" in result for result in results} == {True, False}
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] - peaks[1] < 1_600 * 600
+    assert peaks[2] - peaks[1] < 1_600 * 300
 
 
 @pytest.mark.parametrize("use", ["show", "diff"])
@@ -242,7 +242,7 @@ def test_results_of_the_workspace_need_little_memory_for_a_row(
     monkeypatch.setattr(batches, "SMALL_SIZE", 20)
     monkeypatch.setattr(batches, "SIZE", 20)
     peaks: list[int] = []
-    for number, count in enumerate((100, 100, 900)):
+    for number, count in enumerate((100, 100, 500)):
         root = tree(tmp_path / str(number), {**FILES, "evalstore.yaml": "candidates: [one, two]\n"})
         (root / LANDS).write_text(CHECKED + CHECK)
         rows = (json.dumps({"country": f"a{row}", "capital": "Oslo"}) for row in range(count))
@@ -264,7 +264,7 @@ def test_results_of_the_workspace_need_little_memory_for_a_row(
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     # A peak has the garbage that was not collected then, which is not the same each time.
-    assert min(peaks[2:]) - peaks[1] < 1_600 * 800, peaks
+    assert min(peaks[2:]) - peaks[1] < 1_600 * 400, peaks
 
 
 @pytest.mark.usefixtures("place")
