@@ -10,7 +10,7 @@ from evalstore.core.display import cost_text, money
 if TYPE_CHECKING:
     from evalstore.core.values import Json
 
-SIMULATED = "costs of scripted models are simulated: they call nobody"
+SIMULATED = "costs of scripted models are simulated"
 
 
 def spending_text(spending: Json) -> str:

@@ -157,7 +157,7 @@ class SortedValues:
     """Lists of JSON in a temporary database, which sorts them."""
 
     def __init__(self, keys: int) -> None:
-        """The first `keys` values of a list, each a text, a number or None, say where it is."""
+        """Sort lists by their first `keys` values, each of which is a text, a number or None."""
         self._keys = keys
         self._database = sqlite3.connect("", check_same_thread=False)
         weakref.finalize(self, self._database.close)

@@ -276,7 +276,6 @@ def _refuse_rules(name: str, remote: RemoteSettings) -> None:
     }
     if given := [f"'{key}'" for key, value in rules.items() if value]:
         raise EvalstoreError(
-            f"the remote '{name}' is a database, where no push is signed and nobody is named, "
-            f"so it cannot have {' and '.join(given)}",
+            f"the remote '{name}' is a database, so it cannot have {' and '.join(given)}",
             hint="share through a folder or a bucket where signatures are needed",
         )

@@ -389,7 +389,7 @@ class IndexCache:
         if decision.refusal is not None:
             raise RemoteError(
                 f"nothing was pushed: a push by '{decision.writer}' is "
-                f"{REASONS[decision.refusal]}, and nobody would pull it",
+                f"{REASONS[decision.refusal]}, so nobody would pull it",
                 hint=HINTS[decision.refusal],
             )
         return decision.writer

@@ -132,7 +132,7 @@ def _print_paths(names: Sequence[str], verb: str) -> None:
 
 def _print_history(history: ImportSummary, *, dry_run: bool) -> None:
     if dry_run:
-        output.line(f"{output.plural(history.sessions, 'recorded answer')} to be placed")
+        output.line(f"{output.plural(history.sessions, 'recorded answer')} to import")
         return
     output.line(
         f"{output.plural(history.sessions, 'recorded answer')}, "

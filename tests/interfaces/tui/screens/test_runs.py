@@ -264,9 +264,9 @@ MISTAKES = {
     "verdict:failed": "no verdict is called 'failed': "
     "pass, fail, undecided, error, no reply, pending, answered, broke\n",
     "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
-    "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
-    "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
-    "file:nosuch": "no file has 'nosuch' in it: tests/greeting.md, tests/weather.md",
+    "tag:nosuch": "no tag contains 'nosuch': manners, weather",
+    "model:gpt": "no candidate contains 'gpt': scripted/one, scripted/two",
+    "file:nosuch": "no file contains 'nosuch': tests/greeting.md, tests/weather.md",
 }
 
 
@@ -296,7 +296,7 @@ def test_a_filter_that_cannot_match_says_what_there_is(workspace: Path) -> None:
             assert message in screen(pilot)
         line.value = "-tag:nosuch"
         await settled(pilot)
-        assert "3 cases › no tag has 'nosuch' in it" in screen(pilot)
+        assert "3 cases › no tag contains 'nosuch'" in screen(pilot)
 
     drive(scenario, revision="@")
 

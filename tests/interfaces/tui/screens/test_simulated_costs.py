@@ -13,7 +13,7 @@ from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.tui.driving import drive, press, screen
 
-NOTE = "costs of scripted models are simulated: they call nobody"
+NOTE = "costs of scripted models are simulated"
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
             "33.3% of 3 (95% interval 6.1 to 79.2%)\n"
             "2 test files, 3 cases, 3 answers, 3 verdicts\n"
             "answers $0.0900 ($3.00 per 100 answers), judging $0, when they were made; "
-            "costs of scripted models are simulated: they call nobody\n"
+            "costs of scripted models are simulated\n"
             "\n"
             "no trend: there is no earlier run"
         )

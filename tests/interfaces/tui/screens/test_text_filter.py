@@ -98,7 +98,7 @@ def test_cases_are_filtered_by_the_names_and_ids_of_their_system_prompts(workspa
         ):
             await type_filter(pilot, text)
             assert [row.file for row in page.listing.rows] == files, text
-        assert "no system prompt has 'long' in it: brief, polite" in screen(pilot)
+        assert "no system prompt contains 'long': brief, polite" in screen(pilot)
         await type_filter(pilot, "")
         await press(pilot, "slash")
         assert "words verdict:… tag:… model:… file:… prompt:… answer:… -not " in screen(pilot)

@@ -137,7 +137,7 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
     except SuspendNotSupported:
         raise EvalstoreError(
             "no editor can be opened here: the browser has no terminal of its own",
-            hint=f"edit {path} by hand; w then shows what a run would do",
+            hint=f"edit {path} in another program; w then shows what a run would do",
         ) from None
     except OSError as problem:
         raise EvalstoreError(f"'{command[0]}' cannot be started: {problem.strerror}") from problem
