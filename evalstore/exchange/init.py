@@ -142,7 +142,7 @@ def init(
     workspace = open_workspace(location)
     if address and not _names(workspace.settings.store, address):
         report.notes.append(
-            f"{FILE} is left unchanged: to use this store without --store, write into it: "
+            f"{FILE} is left unchanged: to use this store without --store, add to it: "
             f"store: {json.dumps(str(address))}"
         )
     place = locate_store(workspace, location)
@@ -209,7 +209,7 @@ def _write_all(
             if not any(written.values()):
                 raise
             listed = ", ".join(name for name, is_new in written.items() if is_new)
-            hint = f"'evalstore init' again writes what is missing; it has written {listed}"
+            hint = f"run 'evalstore init' again to write the rest; written so far: {listed}"
             hint = f"{error.hint}; {hint}" if error.hint else hint
             raise EvalstoreError(str(error), hint=hint) from error
     report.written += [name for name in files if written[name]]

@@ -97,7 +97,7 @@ def decode_content(
             _refuse_size(table, text)
         content, end = _read(text)
         if end != length:
-            raise ValueError("something follows it")
+            raise ValueError("it is followed by something else")
         if "\\" in text and ("\\ud" in text or "\\uD" in text):
             canonical_json(content).encode()  # fails for lone surrogates
         # The known fields of a node are flat.

@@ -226,7 +226,7 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
     if not _PREFIX.match(prefix):
         if tag := _NAME.fullmatch(text) and read_tags(store).get(text):
             if not store.find_present("runs", {as_bytes(tag.run) or b""}):
-                missing = f"the run {short(tag.run)} that is called '{text}' is not in the store"
+                missing = f"the run {short(tag.run)} named '{text}' is not in the store"
                 raise RevisionError(missing, hint="'evalstore pull' copies it from a remote")
             return "run", tag.run
         raise NotARevisionError(

@@ -211,7 +211,7 @@ def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[
             continue  # refused when it exists
         id = document.get("id") if isinstance(document, dict) else None
         if isinstance(id, str) and files.get(id, path) != path:
-            reason = f"there is a model '{id}' in '{files[id]}', which stays as it is"
+            reason = f"there is a model '{id}' in '{files[id]}', which is left unchanged"
             taken[path] = SkippedItem(path, reason)
     return taken
 

@@ -299,7 +299,7 @@ def _references(content: Json) -> Iterator[bytes]:
 def _read_ids(id: bytes, text: Any) -> set[bytes | None]:
     """Return the ids in a list of a judgement; raises `StoreError` for anything else."""
     if text.__class__ is not str:
-        raise damaged(EVALUATIONS.name, id.hex(), "it is about no answer")
+        raise damaged(EVALUATIONS.name, id.hex(), "it belongs to no answer")
     return set(map(as_bytes, text.strip('[]"').split('","')))
 
 

@@ -151,7 +151,7 @@ def label_results(
         ]
         if not subjects:
             raise EvalstoreError(
-                "there is no answer here that could be labelled",
+                "nothing here can be labelled",
                 hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
             )
         author = person or name_of_user(location.directory)
@@ -399,7 +399,7 @@ def find_named(
         _require_single_subject(project, case, subjects)
     if not subjects:
         raise EvalstoreError(
-            f"'{case}' has no answer that could be labelled",
+            f"'{case}' has no answer to label",
             hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
         )
     return subjects

@@ -272,13 +272,13 @@ _HINTS = {
     401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
     "without that field none is sent to a 'baseURL'",
     402: "the account has no credit left",
-    403: "the key may not use this model: look at the account's permissions",
+    403: "the key may not use this model: check the account's permissions",
     404: "check the name: 'providerModelCode' of the model file, and 'baseURL' of its provider",
     429: "too many calls at once: lower 'concurrency', or allow more --timeout or --retries",
 }
 _CLASS_HINTS = {
     "application": "change the application, then 'evalstore trust' its model file again",
-    "context": "the model takes less than the conversation: shorten the test, or use a larger one",
+    "context": "the conversation is too long for the model: shorten the test, or use a larger one",
     "timeout": "raise --timeout, or lower 'concurrency' if the server is busy with your calls",
     "connection": "check that the server runs and that 'baseURL' of its provider is right",
     "certificate": "set SSL_CERT_FILE to the file with the certificate that signed it",
@@ -369,7 +369,7 @@ def hint_for(
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():
-        return "the account's quota is used up: look at its plan, or run again later"
+        return "the account's quota is used up: check its plan, or run again later"
     if status is not None and status >= 500:
         return "the server failed: run again later, or allow more --timeout or --retries"
     return _HINTS.get(status or 0)

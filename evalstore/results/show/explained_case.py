@@ -189,7 +189,7 @@ def _select_pairs(
         left = {pair for pair in left if pair[0] in named}
         if not left:
             raise EvalstoreError(
-                f"'{model}' has no result of '{case}'", hint=suggest(model, models, "candidates")
+                f"'{model}' has no result for '{case}'", hint=suggest(model, models, "candidates")
             )
     if prompt is not None:
         ids = dict.fromkeys(id for _, id in left)

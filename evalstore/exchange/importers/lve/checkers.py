@@ -60,7 +60,7 @@ class CheckerTest:
         """Return a text argument as a template; raises `NotTakenError`."""
         value = self.definition.arguments.get(name)
         if not isinstance(value, str) or not (value or empty):
-            raise NotTakenError(f"the checker needs a text '{name}'", ARGUMENTS, name)
+            raise NotTakenError(f"the checker needs the text '{name}'", ARGUMENTS, name)
         return self.fill(parse(value, self.definition.columns, ARGUMENTS, name), {str})
 
     def fill(self, pieces: list[Piece], plain: Collection[type]) -> str:
@@ -160,7 +160,7 @@ def _contains(test: CheckerTest) -> LveJudging:
     test.only("pattern", "match_safe")
     pattern = test.definition.arguments.get("pattern")
     if not isinstance(pattern, str):
-        raise NotTakenError("the checker needs a text 'pattern'", ARGUMENTS, "pattern")
+        raise NotTakenError("the checker needs the text 'pattern'", ARGUMENTS, "pattern")
     place = (ARGUMENTS, "pattern")
     parameters = test.definition.columns
     pieces: list[Piece] = []
@@ -229,7 +229,7 @@ def _joint_function(test: CheckerTest) -> LveJudging:
 def _code(test: CheckerTest) -> str:
     source = test.definition.arguments.get("func")
     if not isinstance(source, str):
-        raise NotTakenError("the checker needs a text 'func'", ARGUMENTS, "func")
+        raise NotTakenError("the checker needs the text 'func'", ARGUMENTS, "func")
     return source
 
 

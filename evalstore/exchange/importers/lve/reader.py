@@ -139,7 +139,7 @@ class _Reader:
         """Return the text of a prompt file, which must be in the test's folder."""
         place = Path(os.path.normpath(self.folder / path))
         if not place.is_relative_to(self.folder):
-            raise NotTakenError(f"the prompt file '{path}' lies outside the test's folder")
+            raise NotTakenError(f"the prompt file '{path}' is outside the test's folder")
         if not is_file(place):
             raise NotTakenError(f"the prompt file '{path}' is not there")
         return self._text(place)

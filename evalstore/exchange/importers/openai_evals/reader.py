@@ -128,7 +128,7 @@ class _EvalsImporter:
             line=entry.line(),
         )
         if eval_spec.path != _path(name):
-            reason = f"another eval has this name: this one is '{eval_spec.path}' here"
+            reason = f"another eval has this name: this one becomes '{eval_spec.path}'"
             self.imported.warnings.append(eval_spec.warning(reason))
         self._write(eval_spec, self._sources(path.parent, registry))
 

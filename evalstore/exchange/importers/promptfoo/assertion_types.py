@@ -135,7 +135,7 @@ def _instruction(
 
 
 _OTHER_PROMPT = "a judge reads it in a prompt of evalstore's, not in promptfoo's"
-_WORDS_DIFFER = "words are told apart by another rule, so scores near the bound may differ"
+_WORDS_DIFFER = "words are told apart by different rules, so scores near the bound may differ"
 CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
     "equals": _equals,
     "contains": _text("contains"),

@@ -132,7 +132,7 @@ def test_init_says_what_it_has_written_before_it_failed(
     tree(tmp_path / "new", {"models": "a file"})
     monkeypatch.chdir(tmp_path / "new")
     ran = evalstore("init")
-    hint = "'evalstore init' again writes what is missing; it has written tests/hello.md"
+    hint = "run 'evalstore init' again to write the rest; written so far: tests/hello.md"
     assert ran == Ran(
         2, "", f"error: models/parrot.yaml: cannot be written: File exists\nhint: {hint}\n"
     )

@@ -375,7 +375,7 @@ def test_a_model_that_is_there_already_stays_as_it_is(
     document = documents("import", "nemo", "source/job.json")
     assert "models/job/big.yaml" not in document["written"]
     assert [warning["reason"] for warning in document["warnings"]] == [
-        "there is a model 'big' in 'models/zz.yaml', which stays as it is"
+        "there is a model 'big' in 'models/zz.yaml', which is left unchanged"
     ]
     assert (workspace / "models/zz.yaml").read_text("utf-8") == mine
 

@@ -333,7 +333,7 @@ def test_what_cannot_be_labelled_is_reported(
 def test_a_case_without_an_answer_cannot_be_labelled(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("init")
     output = evalstore("label", OSLO, "pass").stderr
-    assert "has no answer that could be labelled" in output
+    assert "has no answer to label" in output
 
 
 def test_one_of_several_candidates_must_be_named(

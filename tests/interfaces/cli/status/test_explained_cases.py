@@ -543,7 +543,7 @@ def test_a_file_with_several_cases_has_the_results_of_one_candidate_or_prompt(
     [
         (
             ("tests/weather.md", "-m", "scripted/two"),
-            "error: 'scripted/two' has no result of 'tests/weather.md'\n"
+            "error: 'scripted/two' has no result for 'tests/weather.md'\n"
             "hint: did you mean 'scripted/one'?\n",
         ),
         (
@@ -553,7 +553,7 @@ def test_a_file_with_several_cases_has_the_results_of_one_candidate_or_prompt(
         ),
         (
             ("tests/weather.md::Oslo", "-m", "scripted/two"),
-            "error: 'scripted/two' has no result of 'tests/weather.md::Oslo'\n"
+            "error: 'scripted/two' has no result for 'tests/weather.md::Oslo'\n"
             "hint: did you mean 'scripted/one'?\n",
         ),
         (
