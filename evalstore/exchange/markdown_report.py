@@ -18,7 +18,7 @@ from evalstore.planning.options import is_partial
 from evalstore.results.attempts import attempts_text
 from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
-from evalstore.results.compare.diff_text import describe_pair, summary_lines
+from evalstore.results.compare.diff_text import count_cases, describe_pair, summary_lines
 from evalstore.results.flips.regressions import find_open_regressions, regressions_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
@@ -34,6 +34,7 @@ from evalstore.store.simulated_costs import is_all_scripted
 
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
+    from evalstore.comparison.pair_groups import PairGroup
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
@@ -175,13 +176,13 @@ def _headline(
         title = f"first run, {failing}" if failing else "first run"
     else:
         counts = (
-            (len(compared.broke), "broke"),
-            (len(compared.fixed), "fixed"),
             (compared.comparison.undecided, "now undecided"),
             (len(compared.new), f"new ({failing})" if failing else "new"),
             (len(compared.gone), "gone"),
         )
-        parts = [f"{count:,} {word}" for count, word in counts if count]
+        flips = (("broke", compared.broke), ("fixed", compared.fixed))
+        parts = [_flips_text(word, pairs) for word, pairs in flips if pairs]
+        parts += [f"{count:,} {word}" for count, word in counts if count]
         if regressions:
             parts.append(regressions_text(regressions, is_rest=bool(compared.broke)))
         title = ", ".join(parts)
@@ -192,6 +193,12 @@ def _headline(
     versus = f", compared with `{short(compared.was)}`" if compared else ""
     yield f"Run `{short(run.id)}` is {run_counts_text(run)}{about}{versus}."
     yield ""
+
+
+def _flips_text(word: str, pairs: PairGroup) -> str:
+    """Return `3 broke`, or where a case broke more than once `1 case broke (3 results)`."""
+    cases, *several = count_cases(pairs.rows())
+    return f"{cases} {word} ({several[0]})" if several else f"{len(pairs):,} {word}"
 
 
 def _candidates(overview: Overview) -> Iterator[str]:
@@ -245,7 +252,8 @@ def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
         ("Fixed", compared.fixed, False),
     ):
         if pairs:
-            yield f"#### {title}"
+            cases, *several = count_cases(pairs.rows())
+            yield f"#### {title}" + (f" ({cases}, {several[0]})" if several else "")
             yield ""
             for pair in pairs[:_MOST_PAIRS]:
                 yield from _pair(compared, pair, attempts, with_feedback=is_broken)

@@ -131,7 +131,7 @@ def get_leave(
         survey.judgements, survey.by_checks, may_be_less=survey.may_judge_less
     )
     question = (
-        f"this run would ask for {plural(survey.asks, 'answer')} and make {judgements}, "
+        f"this run would ask for {plural(survey.asks, 'answer')} and give {judgements}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}{_usd(likely)}"
     )
     answer = listener.agrees(question)

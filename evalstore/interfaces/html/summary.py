@@ -14,7 +14,12 @@ from evalstore.interfaces.html.case_data import MOST_EXPLAINED
 from evalstore.interfaces.html.case_table import QuotedCell
 from evalstore.interfaces.html.charts import Drawing, interval_chart, trend_chart
 from evalstore.planning.options import is_partial
-from evalstore.results.compare.diff_text import SideVerdict, describe_pair, summary_lines
+from evalstore.results.compare.diff_text import (
+    SideVerdict,
+    count_cases,
+    describe_pair,
+    summary_lines,
+)
 from evalstore.results.growing_results import cell_of
 from evalstore.results.stats.groups import (
     PARTLY_TEXT,
@@ -22,7 +27,7 @@ from evalstore.results.stats.groups import (
     partly_judged,
     total_cost,
 )
-from evalstore.results.stats.overview import count_cases, make_overview
+from evalstore.results.stats.overview import make_overview
 from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
@@ -99,9 +104,9 @@ class ChangeList:
     id: str
     title: str
     count: str
-    """How many cases it has, and answers if these are more."""
+    """How many cases it has, and results if these are more."""
     cases: tuple[ChangedCase, ...]
-    """The first of the answers."""
+    """The first of the results."""
     more: str
     """How many others there are; empty without one."""
 
@@ -251,7 +256,8 @@ def _notes(
         yield "first run"
     if totals and totals.total.cost:
         cost = total_cost(totals.total)
-        own = "" if run.id == WORKSPACE else f"this run cost {cost_text(run.cost, run.spending)}; "
+        priced = money(run.cost) if totals.is_simulated else cost_text(run.cost, run.spending)
+        own = "" if run.id == WORKSPACE else f"this run cost {priced}; "
         yield f"{own}all answers and verdicts shown cost {cost}"
         if totals.is_simulated:
             yield "costs are simulated"
@@ -307,11 +313,11 @@ def _facts(
 
 
 def _list(id: str, title: str, rows: Iterable[object], cases: Iterable[ChangedCase]) -> ChangeList:
-    """Return the list of answers, of which `rows` are the cases of all."""
+    """Return the list of results, of which `rows` are the cases of all."""
     names, shown = [*rows], tuple(cases)
     more = len(names) - len(shown)
     return ChangeList(
-        id, title, "".join(count_cases(names)), shown, plural(more, "more answer") if more else ""
+        id, title, ", ".join(count_cases(names)), shown, plural(more, "more result") if more else ""
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.case_name import case_name
@@ -43,6 +43,13 @@ def change_name(diff: Diff, change: str) -> str:
     return _OF_CANDIDATES.get(change, change) if diff.models else change
 
 
+def count_cases(results: Iterable[object]) -> list[str]:
+    """Return `1 case` and, only if these are more, `3 results`, from the case of each result."""
+    listed = [*results]
+    cases = len({*listed})
+    return [plural(cases, "case"), *([plural(len(listed), "result")] * (cases < len(listed)))]
+
+
 def has_candidates(diff: Diff) -> bool:
     """Return whether the pairs may be of several candidates; not when two are compared."""
     return diff.models is None or diff.is_of_prompts
@@ -79,7 +86,10 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     spans: list[StyledSpan] = []
     for kind, count in counts.items():
         if count:
+            cases, *several = count_cases(getattr(comparison, kind).rows() if kind in FLIPS else ())
             text = f"{count:,} {change_name(diff, kind)}{_remarks(diff, kind)}"
+            if several:
+                text = f"{several[0]} {change_name(diff, kind)} ({cases})"
             spans += [StyledSpan(text, FLIPS.get(kind, "")), StyledSpan(", ")]
     if comparison.same_answer:
         spans.append(StyledSpan(f"{same_answer_text(len(comparison.same_answer))}, "))
@@ -123,12 +133,12 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
 
 
 def _remarks(diff: Diff, change: str) -> str:
-    """Return how many new results failed and why there are some: ` (1 failed; new file a.md)`."""
+    """Return why there are new results, and how many failed: ` (new file a.md; 1 failed)`."""
     words = diff.comparison.new.count_new() if change == "new" else Counter()
     counts = ((words["fail"] + words["error"], "failed"), (words["undecided"], "undecided"))
-    parts = [f"{count:,} {word}" for count, word in counts if count]
-    if causes := ", ".join(diff.causes_of(change)):
-        parts.append(safe(causes))
+    parts = [safe(causes)] if (causes := ", ".join(diff.causes_of(change))) else []
+    parts += [", ".join(f"{count:,} {word}" for count, word in counts if count)]
+    parts = [*filter(None, parts)]
     return f" ({'; '.join(parts)})" if parts else ""
 
 

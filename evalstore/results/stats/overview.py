@@ -6,13 +6,14 @@ Plain values, which the HTML report, the report in Markdown and the browser show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import percent, plural
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.compare.diff_text import count_cases
 from evalstore.results.stats.groups import answers_cost_per_100, partly_judged
 
 if TYPE_CHECKING:
@@ -213,24 +214,16 @@ def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Itera
         return
     for change, group in (("broke", diff.broke), ("fixed", diff.fixed)):
         if group:
-            cases, several = count_cases(group.rows())
+            cases, *several = count_cases(group.rows())
             labels = sum(map(diff.reasons.has_other_label, group))
-            by = f" ({labels:,} with a changed label)" if labels else ""
-            yield f"{cases} {change}{several}{by}"
+            several += [f"{labels:,} with a changed label"] if labels else []
+            yield f"{cases} {change}" + (f" ({', '.join(several)})" if several else "")
     if undecided := diff.comparison.undecided:
         yield f"{plural(undecided, 'answer')} {'is' if undecided == 1 else 'are'} now undecided"
     if regressions:
         earlier = ((each.result.file, each.result.row) for each in regressions)
-        cases, several = count_cases(earlier)
-        yield f"{cases} broke earlier{several}"
-
-
-def count_cases(answers: Iterable[object]) -> tuple[str, str]:
-    """Return `2 cases` and ` in 3 answers`, which is empty for one each, from the case of each."""
-    listed = [*answers]
-    cases = len({*listed})
-    several = f" in {plural(len(listed), 'answer')}" if cases < len(listed) else ""
-    return plural(cases, "case"), several
+        cases, *several = count_cases(earlier)
+        yield f"{cases} broke earlier{f' ({several[0]})' if several else ''}"
 
 
 def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_first: bool) -> str:

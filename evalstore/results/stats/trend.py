@@ -127,7 +127,7 @@ class Trend:
         is_hollow = any(point.is_partial for line in self.lines for point in line.points)
         broken = [(run, run.outcome[0]) for run in self.runs if run.edits and run.outcome]
         return ["○ a run of some cases, or with verdicts missing"] * is_hollow + [
-            f"{plural(broke, 'answer')} broke in run {short(run.id)}: {', '.join(run.edits)}"
+            f"{plural(broke, 'result')} broke in run {short(run.id)}: {', '.join(run.edits)}"
             for run, broke in broken[-1:]
         ]
 

@@ -32,14 +32,14 @@ _MODELS = 3
 
 
 def work_text(status: Status, *, brief: bool = False) -> str:
-    """Return the work of a run, such as `ask for 12 answers and make 24 judgements`.
+    """Return the work of a run, such as `ask for 12 answers and give 24 verdicts`.
 
     With `brief`, the judgements by checks and those by models are one number.
     """
     most = planned_judgements(status.judge, 0, may_be_less=status.may_judge_less)
     work = [f"ask for {plural(status.ask, 'answer')}"] if status.ask else []
     work += [f"take {plural(status.record, 'recorded answer')}"] if status.record else []
-    verdicts = [f"make {most if brief else judgements_text(status)}"] if status.judge else []
+    verdicts = [f"give {most if brief else judgements_text(status)}"] if status.judge else []
     return " and ".join(filter(None, [", ".join(work), *verdicts]))
 
 

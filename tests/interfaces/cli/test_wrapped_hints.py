@@ -71,7 +71,7 @@ def test_what_status_and_run_say_at_the_end_fits_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     status = evalstore("status").stdout
-    assert "A run would ask for 2 answers and make 2 verdicts" in " ".join(status.split())
+    assert "A run would ask for 2 answers and give 2 verdicts" in " ".join(status.split())
     assert '(use "evalstore run" to do it' in status
     ran = evalstore("run").stdout
     words = "complete: 2 new answers, 2 new verdicts, $0.06"

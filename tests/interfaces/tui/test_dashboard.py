@@ -58,7 +58,7 @@ def test_its_figures_are_those_of_the_commands(workspace: Path) -> None:
     assert dashboard.rate == stats(Location(workspace), "@work").total.rate
     assert dashboard.status
     assert (dashboard.status.ask, dashboard.status.judge) == (2, 2)
-    assert pending_text(dashboard.status).startswith("ask for 2 answers and make 2 verdicts, ")
+    assert pending_text(dashboard.status).startswith("ask for 2 answers and give 2 verdicts, ")
     brief = pending_text(dashboard.status, brief=True)
     assert brief.startswith("2 to ask, 2 to judge, about $")
     main(["run", "--quiet"])
@@ -242,7 +242,7 @@ def test_it_stands_above_the_runs_at_any_size(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         lines = screen(pilot).splitlines()
         assert lines[1] == " passing now ~50.0% of 6  95% interval 10.3 to 89.7%"
-        assert lines[2].startswith(" pending     ask for 2 answers and make 2 verdicts, about $")
+        assert lines[2].startswith(" pending     ask for 2 answers and give 2 verdicts, about $")
         assert lines[3].startswith(" broke last  tests/weather.md [city=Oslo] scripted/two (")
         assert lines[4] == " trend       50.0% ▅▃ 33.3%  (0% to 100%)"
         assert lines[6].split()[:2] == ["run", "when"]
@@ -266,7 +266,7 @@ def test_one_line_has_what_broke_or_else_what_is_pending(workspace: Path) -> Non
     (workspace / "tests/new.md").write_text(NEW)
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))
     (line,) = dashboard_lines(state, runs, 80, 1)
-    assert line.text.startswith("pending     ask for 2 answers and make 2 verdicts, about $")
+    assert line.text.startswith("pending     ask for 2 answers and give 2 verdicts, about $")
     edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
     main(["run", "--quiet", "--refresh"])
     state, runs = read_dashboard(Location(workspace)), list_runs(Location(workspace))

@@ -221,7 +221,7 @@ def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
 def test_a_workspace_without_a_run_has_its_page(tmp_path: Path) -> None:
     with serving(make_workspace(tmp_path / "desk", {})) as address:
         assert "There are no runs yet." in ask(address)[1]
-        assert "There is no answer left to label." in ask(address, "label")[1]
+        assert "All answers have a label." in ask(address, "label")[1]
         response, text = ask(address, "work")
         assert (response.status, "Nothing is judged yet" in text) == (200, True)
         assert 'data-run=""' in text
@@ -565,7 +565,7 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     for path in (first, second):
         post(address, path, verdict="fail", by="Ada")
     response, text = ask(address, "label?by=Ada")
-    assert (response.status, "There is no answer left to label." in text) == (200, True)
+    assert (response.status, "All answers have a label." in text) == (200, True)
 
 
 def test_the_answers_to_label_are_limited_by_words_of_file_tag_and_candidate(
@@ -619,7 +619,7 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
         page.wait("!document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
     assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass"]
-    assert page.value("document.querySelector('h1').innerText").startswith("There is no answer")
+    assert page.value("document.querySelector('h1').innerText").startswith("All answers have")
 
 
 def test_a_key_that_needs_a_name_first_is_not_typed_into_it(

@@ -27,6 +27,7 @@ from evalstore.results.compare.diff_text import (
     ROW_ID_HINT,
     SAME_ANSWER,
     change_name,
+    count_cases,
     listed_pairs,
     pair_line,
     side_lines,
@@ -141,7 +142,11 @@ def _print_pairs(diff: Diff, change: str, pairs: PairGroup | list[Pair], *, answ
     title = output.paint(
         name[:1].upper() + name[1:], change if change in FLIPS else None, bold=True
     )
-    output.line(f"{title} ({len(pairs)}):")
+    rows = (
+        range(len(pairs)) if isinstance(pairs, list) else pairs.rows()
+    )  # a list: of as many cases
+    cases, *several = count_cases(rows)
+    output.line(f"{title} ({', '.join([cases, *several]) if several else f'{len(pairs):,}'}):")
     shown = pairs if output.verbose or isinstance(pairs, list) else _first(pairs)
     is_joined = not (output.verbose or answers)
 
@@ -230,7 +235,9 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
     for number, (entry, prefix) in enumerate(zip(log.entries, prefixes, strict=True)):
         if (count := idle.get(number)) is not None:
             if count:
-                text = output.faint(f"{output.plural(count, 'run')} without work (-v lists all)")
+                text = output.faint(
+                    f"{output.plural(count, 'run')} with nothing to do (-v lists all)"
+                )
                 output.line(text if oneline else f"\n{text}")
             continue
         if oneline:

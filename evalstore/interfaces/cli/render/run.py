@@ -128,8 +128,8 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
             fail = "fails" if is_one else "fail"
             if any(each.result.verdict == "undecided" for each in report.regressions):
                 fail = f"{'does' if is_one else 'do'} not pass"
-            passed = regressions_text(report.regressions, is_rest=False)
-            why = f": {passed}, {fail} in run {output.short(report.run)}"
+            then = f", {fail} in run {output.short(report.run)}"
+            why = f": {regressions_text(report.regressions, then, is_rest=False)}"
         elif missed := report.missed:
             more = f", and {len(missed) - 1:,} more" if len(missed) > 1 else ""
             why = f": the threshold of {output.safe(missed[0].name)} is missed{more}"

@@ -56,6 +56,25 @@ def test_answers_of_equal_results_are_compared_on_request(two: Path, evalstore: 
     assert "-Warm." not in evalstore("diff", "@", *value, "--answers", "--stat").stdout
 
 
+def test_cases_and_results_are_counted_apart_where_they_differ(
+    two: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    for model in ("one", "two"):
+        edit(two / f"models/{model}.yaml", "answer: Warm.", "answer: Cold.")
+    evalstore("run", "-q", "--refresh")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "\n2 results broke (1 case), 2 unchanged\n" in shown
+    assert "\nBroke (1 case, 2 results):\n" in shown
+    report = evalstore("report", "@", "--markdown").stdout
+    assert "### evalstore: 1 case broke (2 results)\n" in report
+    assert "\n#### Broke (1 case, 2 results)\n" in report
+    evalstore("report", "@", "-o", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "; 1 case broke (2 results). " in page
+    assert ">Broke (1 case, 2 results)</h2>" in page
+
+
 def test_the_first_line_names_both_sides(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run", "-q")
     evalstore("run", "-q", "--message", "a longer\nnote " + "x" * 60)

@@ -96,7 +96,7 @@ def test_what_the_present_commit_broke_stays_red(main: Evalstore) -> None:
     ran = main(*GATE)
     assert ran.exit_code == 1
     assert ran.stdout.splitlines()[-1] == (
-        "gate failed: 1 regression: passed in run <short>, fails in run <short>"
+        "gate failed: 1 regression (passed in run <short>, fails in run <short>)"
     )
     assert main(*GATE).exit_code == 1
     assert main(*GATE, "--refresh").exit_code == 1

@@ -39,7 +39,7 @@ def test_the_gate_fails_again_until_the_case_passes(broken: Evalstore) -> None:
         "\n"
         "0 pass, 1 fail (0.0%, 95% interval 0.0% to 79.3%)\n"
         "run <short> complete: 0 new answers, 1 reused, 0 new verdicts, $0\n"
-        "gate failed: 1 regression: passed in run <short>, fails in run <short>\n"
+        "gate failed: 1 regression (passed in run <short>, fails in run <short>)\n"
     )
     write("30 euros")
     ran = broken(*GATE)
@@ -56,7 +56,7 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     assert broken("report", "--markdown").stdout.startswith("### evalstore: 1 broke\n")
     broken(*GATE)
     text = broken("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 1 regression: passed in run <short>\n")
+    assert text.startswith("### evalstore: 1 regression (passed in run <short>)\n")
     assert (
         "#### Passed before, not passing now\n\n"
         "- **`tests/t.md`** `scripted/one`: fail (passed in run `<short>`)\n\n"
@@ -186,7 +186,7 @@ def test_a_renamed_test_remains_a_regression(broken: Evalstore, between: bool) -
     ran = broken(*GATE)
     assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (
         1,
-        "gate failed: 1 regression: passed in run <short>, fails in run <short>",
+        "gate failed: 1 regression (passed in run <short>, fails in run <short>)",
     )
     assert broken("run", "-q", "--fail-on", "regression", "--baseline", "@").exit_code == 0
 
@@ -223,7 +223,7 @@ def test_a_file_at_the_former_path_of_another_has_not_passed(broken: Evalstore) 
     ran = broken(*GATE)
     assert (
         ran.stdout.splitlines()[-1]
-        == "gate failed: 1 regression: passed in run <short>, fails in run <short>"
+        == "gate failed: 1 regression (passed in run <short>, fails in run <short>)"
     )
     assert "tests/u.md  scripted/one  <short>  (regression: passed in run <short>)" in ran.stdout
 

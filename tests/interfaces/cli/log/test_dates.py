@@ -151,12 +151,12 @@ def test_runs_without_work_are_counted_in_one_line(workspace: Path, evalstore: E
     shown = evalstore("log", "--oneline").stdout.splitlines()
     assert [shown[0][:7], shown[1], shown[2][:7]] == [
         "<short>",
-        "2 runs without work (-v lists all)",
+        "2 runs with nothing to do (-v lists all)",
         "<short>",
     ]
     assert len(evalstore("log", "--oneline", "-v").stdout.splitlines()) == 4
     evalstore("tag", "kept", "@~1")
-    assert "1 run without work" in evalstore("log").stdout
+    assert "1 run with nothing to do" in evalstore("log").stdout
 
 
 def test_a_tag_is_a_beginning_too(days: Any, documents: Any, evalstore: Evalstore) -> None:

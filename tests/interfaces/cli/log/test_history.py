@@ -72,7 +72,7 @@ def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_
     ]
     cause = "2 gone (candidate scripted/one named only by -m)"
     assert cause in evalstore("diff", "@~1", "@").stdout
-    cause = "2 new (1 failed; candidate scripted/one named only by -m)"
+    cause = "2 new (candidate scripted/one named only by -m; 1 failed)"
     assert cause in evalstore("diff", "@", "@~1").stdout
 
 

@@ -169,7 +169,7 @@ def test_a_candidate_of_the_settings_that_a_run_was_the_first_to_name_is_new(
     tree(workspace, {"evalstore.yaml": SETTINGS, "models/two.yaml": two})
     evalstore("run", "-q", "-m", "scripted/two", "tests/weather.md::Oslo")
     assert "new candidate scripted/two" in evalstore("log", "--oneline").stdout
-    new = "1 new (1 failed; new candidate scripted/two)"
+    new = "1 new (new candidate scripted/two; 1 failed)"
     assert new in evalstore("diff", "@~1", "@").stdout
     assert "new candidate" in evalstore("report", "--markdown", "--compare", "@~1").stdout
     evalstore("run", "-q", "--fail-on", "none")

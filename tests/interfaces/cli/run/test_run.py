@@ -63,7 +63,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("status") == Ran(
         0,
         "No run yet.\n\n"
-        "A run would ask for 2 answers and make 2 verdicts (1 candidate), "
+        "A run would ask for 2 answers and give 2 verdicts (1 candidate), "
         "about $0.0600 simulated (if an answer has 1 token).\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
@@ -100,7 +100,7 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "    .M  tests/weather.md  2 cases judged again: instructions changed: line 1: "
         "The answer must be warm. -> The answer must be a weather report.\n"
         "\n"
-        "A run would make 2 verdicts (1 candidate), about $0; "
+        "A run would give 2 verdicts (1 candidate), about $0; "
         "2 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n'
     )
@@ -144,7 +144,7 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask for 2 answers and make 2 verdicts (1 candidate), "
+        "A run would ask for 2 answers and give 2 verdicts (1 candidate), "
         "about $0.0600 simulated.\n"
     )
 
@@ -162,7 +162,7 @@ def test_explain_without_a_dry_run_asks_nothing(workspace: Path, evalstore: Eval
 def test_a_quiet_dry_run_is_one_line(workspace: Path, evalstore: Evalstore) -> None:
     (line,) = evalstore("run", "-q", "-n").stdout.splitlines()
     assert line == evalstore("status").stdout.splitlines()[-2]
-    assert line.startswith("A run would ask for 2 answers and make 2 verdicts (1 candidate), ")
+    assert line.startswith("A run would ask for 2 answers and give 2 verdicts (1 candidate), ")
     evalstore("run", "-q")
     assert evalstore("run", "-q", "-n").stdout == "Nothing to do\n"
 
@@ -171,7 +171,7 @@ def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents
     output = evalstore("run", "-n").stdout
     assert "Would ask (2)" in output
     assert (
-        "\nDry run: nothing was asked. A run would ask for 2 answers and make 2 verdicts " in output
+        "\nDry run: nothing was asked. A run would ask for 2 answers and give 2 verdicts " in output
     )
     assert documents("status")["ask"] == 2
 

@@ -108,7 +108,7 @@ def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalst
     ran = evalstore("run")
     assert (ran.exit_code, ran.stdout) == (4, "")
     assert ran.stderr == (
-        "error: this run would ask for 10 answers and make 10 verdicts, which is likely to cost "
+        "error: this run would ask for 10 answers and give 10 verdicts, which is likely to cost "
         "$6.00: more than the $3.00 allowed without confirmation\n"
         "hint: add --yes or --max-cost USD, or set 'confirmAbove' in evalstore.yaml\n"
     )
@@ -166,16 +166,16 @@ def test_a_failure_that_is_known_stops_nothing(many: Path, evalstore: Evalstore)
 def test_judgements_that_failed_checks_may_save_are_an_upper_bound(
     many: Path, evalstore: Evalstore
 ) -> None:
-    assert "and make 10 verdicts (" in evalstore("status").stdout
+    assert "and give 10 verdicts (" in evalstore("status").stdout
     check = "# 👤\n\nQuestion 3\n\n---\n\nJudge.\n\n```checks\n- contains: Yes\n```\n"
     tree(many, {"tests/t3.md": check})
-    both = "and make 1 verdict by checks and up to 10 by models"
+    both = "and give 1 verdict by checks and up to 10 by models"
     assert f"{both} (" in evalstore("status").stdout
     assert f"{both} (" in evalstore("status").stdout  # from the cache
     edit(many / "evalstore.yaml", "concurrency: 1", "concurrency: 1\nconfirmAbove: 0.01")
     assert f"{both}, which" in evalstore("run").stderr
     evalstore("run", "-y", "tests/t3.md")
-    assert "and make 9 verdicts (" in evalstore("status").stdout
+    assert "and give 9 verdicts (" in evalstore("status").stdout
 
 
 @pytest.mark.parametrize("is_ignored", [False, True], ids=["a terminal that closes", "nohup"])

@@ -280,7 +280,7 @@ def test_an_edit_of_the_data_is_seen_and_explained(echo: Echo, evalstore: Evalst
     write(lines({"q": "a", "ideal": "b", "unused": 1}))
     shown = evalstore("status", "--explain").stdout
     assert "check 1 changed: equals: a -> b" in shown
-    assert "would make 1 verdict" in shown
+    assert "would give 1 verdict" in shown
     write("nope\n")
     assert "error: tests/data/q.jsonl:1:1: not JSON" in evalstore("status").stderr
     write(ROW + lines({"q": "b", "ideal": "b"}))

@@ -298,7 +298,7 @@ def test_another_recorded_answer_is_a_change_of_the_file(
     shown = evalstore("status", "--explain").stdout
     assert "Would take recorded answers (1):\n    tests/t.md [q=a]  recorded" in shown
     assert "recorded answer: b -> z\n" in shown
-    assert "A run would take 1 recorded answer and make 1 verdict" in shown
+    assert "A run would take 1 recorded answer and give 1 verdict" in shown
     document = documents("run")
     assert (*did(document), document["recorded"], document["reused"]) == (0, 1, 1, 1)
     assert "1 broke" in evalstore("diff", "@~1", "@").stdout

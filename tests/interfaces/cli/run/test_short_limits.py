@@ -48,7 +48,7 @@ def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_dry_run_says_how_far_a_limit_reaches(priced: Path, evalstore: Evalstore) -> None:
     shown = evalstore("run", "-n", "--max-cost", "0.3").stdout
     assert (
-        "Dry run: nothing was asked. A run would ask for 40 answers and make 40 verdicts "
+        "Dry run: nothing was asked. A run would ask for 40 answers and give 40 verdicts "
         "(1 candidate), about $0.8000 simulated.\n"
         "The limit of $0.3000 (--max-cost) is less than that: it lasts for about 15 of the 40 "
         "answers.\n"

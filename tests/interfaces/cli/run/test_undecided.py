@@ -154,7 +154,7 @@ def test_regressions_that_are_undecided_as_before_are_counted_once(
     undecided: Path, evalstore: Evalstore
 ) -> None:
     shown = evalstore("run", "--fail-on", "regression").stdout
-    assert shown.endswith("passed in run <short>, do not pass in run <short>\n")
+    assert shown.endswith("passed in run <short>, do not pass in run <short>)\n")
     assert "undecided  tests/u.md  one  <short>  (regression: passed in run <short>)" in shown
     assert "as before" not in shown
     assert "before (" not in shown

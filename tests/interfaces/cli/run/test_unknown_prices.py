@@ -97,7 +97,7 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
     priced: Path, evalstore: Evalstore
 ) -> None:
     assert (
-        "make 1 verdict by checks and up to 1 by models (1 candidate), "
+        "give 1 verdict by checks and up to 1 by models (1 candidate), "
         "about $0.0600 (if an answer has 40 tokens) plus an unknown price (that of 'maxi')."
     ) in evalstore("status").stdout.replace("\n", " ")
     told = f"{LEAST} (1 call without a price)"
@@ -124,7 +124,7 @@ def test_a_judge_without_a_price_leaves_a_least_cost_everywhere(
 def test_nothing_is_free_because_its_price_is_not_known(priced: Path, evalstore: Evalstore) -> None:
     edit(priced / "models/mini.yaml", COSTS, "")
     assert "at an unknown price (that of 'mini', 'maxi')" in evalstore("status").stdout
-    pending = "ask for 1 answer and make up to 2 verdicts, price unknown"
+    pending = "ask for 1 answer and give up to 2 verdicts, price unknown"
     assert pending_lines(priced, 78) == [pending]
     assert pending_lines(priced, 60) == ["1 to ask, 2 to judge, price unknown"]
     evalstore("run")
@@ -155,7 +155,7 @@ def test_a_judgement_is_estimated_from_the_newest_of_its_judge(
     edit(test, "\n~~~checks\n- contains: pass\n~~~\n", "")
     evalstore("run")
     edit(test, "It is fine.", "It is fine, and so on.")
-    assert "make 1 verdict (1 candidate), about $0.0020;" in evalstore("status").stdout
+    assert "give 1 verdict (1 candidate), about $0.0020;" in evalstore("status").stdout
 
 
 def test_an_estimate_with_judgements_that_failed_checks_may_save_is_an_upper_bound(
@@ -164,7 +164,7 @@ def test_an_estimate_with_judgements_that_failed_checks_may_save_is_an_upper_bou
     edit(priced / "models/maxi.yaml", "provider: desk\n", f"provider: desk\n{COSTS}\n")
     evalstore("run")
     edit(priced / "tests/a.md", "contains: pass", "contains: true")
-    assert "make 1 verdict (1 candidate), about $0;" in evalstore("status").stdout
+    assert "give 1 verdict (1 candidate), about $0;" in evalstore("status").stdout
     edit(priced / "tests/a.md", "It is fine.", "It is fine, and so on.")
-    expected = "make 1 verdict by checks and up to 1 by models (1 candidate), up to about $0.0020;"
+    expected = "give 1 verdict by checks and up to 1 by models (1 candidate), up to about $0.0020;"
     assert expected in evalstore("status").stdout

@@ -227,7 +227,7 @@ def test_the_candidates_of_pending_work_are_those_that_it_is_about(
     evalstore("run", "-q", "-m", "scripted/one")
     for _ in range(2):  # the second one is read from the cache
         printed = evalstore("status").stdout
-        assert "ask for 2 answers and make 2 verdicts (1 candidate)" in printed
+        assert "ask for 2 answers and give 2 verdicts (1 candidate)" in printed
     evalstore("run", "-q")
     assert "Nothing to do: 4 answers of 2 candidates" in evalstore("status").stdout
 

@@ -100,7 +100,7 @@ def test_new_failures_are_listed_before_what_is_new_and_passes(workspace: Path) 
             ("new", "tests/weather.md"),
             ("new", "tests/weather.md"),
         ]
-        assert "4 new (2 failed; new candidate scripted/two), 4 unchanged" in screen(pilot)
+        assert "4 new (new candidate scripted/two; 2 failed), 4 unchanged" in screen(pilot)
         await press(pilot, "n")
         assert grid.cursor == 1
         await press(pilot, "escape", "down", "enter", "x")

@@ -29,7 +29,7 @@ def test_all_pending_work_is_planned_from_the_plan_of_one_file(
         await press(pilot, "enter", "slash", *"oslo", "enter", "e")
         text = screen(pilot)
         assert "run tests/weather.md" in text
-        assert "make 4 verdicts" in text
+        assert "give 4 verdicts" in text
         await press(pilot, "R")
         text = screen(pilot)
         assert isinstance(pilot.app.screen, PlanPage)

@@ -123,7 +123,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "G", "l", "R")
         text = screen(pilot)
-        assert "A run would ask for 2 answers and make 2 verdicts (2 candidates), about $" in text
+        assert "A run would ask for 2 answers and give 2 verdicts (2 candidates), about $" in text
         assert "Would ask (2)  scripted/one 1, scripted/two 1" in text
         assert "Would judge (2)  by scripted/judge 2" in text
         assert "2x  new" in text
@@ -254,7 +254,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         await press(pilot, "enter", "down", "J")
         text = screen(pilot)
         assert "judge 1 result of scripted/one again" in text
-        assert "make 1 verdict (1 candidate), about $" in text
+        assert "give 1 verdict (1 candidate), about $" in text
         assert "in the workspace the first ones still count" in text
         assert "judged again at your request" in text
         await press(pilot, "enter")
@@ -266,7 +266,7 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "✓ pass  by scripted/judge  (judged again, does not count)" in shown.text
         await press(pilot, "escape", "g", "space", "space", "J")
         assert "judge 2 results of scripted/one again" in screen(pilot)
-        assert "make 1 verdict by checks and 1 by models (1" in screen(pilot)
+        assert "give 1 verdict by checks and 1 by models (1" in screen(pilot)
 
     async def of_the_run(pilot: Pilot[None]) -> None:
         await press(pilot, "enter")
@@ -286,7 +286,7 @@ def test_a_case_without_a_verdict_has_none_that_goes_on_counting(workspace: Path
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "J")
         text = screen(pilot)
-        assert "make 1 verdict (1 candidate), about $" in text
+        assert "give 1 verdict (1 candidate), about $" in text
         assert "still count" not in text
 
     drive(scenario)
@@ -742,7 +742,7 @@ def test_more_than_was_shown_is_not_done(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
-        assert "A run would ask for 2 answers and make 2 verdicts" in screen(pilot)
+        assert "A run would ask for 2 answers and give 2 verdicts" in screen(pilot)
         (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
         await press(pilot, "enter")
         text = " ".join(screen(pilot).split())

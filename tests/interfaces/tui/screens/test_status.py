@@ -292,7 +292,7 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
         assert "run tests/weather.md" in text
         assert "a partial run (~): the trend of the runs leaves it out" in text
         assert "R plans all pending work." in text
-        assert "make 4 verdicts" in text
+        assert "give 4 verdicts" in text
         assert "4x  instructions changed" in text
         await press(pilot, "enter")
         assert "complete: 0 new answers, 4 reused, 4 new verdicts" in screen(pilot)
@@ -378,7 +378,7 @@ def test_an_edit_into_an_error_is_reported_and_can_be_put_right(
         assert "hint: " in text
         does(editor, 'cp good "$1"')
         await press(pilot, "e")
-        assert "make 4 verdicts" in screen(pilot)
+        assert "give 4 verdicts" in screen(pilot)
         await press(pilot, "escape")
         does(editor, 'rm "$1"')
         await press(pilot, "e")
