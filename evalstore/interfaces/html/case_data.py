@@ -68,7 +68,7 @@ class CaseData:
         diff: Diff | None,
         history: CaseHistory,
         name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
-        explain: Callable[[Result, Sequence[Result]], VerdictExplanation],
+        explain: Callable[[ResultView, Sequence[Result]], VerdictExplanation],
         listed: Iterable[Result] = (),
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
@@ -253,24 +253,24 @@ class CaseData:
             "failures": list(map(safe, view.failures)),
             "history": self._history.of(result, view.case),
             "was": self._previous(view, texts),
-            "why": self._reasons(view.result, [other.result for other in views]),
+            "why": self._reasons(view, [other.result for other in views]),
             "score": None if result.score is None else f"{result.score:.2g}",
         }
         return {name: value for name, value in document.items() if value not in ([], None)}
 
-    def _reasons(self, result: Result, cells: Sequence[Result]) -> Json:
+    def _reasons(self, view: ResultView, cells: Sequence[Result]) -> Json:
         """Return why a result has its verdict, if it does not pass or was fixed: titles and lines.
 
         A line is its indent and pairs of a text and the name of its colour.
         """
-        is_due = result.word in FAILING or self._pairs.change(result) in ("broke", "fixed")
-        if not is_due:
+        result = view.result
+        if result.word not in FAILING and self._pairs.change(result) not in ("broke", "fixed"):
             return None
         if self._explained >= MOST_EXPLAINED:
             self.table.unexplained += 1
             return None
         self._explained += 1
-        sections = explanation_sections(self._explain(result, cells), None, signs=SIGNS)
+        sections = explanation_sections(self._explain(view, cells), None, signs=SIGNS)
         return [
             [title, [[line.indent, *line.spans] for line in lines]]
             for title, lines in sections

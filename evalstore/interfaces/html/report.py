@@ -28,9 +28,10 @@ from evalstore.results.answer.verdict_explanation import (
 )
 from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
+from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.prompt_names import label_prompts
-from evalstore.results.show.revision_results import find_marked_results, open_revision
+from evalstore.results.show.revision_results import find_marked_results, find_run, open_revision
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.results.stats.trend import trend_until
 from evalstore.results.table.garbage_collection import without_garbage_collection
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results.answer.case_answers import ResultView
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
     from evalstore.store import Store
@@ -141,10 +143,21 @@ def build_report(
     Raises `EvalstoreError`.
     """
     with without_garbage_collection(), open_revision(location, revision) as project:
-        run, batches = find_marked_results(project, revision)
+        regressions: Sequence[Regression] = []
+        if revision == WORK:
+            run, workspace = (
+                find_run(project, revision),
+                compare_workspace(location, project, compare),
+            )
+            batches, compared = workspace.batches(project), workspace.diff
+            if not compare:
+                regressions = workspace.regressions(project)
+        else:
+            run, batches = find_marked_results(project, revision)
+            compared = _compare(location, project, run, compare)
+            if compared and not compare:
+                regressions = find_open_regressions(project, run, compared.broke)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
-        compared = _compare(location, project, run, compare)
-        regressions = _find_regressions(project, run, compared, compare)
         stored = None if run.id == WORKSPACE else run
         rows, sessions = RowResults(project.store), SessionResults(project.store)
         data = CaseData(
@@ -154,7 +167,7 @@ def build_report(
             lambda prompts: label_prompts(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
-            lambda result, cells: _explain(project, run, result, cells, rows, sessions),
+            lambda view, cells: _explain(project, run, view, cells, rows, sessions),
             listed_results(compared, regressions),
         )
         with TemporaryFile() as spool:
@@ -201,13 +214,16 @@ def _parts(
 def _explain(
     project: Project,
     run: Run,
-    result: Result,
+    view: ResultView,
     cells: Sequence[Result],
     rows: RowResults,
     sessions: SessionResults,
 ) -> VerdictExplanation:
+    result, case = view.result, view.case
     if run.id == WORKSPACE:
-        return explain_workspace_result(project, result, cells, rows=rows, sessions=sessions)
+        return explain_workspace_result(
+            project, result, cells, case=case, rows=rows, sessions=sessions
+        )
     folder = project.settings.paths["tests"]
     return explain_stored_result(
         project.location, project.store, result, run, folder=folder, rows=rows, sessions=sessions
@@ -223,27 +239,12 @@ def _finish(collector: StatsCollector) -> list[Stats]:
 
 
 def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:
-    """Compare the run with another one, by default the previous one; None if there is none."""
-    store = project.store
-    is_stored = run.id != WORKSPACE
+    """Compare a stored run with another one, by default the previous one; None if there is none."""
     if revision is None:
-        recorded = None if is_stored else project.reading.nodes
-        earlier = find_compared_run(store, run if is_stored else None, recorded=recorded)
-        if earlier is None:
-            return None
-        revision = earlier.id
+        earlier = find_compared_run(project.store, run)
+        return diff(location, earlier.id, run.id, opened=project) if earlier else None
     # The files of the workspace are not read where the report is of a run.
-    opened = None if is_stored and revision == WORK else project
-    return diff(location, revision, run.id if is_stored else None, opened=opened)
-
-
-def _find_regressions(
-    project: Project, run: Run, compared: Diff | None, baseline: str | None
-) -> Sequence[Regression]:
-    """Return the regressions of a stored run that broke in an earlier one."""
-    if baseline or compared is None or WORKSPACE in (compared.was, compared.now):
-        return []
-    return find_open_regressions(project, run, compared.broke)
+    return diff(location, revision, run.id, opened=None if revision == WORK else project)
 
 
 def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[str, Json]]:

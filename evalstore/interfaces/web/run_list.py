@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 from evalstore import __version__
 from evalstore.core.clock import minute
 from evalstore.core.display import cost_text, plural, safe, short
-from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.summary import RunRow
 from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.log.log import log
 from evalstore.results.show.revision_results import open_revision
-from evalstore.results.stats.stats import collect_stats
 from evalstore.results.stats.trend import (
     CandidateCounts,
     count_rates,
+    count_results,
     listed_candidates,
     rate_texts,
 )
@@ -46,7 +47,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
             *count_rates(store, [entry.run for entry in entries])
         ]
         total = store.count_runs()
-    now, problem = _workspace_rates(location)
+    now, changed, problem = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
     names = listed_candidates([now, *rates], order)
     rates += [{}] * (len(entries) - len(rates))
@@ -59,26 +60,25 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         script=Drawing(script),
         version=__version__,
         candidates=list(map(safe, names)),
-        now=rate_texts(now, names, is_partial=False),
+        now=RunRow(
+            "workspace", "now", False, rate_texts(now, names, is_partial=False), *changed, ""
+        ),
         problem=safe(problem),
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
 
-def _workspace_rates(location: Location) -> tuple[Rates, str]:
-    """Return the results of the workspace as it is now, or what is wrong with it."""
+def _read_workspace(location: Location) -> tuple[Rates, tuple[int, int], str]:
+    """Return the results of the workspace as it is now and what changed, or what is wrong."""
     try:
         with open_revision(location, WORK) as project:
-            (stats,) = collect_stats(project, WORK, [("model",)])
-    except NothingSelectedError:
-        return {}, ""
+            compared = compare_workspace(location, project)
+            rates = count_results(compared.side.results)
     except EvalstoreError as error:
-        return {}, str(error)
-    return {
-        group.name: CandidateCounts(group.rate.passed, group.rate.judged, group.results)
-        for group in stats.groups
-    }, ""
+        return {}, (0, 0), str(error)
+    diff = compared.diff
+    return rates, (len(diff.broke), len(diff.fixed)) if diff else (0, 0), ""
 
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:

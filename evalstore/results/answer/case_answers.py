@@ -79,9 +79,12 @@ class AnswerReader:
         """By model version: whether its answers cost nothing."""
         self._sessions: Mapping[str, PricedSession] = {}
         self._judgements: Mapping[str, Evaluation] = {}
+        self._criteria: dict[str, Criteria] = {}
+        """Those of the batch by evaluation version: many cases may have the same one."""
 
     def load(self, results: Sequence[tuple[Result, Case]]) -> None:
         """Read the answers, judgements and versions of a batch, in the place of the last one's."""
+        self._criteria = {}
         cases = {id(case): case for _, case in results}.values()
         self._versions.read_ahead(
             [
@@ -163,7 +166,11 @@ class AnswerReader:
     def criteria(self, evaluation: str | None) -> Criteria | None:
         """Return the instructions and checks of an evaluation version; None without one."""
         content = self._versions.find("evaluation", evaluation)
-        return None if content is None else describe_criteria(content, self._names_of(content))
+        if content is None or evaluation is None:
+            return None
+        if evaluation not in self._criteria:
+            self._criteria[evaluation] = describe_criteria(content, self._names_of(content))
+        return self._criteria[evaluation]
 
     def _names_of(self, evaluation: Json) -> dict[str | None, str]:
         """Return the names of the prompts and schemas that the checks of a version refer to."""

@@ -309,15 +309,16 @@ def explain_workspace_result(
     result: Result,
     cells: Sequence[Result],
     *,
+    case: Case | None = None,
     session: str | None = None,
     view: AnswerView | None = None,
     rows: RowResults | None = None,
     sessions: SessionResults | None = None,
 ) -> VerdictExplanation:
-    """Explain a result of the workspace; `cells` are all results of its case."""
+    """Explain a result of the workspace; `cells` are all results of its `case`."""
     store, location = project.store, project.location
     names = _prompt_names(location, cells)
-    case = _find_case(project, result)
+    case = case or _find_case(project, result)
     history = None
     if case is not None:
         history = find_history(

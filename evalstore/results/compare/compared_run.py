@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.planning.options import is_partial
@@ -25,11 +24,14 @@ def find_compared_run(
     that judged it. A report shows what changed last, so it passes the leaves of its test files:
     where the last run of all cases has `recorded` these, the run before that one is returned.
     """
-    runs = store.find_recent_runs(before=run, limit=RUNS_SEARCHED)
-    newest = next(runs, None)
-    if newest is None or recorded is None:
-        return newest
-    whole = next((each for each in chain([newest], runs) if not is_partial(each)), newest)
-    if read_tree(whole.snapshot, store.load_nodes) != recorded:
-        return newest
-    return next(store.find_recent_runs(before=whole, limit=1), newest)
+    newest = next(store.find_recent_runs(before=run, limit=1), None)
+    whole = None if recorded is None else find_recording_run(store, recorded)
+    return next(store.find_recent_runs(before=whole, limit=1), newest) if whole else newest
+
+
+def find_recording_run(store: Store, recorded: Mapping[str, str]) -> Run | None:
+    """Return the last run of all cases, if it has these leaves of test files."""
+    runs = [*store.find_recent_runs(limit=RUNS_SEARCHED)]
+    for run in [*(run for run in runs if not is_partial(run)), *runs][:1]:
+        return run if read_tree(run.snapshot, store.load_nodes) == recorded else None
+    return None

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from evalstore.core.runs import Run
     from evalstore.planning.project import Project
+    from evalstore.results.compare.compared_side import Side
 
 
 def diff(
@@ -58,12 +59,14 @@ def diff(
     selection: SelectionOptions | None = None,
     answers: bool = False,
     opened: Project | None = None,
+    workspace: Side | None = None,
 ) -> Diff:
     """Compare a run (default: the latest) with another run, or with the workspace.
 
     The verdicts of the workspace follow from the stored answers and judgements. To compare two
     runs, only the store is read: errors of test files do not matter. `opened` is the project if
-    it is open already, with its test files read where the workspace is compared.
+    it is open already, with its test files read where the workspace is compared. Its results
+    are those of `workspace`, if it is given.
     """
     selection = selection or SelectionOptions()
     second = None if second == WORK else second
@@ -87,7 +90,7 @@ def diff(
         known += [each.id for run in runs for each in run.candidates]
         named = (match_models(name, known) or [name] for name in selection.models)
         selection = replace(selection, models=tuple(dict.fromkeys(chain(*named))))
-        was, now = read_sides(project, runs, selection)
+        was, now = read_sides(project, runs, selection, workspace)
         for model in selection.models:
             find_candidates(model, was, now)
         selected = select_cases(project, selection.paths, was, now)

@@ -36,6 +36,7 @@ from evalstore.planning.selection import Selection
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
 from evalstore.results.edits.participant_edits import find_named_candidates
 from evalstore.results.equal_parts import find_parts
+from evalstore.results.failed_results import failed_now, mark_failed
 from evalstore.results.prompt_names import PromptPlace, label_prompts, settled_places
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
@@ -61,9 +62,9 @@ if TYPE_CHECKING:
 
 
 def read_sides(
-    project: Project, runs: Sequence[Run], selection: SelectionOptions
+    project: Project, runs: Sequence[Run], selection: SelectionOptions, now: Side | None = None
 ) -> tuple[Side, Side]:
-    """Return the sides: the first run, and the second one or the workspace.
+    """Return the sides: the first run, and the second one or the workspace (`now`).
 
     The first one has the paths that its test files have on the second. Results that are equal on
     both are not read, unless some cases or candidates are selected.
@@ -76,7 +77,7 @@ def read_sides(
     nodes, files = _files_of_workspace(project)
     was = _of_run(store, runs[0], current)
     was = follow_renames(store, folder, was, Side(WORKSPACE, nodes, files, None))
-    now = workspace_side(project, selection, _find_settled(project, selection, was))
+    now = now or workspace_side(project, selection, _find_settled(project, selection, was))
     return _with_results(store, was, now.equal), now
 
 
@@ -130,23 +131,29 @@ def _files_of_workspace(project: Project) -> tuple[dict[str, str], dict[str, Cas
 
 
 def workspace_side(
-    project: Project, selection: SelectionOptions, settled: SettledParts | None = None
+    project: Project,
+    selection: SelectionOptions,
+    settled: SettledParts | None = None,
+    *,
+    is_marked: bool = False,
 ) -> Side:
     """Return the workspace, with the results of its cases from stored answers and judgements.
 
     Those of `settled` parts are counted, unless their questions are asked in other parts, too.
+    With `is_marked` results whose call failed have a mark.
     """
     from evalstore.planning.planner import resolve_scope  # two runs are compared without it
     from evalstore.planning.results import as_result
     from evalstore.planning.status.workspace_results import compute_workspace
 
     scope = resolve_scope(project, selection, settled=settled)
-    candidates = scope.settled.models
+    candidates, marks = scope.settled.models, is_marked and project.store.count_failures() > 0
 
     def read() -> Iterator[Result]:
-        for _, cells in compute_workspace(project, scope):
+        for plan, cells in compute_workspace(project, scope):
             candidates.update(each.cell.candidate.id for each in cells)
-            yield from map(as_result, cells)
+            failed = failed_now(project, plan, cells) if marks else ()
+            yield from (mark_failed(as_result(each), failed) for each in cells)
 
     results = PlacedResults(read())
     models = None if selection.models else candidates

@@ -25,7 +25,7 @@ from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.diff_sides import compare_sides, read_runs
 from evalstore.results.growing_results import cell_of
-from evalstore.store.results import iterate_cases, iterate_results
+from evalstore.store.results import iterate_cases
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
@@ -99,22 +99,34 @@ _Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
 """Returns what is known of a failure after an earlier result of its case; None: it is none."""
 
 
+Workspace: TypeAlias = "Callable[[], Iterable[Sequence[tuple[Result, Case]]]]"
+"""Returns the results of the workspace with their cases, by file and row."""
+
+
 def find_regressions(
-    project: Project, run: Run, baseline: Baseline | None = None
+    project: Project,
+    run: Run,
+    baseline: Baseline | None = None,
+    workspace: Workspace | None = None,
 ) -> Sequence[Regression]:
     """Return the results of a run that do not pass and whose cases have passed before.
 
     Without a baseline the newest complete run of `GateRuns` that judged a case decides, or outside
     git the newest in which it passed; where there is none, the newest other one. Files and rows
     are followed from run to run, however old. With a baseline they are the results that broke in
-    the comparison of the two runs. Many regressions are in a temporary file.
+    the comparison of the two runs. With a `workspace` they are its own, and `run` is the workspace
+    or has recorded it. Many regressions are in a temporary file.
     """
     store, folder = project.store, project.settings.paths["tests"]
     if baseline:
         return keep_regressions(_find_broken(store, folder, run, baseline))
-    counting = GateRuns(project.workspace.root, run.git, store, run.id)
-    follow = partial(PathHistory, store, folder, run.snapshot, {})
-    decide, failures = partial(_judge_past, counting), _find_failures(store, run)
+    root, reading = project.workspace.root, project.reading
+    git = run.git or (read_state(root) if workspace else None)
+    counting = GateRuns(root, git, store, run.id)
+    now = (reading.nodes, reading.files) if workspace else (run.snapshot, {})
+    follow = partial(PathHistory, store, folder, *now)
+    batches = workspace() if workspace else iterate_cases(store, run)
+    decide, failures = partial(_judge_past, counting), _find_failures(batches)
     ordered = SortedValues(keys=4)
     ordered.add(
         [result.file, result.row, place, number, tuple(result), passed_in or partly]
@@ -278,7 +290,9 @@ def _find_broken(store: Store, folder: str, run: Run, baseline: Baseline) -> Ite
     if not is_any:
         return
     failures = (
-        each for each in _find_failures(store, run) if digest_of_value(each.result) in undecided
+        each
+        for each in _find_failures(iterate_cases(store, run))
+        if digest_of_value(each.result) in undecided
     )
     follow = partial(PathHistory, store, folder, run.snapshot, {})
     counts, ordered = partial(_is_before, baseline), SortedValues(keys=2)
@@ -303,9 +317,9 @@ def _last_decision(failure: _Failure, was: Result, past: Run) -> _Failure | None
     return failure._replace(passed_in=past.id) if was.verdict == "pass" else None
 
 
-def _find_failures(store: Store, run: Run) -> Iterator[_Failure]:
-    """Yield the judged results of a run that do not pass, by file."""
-    for batch in iterate_cases(store, run):
+def _find_failures(batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator[_Failure]:
+    """Yield the judged results that do not pass, by file."""
+    for batch in batches:
         for result, case in batch:
             if result.verdict not in (None, "pass"):
                 yield _failure(result, result, case)
@@ -319,7 +333,7 @@ _NAMED = 3
 
 
 def find_open_regressions(
-    project: Project, run: Run, broke: Iterable[Pair]
+    project: Project, run: Run, broke: Iterable[Pair], workspace: Workspace | None = None
 ) -> Sequence[Regression]:
     """Return the regressions of a run, as its gate counts them, apart from those that broke now.
 
@@ -330,30 +344,38 @@ def find_open_regressions(
         known.add(digest_of_value(cell_of(pair.either)))
     regressions = keep_regressions(
         regression
-        for regression in find_regressions(project, run)
+        for regression in find_regressions(project, run, workspace=workspace)
         if digest_of_value(cell_of(regression.result)) not in known
     )
     files = {regression.result.file for regression in regressions}
-    accepted = _find_accepted(project.store, run, files)
+    accepted = _find_accepted(project, run, files, workspace)
     return without_files(regressions, accepted.__contains__)
 
 
-def _find_accepted(store: Store, run: Run, files: set[str]) -> set[str]:
-    """Return the files that reach their own thresholds in a run."""
+def _find_accepted(
+    project: Project, run: Run, files: set[str], workspace: Workspace | None
+) -> set[str]:
+    """Return the files that reach their own thresholds."""
     if not files:
         return set()
-    nodes = read_tree(run.snapshot, store.load_nodes)
-    cases = store.load_case_files(list({nodes[file] for file in files}))
-    accepted: set[str] = set()
-    for file in files:
-        threshold = cases[nodes[file]].threshold
-        if threshold is None:
-            continue
-        batches = iterate_results(store, run, file)
-        words = Counter(result.verdict for batch in batches for result in batch if result.verdict)
-        if words["pass"] / words.total() >= threshold:
-            accepted.add(file)
-    return accepted
+    store, found = project.store, project.reading.files
+    if workspace is None:
+        nodes = read_tree(run.snapshot, store.load_nodes)
+        cases = store.load_case_files(list({nodes[file] for file in files}))
+        found = {file: cases[nodes[file]] for file in files}
+    thresholds = {file: found[file].threshold for file in files}
+    words = {
+        file: Counter[str]() for file, threshold in thresholds.items() if threshold is not None
+    }
+    for batch in (workspace() if workspace else iterate_cases(store, run)) if words else ():
+        for result, _ in batch:
+            if result.verdict and result.file in words:
+                words[result.file][result.verdict] += 1
+    return {
+        file
+        for file, counts in words.items()
+        if counts["pass"] / counts.total() >= (thresholds[file] or 0)
+    }
 
 
 def regressions_text(regressions: Sequence[Regression], then: str = "", *, is_rest: bool) -> str:

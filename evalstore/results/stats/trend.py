@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from evalstore.comparison.placed_results import PlacedResults
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
     from evalstore.results.stats.stats import Stats
@@ -218,6 +219,18 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
         return places.get(name, len(places)), name.casefold()
 
     return read_trend(location, store, newest, now, order)
+
+
+def count_results(results: PlacedResults) -> Rates:
+    """Return how many of these results each candidate has."""
+    names, counts = [*results.model_names], dict[str, CandidateCounts]()
+    for number, model in enumerate(results.models):
+        passed, judged, count = counts.get(names[model], (0, 0, 0))
+        verdict = results.verdict(number)
+        counts[names[model]] = CandidateCounts(
+            passed + (verdict == "pass"), judged + (verdict is not None), count + 1
+        )
+    return counts
 
 
 def count_rates(store: Store, runs: Sequence[Run]) -> list[dict[str, CandidateCounts]]:

@@ -229,6 +229,27 @@ def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Pat
     assert summary_of(report(root, "@"))[0] == "1 of 2 cases: 1 fail"
 
 
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
+    tmp_path: Path, is_edited: bool
+) -> None:
+    root = make_workspace(tmp_path / "desk", {"tests/bye.md": TEST.replace("Hello", "Bye")})
+    call(root, "run", "--fail-on", "none")
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    call(root, "run", "--fail-on", "none")
+    edit(root, "Bye", "So long", "tests/bye.md")
+    call(root, "run", "--fail-on", "none")
+    run = summary_of(report(root, "@"))
+    if is_edited:
+        edit(root, "kind", "very kind", "tests/bye.md")
+    workspace = summary_of(report(root, "@work"))
+    place, same = run.index("Broke earlier (1 case)"), workspace.index("Broke earlier (1 case)")
+    assert run[place + 1].startswith("tests/hello.md first ✗ fail (passed in run")
+    assert workspace[same : same + 8] == run[place : place + 8]
+    assert "broke earlier" in workspace[0]
+
+
 def test_the_summary_says_how_many_verdicts_are_not_explained(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
