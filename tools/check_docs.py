@@ -28,8 +28,8 @@ HEAD = """\
 # Checks
 
 Every check with an example; `evalstore ls checks NAME` prints all its examples. A check is an
-entry of the [block of checks](formats/checks.md#checks) below the `---` of a test, mostly as
-`type: value`; the setting in bold is the value, and brackets have the type and the default. Texts
+entry of the [block of checks](formats/checks.md#checks) below the `---` of a test, usually as
+`type: value`; the bold setting is the value, and brackets give the type and the default. Texts
 may have placeholders, as in `contains: "{{city}}"`.
 
 ## Settings of every check

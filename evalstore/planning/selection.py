@@ -224,7 +224,7 @@ def read_shard(text: str) -> tuple[int, int]:
     number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
         raise EvalstoreError(
-            f"'--shard {text}' cannot be read",
+            f"'--shard {text}' is not valid",
             hint="write I/N, such as '1/4', '2/4', '3/4', '4/4'",
         )
     return number, count
@@ -248,7 +248,7 @@ def compile_name(expression: str) -> Callable[[str], bool]:
 
     def fail() -> EvalstoreError:
         return EvalstoreError(
-            f"'-k {expression}' cannot be read",
+            f"'-k {expression}' is not valid",
             hint="write words with and, or, not and brackets: 'weather and not oslo'",
         )
 

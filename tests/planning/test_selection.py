@@ -125,7 +125,7 @@ def test_words_are_looked_for_in_file_and_row(expression: str, matches: bool) ->
     "expression", ["and", "a and", "or b", "(a", "a)", "not", "()", "a b", "a (b)", " "]
 )
 def test_an_invalid_expression_is_refused(expression: str) -> None:
-    with pytest.raises(EvalstoreError, match="cannot be read") as caught:
+    with pytest.raises(EvalstoreError, match="is not valid") as caught:
         compile_name(expression)
     assert caught.value.hint
 
@@ -149,7 +149,7 @@ def test_a_model_suits_a_case_by_its_tags(
 def test_what_cannot_be_read_is_reported_with_an_example() -> None:
     with pytest.raises(EvalstoreError) as caught:
         compile_name("(weather")
-    assert str(caught.value) == "'-k (weather' cannot be read"
+    assert str(caught.value) == "'-k (weather' is not valid"
     assert caught.value.hint == (
         "write words with and, or, not and brackets: 'weather and not oslo'"
     )
@@ -158,13 +158,13 @@ def test_what_cannot_be_read_is_reported_with_an_example() -> None:
 @pytest.mark.parametrize("word", ["or", ")", "and"])
 def test_a_word_with_a_meaning_is_not_a_name(word: str) -> None:
     for expression in (f"not {word}", f"a and {word}", f"a or {word}"):
-        with pytest.raises(EvalstoreError, match="cannot be read"):
+        with pytest.raises(EvalstoreError, match="is not valid"):
             compile_name(expression)
 
 
 @pytest.mark.parametrize("expression", ["(a and b", "(a b", "(a b)", "((a)", "a or (b"])
 def test_brackets_are_closed(expression: str) -> None:
-    with pytest.raises(EvalstoreError, match="cannot be read"):
+    with pytest.raises(EvalstoreError, match="is not valid"):
         compile_name(expression)
 
 
@@ -304,7 +304,7 @@ def test_a_shard_is_one_of_how_many(text: str, shard: tuple[int, int]) -> None:
 def test_a_shard_that_cannot_be_read_is_reported_with_an_example() -> None:
     with pytest.raises(EvalstoreError) as caught:
         read_shard("5/4")
-    assert str(caught.value) == "'--shard 5/4' cannot be read"
+    assert str(caught.value) == "'--shard 5/4' is not valid"
     assert caught.value.hint == "write I/N, such as '1/4', '2/4', '3/4', '4/4'"
 
 
@@ -312,6 +312,6 @@ def test_a_shard_that_cannot_be_read_is_reported_with_an_example() -> None:
     "text", ["١/٢", "0/2", "3/2", "x", "1", "1/0", "-1/2", "1/2/3", "1.0/2", ""]
 )
 def test_an_invalid_shard_is_refused(text: str) -> None:
-    with pytest.raises(EvalstoreError, match="cannot be read") as caught:
+    with pytest.raises(EvalstoreError, match="is not valid") as caught:
         read_shard(text)
     assert caught.value.hint

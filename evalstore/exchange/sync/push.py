@@ -155,9 +155,7 @@ def _require_bundle(location: Location, file: str, *, dry_run: bool) -> None:
             hint="a bundle is a FILE.bundle; 'evalstore remote add NAME ADDRESS' adds a remote",
         )
     if dry_run:
-        raise EvalstoreError(
-            "'--dry-run' is for remotes: a bundle has all results", hint="leave it out"
-        )
+        raise EvalstoreError("'--dry-run' is for remotes: a bundle has all results")
 
 
 def create_bundle(

@@ -273,7 +273,7 @@ def collect_remote_garbage(
     grace = GRACE if grace is None else grace
     seconds = read_age(grace)
     if seconds is None:
-        raise EvalstoreError(f"'--grace {grace}' cannot be read", hint=AGE_HINT)
+        raise EvalstoreError(f"'--grace {grace}' is not valid", hint=AGE_HINT)
     with open_remote(location, remote, to_push=True) as opened:
         collection = GarbageCollection(
             opened.files,

@@ -106,7 +106,7 @@ def bounds_of(
 def _bound(age: str, subject: str) -> AgeLimit:
     seconds = read_age(age)
     if seconds is None:
-        raise EvalstoreError(f"'--max-age {age}' cannot be read", hint=AGE_HINT)
+        raise EvalstoreError(f"'--max-age {age}' is not valid", hint=AGE_HINT)
     return AgeLimit(now() - seconds * _SECOND, f"{subject} is older than {age.strip()}")
 
 

@@ -29,10 +29,7 @@ def require_launchable(options: RunOptions) -> None:
                     hint="add '--executor processes' (on this machine) or '--executor dask'",
                 )
     elif options.executor == "processes" and options.scheduler is not None:
-        raise EvalstoreError(
-            "'--scheduler' cannot be combined with '--executor processes'",
-            hint="leave it out, or use '--executor dask'",
-        )
+        raise EvalstoreError("'--scheduler' needs '--executor dask'")
     elif options.executor == "dask":
         if options.scheduler is None:
             raise EvalstoreError("'--executor dask' needs a scheduler", hint=_NEEDS_SCHEDULER)

@@ -45,9 +45,7 @@ def check(
 
     if format != "text" and (json or output_format != "table"):
         other = "--json" if json else "--output"
-        raise EvalstoreError(
-            f"'{other}' cannot be combined with '--format'", hint="write one of the two"
-        )
+        raise EvalstoreError(f"'{other}' cannot be combined with '--format'")
     report = operation(here(), selection.paths)
     report.problems.extend(_problems_of_browser())
     if format == "sarif":

@@ -79,9 +79,7 @@ def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
     """Return the verdict, `none` to remove a label; raises `EvalstoreError` for a wrong use."""
     if remove:
         if verdict in ("pass", "fail"):
-            raise EvalstoreError(
-                f"'{verdict}' cannot be combined with '--remove'", hint="write one of the two"
-            )
+            raise EvalstoreError(f"'{verdict}' cannot be combined with '--remove'")
         return "none"
     if verdict is None:
         raise EvalstoreError(

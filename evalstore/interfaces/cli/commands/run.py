@@ -204,7 +204,7 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
     from evalstore.interfaces.cli.render.status import print_status
 
     if mode.until_eof:
-        raise EvalstoreError("'--until-eof' is only for '--join'", hint="leave it out")
+        raise EvalstoreError("'--until-eof' is only for '--join'")
     if mode.explain and not mode.dry_run:
         raise EvalstoreError(
             "'--explain' is only for '--dry-run'",
@@ -216,10 +216,7 @@ def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> Non
             hint="'evalstore status' lists what a run would do",
         )
     if mode.exports and mode.dry_run:
-        raise EvalstoreError(
-            "'--output' cannot be combined with '--dry-run', which has no results",
-            hint="leave out one of them",
-        )
+        raise EvalstoreError("'--output' cannot be combined with '--dry-run', which has no results")
     if mode.exports:
         from evalstore.exchange.export import require_exports
 
@@ -268,10 +265,7 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
     own = RunOptions(concurrency=options.concurrency)
     own_mode = Mode(join=name, json=mode.json, until_eof=mode.until_eof)
     if selection != SelectionOptions() or options != own or mode != own_mode:
-        raise EvalstoreError(
-            "'--join' can only be combined with '--concurrency' and '--json'",
-            hint="leave out the other options",
-        )
+        raise EvalstoreError("'--join' can only be combined with '--concurrency' and '--json'")
     location = here()
     if mode.until_eof:
         from evalstore.interfaces.cli.streams import end_with_stdin

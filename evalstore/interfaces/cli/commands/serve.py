@@ -42,12 +42,12 @@ def serve(
     """
     if mcp:
         if port:
-            raise EvalstoreError("'--port' cannot be combined with '--mcp'", hint="leave it out")
+            raise EvalstoreError("'--port' cannot be combined with '--mcp'")
         _serve_agent(max_cost, allow_run=allow_run)
         return
     if allow_run or max_cost is not None:
         option = "--allow-run" if allow_run else "--max-cost"
-        raise EvalstoreError(f"'{option}' needs '--mcp'", hint="add '--mcp'")
+        raise EvalstoreError(f"'{option}' needs '--mcp'")
     from evalstore.interfaces.web import results_site
 
     results_site.serve(here(), port, _tell)
@@ -88,7 +88,7 @@ def _serve_agent(max_cost: float | None, *, allow_run: bool) -> None:
     from evalstore.interfaces.mcp.server import serve
 
     if sys.stdin is None or sys.stdout is None:
-        raise EvalstoreError("'--mcp' needs a standard input and output", hint="do not close them")
+        raise EvalstoreError("'--mcp' needs a standard input and output")
     if sys.stdin.isatty():
         output.talk("Serving MCP on stdin and stdout; an agent should start this. Ctrl-C stops it.")
     serve(location, max_cost)

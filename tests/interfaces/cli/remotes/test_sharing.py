@@ -468,7 +468,7 @@ def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
     [
         (
             ["remote", "gc", "--grace", "soon"],
-            "'--grace soon' cannot be read",
+            "'--grace soon' is not valid",
             "write a number with s, m, h, d or w: '30d', '1.5h'",
         ),
         (

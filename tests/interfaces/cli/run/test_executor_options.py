@@ -22,14 +22,14 @@ DASK = ("--executor", "dask", "--scheduler", "tcp://127.0.0.1:1")
         (("--scheduler", "local"), "'--scheduler' needs '--executor'", "'--executor dask'"),
         (
             ("--executor", "processes", "--scheduler", "local"),
-            "'--scheduler' cannot be combined with '--executor processes'",
-            "leave it out",
+            "'--scheduler' needs '--executor dask'",
+            "",
         ),
         (("--executor", "dask"), "'--executor dask' needs a scheduler", "--scheduler local"),
         (("--executor", "processes", "--workers", "0"), "--workers: must be at least 1", ""),
         (("--executor", "threads"), "'threads' is not a valid value", "processes"),
-        (("--join", "@", "--executor", "processes"), "'--join' can only be combined", "leave out"),
-        (("--until-eof",), "'--until-eof' is only for '--join'", "leave it out"),
+        (("--join", "@", "--executor", "processes"), "'--join' can only be combined", ""),
+        (("--until-eof",), "'--until-eof' is only for '--join'", ""),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

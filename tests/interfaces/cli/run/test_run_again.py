@@ -146,7 +146,7 @@ def test_an_age_that_makes_no_sense_is_refused(workspace: Path, evalstore: Evals
     output = evalstore("run", "--max-age=30")
     assert output.exit_code == 2
     assert output.stderr == (
-        "error: '--max-age 30' cannot be read\n"
+        "error: '--max-age 30' is not valid\n"
         "hint: write a number with s, m, h, d or w: '30d', '1.5h'\n"
     )
 

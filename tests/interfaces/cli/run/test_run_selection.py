@@ -90,7 +90,7 @@ def test_a_shard_that_makes_no_sense_is_refused(cities: Path, evalstore: Evalsto
     output = evalstore("status", "--shard=3/2")
     assert output.exit_code == 2
     assert output.stderr == (
-        "error: '--shard 3/2' cannot be read\nhint: write I/N, such as '1/4', '2/4', '3/4', '4/4'\n"
+        "error: '--shard 3/2' is not valid\nhint: write I/N, such as '1/4', '2/4', '3/4', '4/4'\n"
     )
 
 
