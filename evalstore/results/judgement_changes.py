@@ -141,7 +141,7 @@ def differ_evaluators(
         rest = len(lost) - len(gained)
         if rest:
             again = " with another prompt or temperature" if id in old and id in new else ""
-            name = f"evaluator {id}{again}"
+            name = f"judge {id}{again}"
             yield Reason(f"{name} removed" if rest > 0 else f"new {name}")
     if was.verdict_rule != now.verdict_rule:
         yield Reason(f"verdict: {was.verdict_rule} -> {now.verdict_rule}")

@@ -54,7 +54,7 @@ def test_a_second_judge_of_the_same_model_is_new_and_changes_no_other(
     evalstore("run")
     both = f"{WITH_PROMPT[:-1]}, scripted/judge]"
     edit(workspace / "evalstore.yaml", WITH_PROMPT, both)
-    new = "evaluator scripted/judge with another prompt or temperature"
+    new = "judge scripted/judge with another prompt or temperature"
     assert f"    new {new}\n" in evalstore("diff").stdout
     evalstore("run")
     assert edits(evalstore) == [f"new {new}"]

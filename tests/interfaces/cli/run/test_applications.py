@@ -565,7 +565,7 @@ def test_an_application_that_judges_is_explained_by_its_code(
     shown = evalstore("status", "--explain").stdout
     assert "at an unknown price (that of 'bot')" in shown  # nothing is stored of the new code
     assert "the judge's code changed: apps/bot.py" in shown
-    assert "new evaluator" not in shown
+    assert "new judge" not in shown
 
 
 def test_an_estimate_takes_what_stored_answers_and_judgements_have_cost(
