@@ -221,7 +221,7 @@ class NewestResults:
     """The path of the test file in this run."""
     runs: dict[Result, Run] = field(default_factory=dict)
     """Each result of a single case -> its run. Files may have another path in an older one."""
-    labelled: set[Result] = field(default_factory=set)
+    labelled: Collection[Result] = ()
     """Those whose verdict is that of the workspace, by a label that came after the run."""
     several: ChosenResults | None = None
     """The results of several cases."""
@@ -256,7 +256,8 @@ def find_newest_results(
     folder = open_workspace(location).settings.paths["tests"]
     search = _Search(store, row, model, known)
     found = search.read(runs, follow_file(store, runs, file, folder))
-    found = _with_labels(location, store, found) if labels else found
+    labelled: set[Result] = set()
+    found = _with_labels(location, store, found, labelled) if labels else found
     by_id = {run.id: run for run in runs}
     first: list[FoundResult] = []
     for each in found:
@@ -269,20 +270,18 @@ def find_newest_results(
             f"'{case}' has no result in {where}",
             hint="'evalstore run' asks for answers; '@work:FILE::ROW' shows the workspace",
         )
-    single = search.name({each.result: by_id[each.run] for each in first})
-    single.labelled = {each.result for each in first if each.is_labelled}
-    return single
+    return search.name({each.result: by_id[each.run] for each in first}, labelled)
 
 
 def _with_labels(
-    location: Location, store: Store, found: Iterator[FoundResult]
+    location: Location, store: Store, found: Iterator[FoundResult], labelled: set[Result]
 ) -> Iterator[FoundResult]:
-    """Yield results, those that were labelled after their run with their verdict now."""
+    """Yield results; those that were `labelled` after their run with their verdict now."""
     for batch in in_batches(found):
         now = with_later_labels(location, store, [each.result for each in batch])
+        labelled.update(now.values())
         for each in batch:
-            counted = now.get(each.result)
-            yield each._replace(result=counted, is_labelled=True) if counted else each
+            yield each._replace(result=now.get(each.result, each.result))
 
 
 class _Search:
@@ -336,10 +335,10 @@ class _Search:
                 self._note(batch)
         return newest
 
-    def name(self, runs: dict[Result, Run]) -> NewestResults:
+    def name(self, runs: dict[Result, Run], labelled: Collection[Result] = ()) -> NewestResults:
         """Return results with the newest run that has the file."""
         assert self._run
-        return NewestResults(self._run, self._file, runs)
+        return NewestResults(self._run, self._file, runs, labelled)
 
     def _note(self, results: list[Result]) -> None:
         for result in results:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from evalstore.core.errors import StoreError
 from evalstore.core.values import URGENCY
 from evalstore.results.answer.judgements import Judgement, read_judgements
+from evalstore.results.flips.run_differences import has_several_prompts
 from evalstore.results.labels.later_labels import with_later_labels
-from evalstore.results.show.show import cells_with, results_with
-from evalstore.store.session_results import SessionResults
+from evalstore.results.show.show import cells_with
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result, Session
     from evalstore.planning.options import Location
     from evalstore.store import Store
+    from evalstore.store.session_results import SessionResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,14 @@ def read_session_details(
     session = store.find_sessions([id]).get(id)
     if session is None:
         raise StoreError(f"the store has no answer {id}", hint="run 'evalstore fsck'")
-    has_several_prompts = False
+    has_several = False
     if result is not None:
         cells = [result]
     else:
-        cells, has_several_prompts = cells_with(store, id)
+        found = cells_with(store, id)
+        places = ((run, each.file) for each, run in found.items())
+        has_several = any(has_several_prompts(store, *place) for place in places)
+        cells = [*found]
         now = with_later_labels(location, store, cells)
         cells = [now.get(cell, cell) for cell in cells]
         cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
@@ -78,7 +82,7 @@ def read_session_details(
     if len(cells) > 1:
         judgements = tuple(sorted(judgements, key=lambda judgement: _urgency(judgement, rows)))
     return SessionDetails(
-        session, tuple(cells), has_several_prompts, current, tuple(subjects), judgements, rows
+        session, tuple(cells), has_several, current, tuple(subjects), judgements, rows
     )
 
 
@@ -94,6 +98,6 @@ def _evaluations_elsewhere(
     """Return the evaluation versions of a session in other cases than that of `result`."""
     if result is None:
         return set()
-    cells = results_with(store, id, sessions or SessionResults(store))
+    cells = cells_with(store, id, sessions)
     others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
     return {other.evaluation for other in others if other.evaluation}

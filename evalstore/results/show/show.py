@@ -35,6 +35,7 @@ from evalstore.results.show.shown_results import (
 from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import case_of, iterate_results, read_results, restore_cell
 from evalstore.store.revisions import resolve_run
+from evalstore.store.session_results import SessionResults
 from evalstore.store.simulated_costs import is_by_script
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.path_trees import read_tree
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.results.log.failures import Place
     from evalstore.store import Store
-    from evalstore.store.session_results import SessionResults
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
@@ -324,40 +324,23 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
-    """Return the results with a session, and whether their cases have several system prompts.
+def cells_with(
+    store: Store, session: str, sessions: SessionResults | None = None
+) -> dict[Result, Run]:
+    """Return the results with a session, each with its run.
 
     They are read from the newest run that has the session, and from the runs before it for cases
-    that this run left out.
+    that this run left out. Those who read several share `sessions`.
     """
-    cells: dict[Cell, Result] = {}
-    prompts: set[tuple[str, str, str | None]] = set()
-    for run in store.find_recent_runs():
-        results = read_results(store, run)
-        here = [result for result in results if session in result.sessions]
-        for result in here:
-            cells.setdefault((result.file, result.row, result.prompt, result.model), result)
-        places = {(result.file, result.row) for result in here}
-        prompts |= {
-            (result.file, result.row, result.prompt)
-            for result in results
-            if (result.file, result.row) in places
-        }
-        if here and not is_partial(run):
-            break
-    return list(cells.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
-
-
-def results_with(store: Store, session: str, sessions: SessionResults) -> list[Result]:
-    """Return the results with a session that `cells_with` returns."""
-    cells: dict[Cell, Result] = {}
+    cells: dict[Cell, tuple[Result, Run]] = {}
+    sessions = sessions or SessionResults(store)
     for run in store.find_recent_runs():
         here = sessions.find(run.results, session)
         for result in here:
-            cells.setdefault((result.file, result.row, result.prompt, result.model), result)
+            cells.setdefault((result.file, result.row, result.prompt, result.model), (result, run))
         if here and not is_partial(run):
             break
-    return list(cells.values())
+    return dict(cells.values())
 
 
 Cell = tuple[str, str, str | None, str]

@@ -185,8 +185,6 @@ class FoundResult(NamedTuple):
     """Whether the run is older than the newest one with results of the file."""
     is_edited: bool = False
     """Whether its case was edited since."""
-    is_labelled: bool = False
-    """Whether the verdict is that of the workspace, by a label that came after the run."""
 
 
 class CasePrompts:
