@@ -447,10 +447,14 @@ class TextTable:
         key = text, markdown
         if key not in self._numbers:
             self._numbers[key] = len(self.entries)
-            shown = shown_text(text)
-            tree = markdown_tree(text) if markdown else None
-            self.entries.append([shown, packed(tree, shown)] if tree is not None else shown)
+            self.entries.append(_markdown_entry(text) if markdown else shown_text(text))
         return self._numbers[key]
+
+
+@lru_cache(maxsize=1024)
+def _markdown_entry(text: str) -> Json:
+    shown, tree = shown_text(text), markdown_tree(text)
+    return shown if tree is None else [shown, packed(tree, shown)]
 
 
 def shown_text(text: str) -> str:
@@ -499,7 +503,6 @@ _LINKS = ("http://", "https://", "mailto:")
 _LEAVES = {"hr": "hr", "hardbreak": "br"}
 
 
-@lru_cache(maxsize=1024)
 def markdown_tree(text: str) -> Json:
     """Return the tree of a text; None if it is shown as it is written.
 
