@@ -101,8 +101,7 @@ def _require_place(workspace: WorkspaceFolder, file: Path, name: str) -> None:
         )
     if "::" in name:
         raise EvalstoreError(
-            f"'{name}' cannot be the name of a test file: '::' separates a file from its row",
-            hint="choose another name",
+            f"'{name}' cannot be the name of a test file: '::' separates a file from its row"
         )
     if os.path.realpath(file.parent) != str(Path(os.path.realpath(folder), *inner.parts[:-1])):
         raise EvalstoreError(

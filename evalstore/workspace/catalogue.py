@@ -61,7 +61,7 @@ def read_catalogue(
     for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
         try:
             provider = model_files.read_provider(text)
-            claim_id(provider.code, path, seen, "providers", 1)
+            claim_id(provider.code, path, seen, 1)
             providers[provider.code] = provider
         except FileProblem as problem:
             problems += problem.all_at(path, text.split("\n"))
@@ -73,7 +73,7 @@ def read_catalogue(
             model = model_files.read_model(
                 text, providers, is_known_kind, default_id(path, folder), programs
             )
-            claim_id(model.id, path, seen, "models", 1)
+            claim_id(model.id, path, seen, 1)
             catalogue.models[model.id] = model
             catalogue.model_files[model.id] = path
             if check_scripts and model.provider.type == "scripted":
@@ -85,7 +85,7 @@ def read_catalogue(
     for path, text in read_texts(workspace, "currencies", problems, ".yaml", ".yml"):
         try:
             currency = model_files.read_currency(text)
-            claim_id(currency.code, path, seen, "currencies", 1)
+            claim_id(currency.code, path, seen, 1)
             catalogue.currencies[currency.code] = currency
         except FileProblem as problem:
             problems += problem.all_at(path, text.split("\n"))
@@ -103,12 +103,10 @@ def read_texts(
             problems += problem.all_at(path)
 
 
-def claim_id(id: str, path: str, seen: dict[str, str], kind: str, line: int) -> None:
+def claim_id(id: str, path: str, seen: dict[str, str], line: int) -> None:
     """Register the id of a file; raises `FileProblem` when another file has it."""
     if id in seen:
-        raise FileProblem(
-            f"the id '{id}' is taken by '{seen[id]}'", line, hint=f"ids of {kind} must be unique"
-        )
+        raise FileProblem(f"the id '{id}' is taken by '{seen[id]}'", line)
     seen[id] = path
 
 

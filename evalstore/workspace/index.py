@@ -271,6 +271,4 @@ def _refuse_names(prefix: str, names: list[str]) -> None:
             name.encode()
         except UnicodeEncodeError:
             shown = name.encode(errors="backslashreplace").decode()
-            raise EvalstoreError(
-                f"the file name '{prefix}{shown}' is not UTF-8", hint="rename the file"
-            ) from None
+            raise EvalstoreError(f"the file name '{prefix}{shown}' is not UTF-8") from None

@@ -288,11 +288,7 @@ def read_model(
     code = None if is_application else fields.text("code")
     id = fields.text("id") or code or default_id
     if id == RECORDED:
-        raise FileProblem(
-            f"the id '{id}' is reserved for recorded answers",
-            fields.line("id"),
-            hint="give the model another id",
-        )
+        raise FileProblem(f"the id '{id}' is reserved for recorded answers", fields.line("id"))
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)
     provider = provider or _provider_of_kind(name, fields, providers, known_kinds)

@@ -256,14 +256,8 @@ class _Reader:
             id = file.id or default_id(path, folder)
             first = seen.setdefault(id, path)
             if first != path:
-                reading.problems.append(
-                    Problem(
-                        path,
-                        f"the id '{id}' is taken by '{first}'",
-                        self._line_of_id(path),
-                        hint="ids of test files must be unique",
-                    )
-                )
+                taken = f"the id '{id}' is taken by '{first}'"
+                reading.problems.append(Problem(path, taken, self._line_of_id(path)))
 
     def _line_of_id(self, path: str) -> int:
         try:
@@ -471,7 +465,7 @@ def _read_prompts(
     for path, text in read_texts(workspace, "prompts", problems, ".md"):
         try:
             prompt = parse_prompt(path, text, folder)
-            claim_id(prompt.id, path, seen, "prompts", prompt.line_of("id"))
+            claim_id(prompt.id, path, seen, prompt.line_of("id"))
         except FileProblem as problem:
             problems += problem.all_at(path, text.split("\n"))
             seen.setdefault(default_id(path, folder), path)
@@ -497,7 +491,7 @@ def _read_definitions(
             else:
                 is_json = path.endswith(".json")
                 definition = read_schema(text, default, index, is_json_file=is_json)
-            claim_id(definition.name, path, seen, kind, definition.line)
+            claim_id(definition.name, path, seen, definition.line)
         except FileProblem as problem:
             files.problems += problem.all_at(path, text.split("\n"))
             continue

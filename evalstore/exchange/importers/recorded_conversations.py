@@ -141,8 +141,7 @@ def _name_models(
     if len(by_model) > _MOST_MODELS:
         raise EvalstoreError(
             f"the answers are those of {plural(len(by_model), 'model')}; "
-            f"at most {_MOST_MODELS:,} are imported at once",
-            hint="name fewer files",
+            f"at most {_MOST_MODELS:,} are imported at once"
         )
     names = UniqueNames()
     return {

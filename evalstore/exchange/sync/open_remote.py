@@ -183,9 +183,7 @@ def open_other_store(location: Location, name: str, *, create: bool) -> Iterator
         warn_before_opening(open_workspace(location).root, location.warn, is_database=True)
     with open_store(location, create=create) as store:
         if _is_same(place, store.path):
-            raise EvalstoreError(
-                f"'{place}' is the store of this workspace", hint="name the other store"
-            )
+            raise EvalstoreError(f"'{place}' is the store of this workspace")
         with open_unchanged(place) as source:
             with source.snapshot_ids() as theirs:
                 for table in COPIED_TABLES:  # one that is missing is an error of this store

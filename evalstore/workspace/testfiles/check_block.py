@@ -66,9 +66,7 @@ def take_block(lines: list[SourceLine]) -> tuple[list[SourceLine], CheckList | N
     if not blocks:
         return lines, None
     if len(blocks) > 1:
-        raise FileProblem(
-            f"a second block '{WORD}'", blocks[1].opened, hint="put all checks into one block"
-        )
+        raise FileProblem(f"a second block '{WORD}'", blocks[1].opened)
     opened = blocks[0].opened
     if not blocks[0].closed:
         raise FileProblem(f"the block '{WORD}' is never closed", opened)
