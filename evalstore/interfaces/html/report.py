@@ -30,6 +30,7 @@ from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.flips.regressions import find_open_regressions
+from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_marked_results, find_run, open_revision
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
@@ -194,6 +195,9 @@ def build_report(
                 data.table,
                 collector.saved(),
                 regressions,
+                is_labelled_later=any(describe_later_labels(project.store, run))
+                if stored
+                else False,
             )
             spool.seek(0)
             write_page(out, summary, data.table, spool, MARK, served)

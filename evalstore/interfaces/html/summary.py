@@ -47,6 +47,7 @@ MOST_GROUPS = 50
 """The most groups of a table."""
 MOST_CHANGES = 10
 """The most changed cases that the summary lists for each kind of change."""
+_LABELLED = "some results were labelled after this run: the labels count in the workspace"
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 _UNITS = {"prompt": "System prompt", "tag": "Tag", "file": "Test file"}
 
@@ -171,6 +172,8 @@ def summarise_results(
     table: CaseTable,
     saved: float,
     regressions: Sequence[Regression] = (),
+    *,
+    is_labelled_later: bool = False,
 ) -> ReportSummary:
     """Return the summary of a run; `name` is that of the workspace.
 
@@ -195,7 +198,7 @@ def summarise_results(
         name=safe(name),
         run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",
         sentence=safe(overview.sentence),
-        notes=tuple(map(safe, _notes(run, counts, diff, totals))),
+        notes=(*map(safe, _notes(run, counts, diff, totals)), *[_LABELLED] * is_labelled_later),
         candidates=tuple(map(_candidate_line, overview.candidates)),
         has_changes=any(row.shift for row in overview.candidates),
         trend=trend_chart(trend),
