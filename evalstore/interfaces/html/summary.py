@@ -391,7 +391,12 @@ def _group_table(stats: Stats) -> GroupTable:
             )
             for group, is_partly in zip(shown, partly, strict=True)
         ),
-        note=" ".join(_table_notes(rest, has_partly=any(partly))),
+        note=" ".join(
+            [
+                *_table_notes(rest, has_partly=any(partly)),
+                *["Special tags are left out."] * (len(groups) < len(stats.groups)),
+            ]
+        ),
     )
 
 

@@ -123,6 +123,18 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
         assert table.count('<svg class="interval-chart"') == (1 if by == "file" else 2), by
 
 
+def test_tags_are_counted_without_special_ones_and_the_table_says_so(tmp_path: Path) -> None:
+    several = {
+        f"tests/{tag}.md": TEST.replace("greeting", tag).replace("Hello", tag)
+        for tag in ("polite", "brief", "_tools_only")
+    }
+    root = make_workspace(tmp_path / "desk", several)
+    call(root, "run", "--fail-on", "none")
+    summary = summary_of(report(root))
+    assert {"Tags (3)", "Special tags are left out."} <= {*summary}
+    assert not any("_tools_only" in line for line in summary[summary.index("Tags (3)") :][:6])
+
+
 def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
     (root / "models/second.yaml").write_text(scripted("second", {"answer": "Welcome."}))
