@@ -150,7 +150,7 @@ def status(
         str | None,
         option(
             "--remote NAME",
-            "Read first which answers this remote has.",
+            "First check which answers this remote has.",
             completions.remotes,
             section=help.REUSE,
         ),

@@ -55,7 +55,7 @@ def push(
         str | None,
         option(
             "--since REV",
-            "Only the runs after this one, with all that belongs to them.",
+            "Only runs after this one, with all they refer to.",
             completions.runs,
         ),
     ] = None,
@@ -121,7 +121,7 @@ def pull(
         str | None,
         option(
             "--baseline REV",
-            "With --for-plan: also this run, for the same option of run.",
+            "With --for-plan: also this run, for 'run --baseline'.",
             completions.runs,
         ),
     ] = None,
