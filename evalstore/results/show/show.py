@@ -33,7 +33,7 @@ from evalstore.results.show.shown_results import (
     result_to_json,
 )
 from evalstore.store.failures import LoggedFailure
-from evalstore.store.results import case_of, iterate_results, read_results, restore_cell
+from evalstore.store.results import case_of, iterate_results, restore_cell
 from evalstore.store.revisions import resolve_run
 from evalstore.store.session_results import SessionResults
 from evalstore.store.simulated_costs import is_by_script
@@ -135,21 +135,17 @@ def show_item(
     stored = store.load_any(kind, id)
     if kind == "failure":
         return _show_failure(location, store, id, stored.content)
-    if kind == "run" and most is not None:
-        return _show_run(location, store, restore_run(id, stored.content), stored.content, most)
-    if kind == "run" and in_file:
-        return _show_whole_run(location, store, restore_run(id, stored.content), stored.content)
+    if kind == "run":
+        run = restore_run(id, stored.content)
+        return _show_run(location, store, run, stored.content, most, in_file=in_file)
     if kind == "cases" and in_file and has_parts(stored.content):
         item = _long_file(store, id, stored.content)
     else:
         content = store.load_whole(stored.content)
         item = ShownItem(kind, id, content, _related(store, kind, id, content))
-    item.prompts = name_prompts(location, several_prompts(item.related.get("results", ())))
     item.references = name_references(location, _references(item))
     item.push = first_push_of(location, kind, id)
     item.is_simulated = is_by_script(store, item.related.get("evaluator"))
-    if kind == "run":
-        _mark_changes(location, store, restore_run(id, stored.content), item)
     return item
 
 
@@ -191,25 +187,20 @@ def _label_marks(store: Store, run: Run) -> dict[Cell, str]:
     }
 
 
-def _show_run(location: Location, store: Store, run: Run, content: Json, most: int) -> ShownItem:
-    """Return a run with the most urgent of its results."""
-    results, several, left_out = find_urgent_results(store, run, most)
-    shown = [result_to_json(result) for result in results]
-    item = ShownItem("run", run.id, content, {"results": shown}, several=several, left_out=left_out)
-    prompts = {result.prompt for result in results if (result.file, result.row) in several}
+def _show_run(
+    location: Location, store: Store, run: Run, content: Json, most: int | None, *, in_file: bool
+) -> ShownItem:
+    """Return a run with its results, or the most urgent of them."""
+    item = ShownItem("run", run.id, content, push=first_push_of(location, "run", run.id))
+    if most is not None:
+        results, several, item.left_out = find_urgent_results(store, run, most)
+        prompts = {result.prompt for result in results if (result.file, result.row) in several}
+        item.related, item.several = {"results": [*map(result_to_json, results)]}, several
+    else:
+        shown = ShownResults(iterate_results(store, run))
+        item.content, prompts = store.load_whole(content), shown.prompts
+        item.related = {"results": shown if in_file else [*shown]}
     item.prompts = name_prompts(location, prompts)
-    item.push = first_push_of(location, "run", run.id)
-    _mark_changes(location, store, run, item)
-    return item
-
-
-def _show_whole_run(location: Location, store: Store, run: Run, content: Json) -> ShownItem:
-    """Return a run with all results, in a file."""
-    results = ShownResults(iterate_results(store, run))
-    item = ShownItem("run", run.id, store.load_whole(content), {"results": results})
-    item.prompts = name_prompts(location, results.prompts)
-    item.references = name_references(location, _references(item))
-    item.push = first_push_of(location, "run", run.id)
     _mark_changes(location, store, run, item)
     return item
 
@@ -222,14 +213,6 @@ def _references(item: ShownItem) -> Iterable[tuple[str, str]]:
         return references_of([item.content])
     related = item.related.get("instructions") if item.kind == "judgement" else None
     return references_of([related] if related else item.related.get("evaluations", {}).values())
-
-
-def several_prompts(results: Iterable[Json]) -> set[str | None]:
-    """Return the system prompts of the cases that have several."""
-    prompts: dict[tuple[str, str], set[str | None]] = {}
-    for result in results:
-        prompts.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
-    return {id for ids in prompts.values() if len(ids) > 1 for id in ids}
 
 
 def _show_question(location: Location, store: Store, id: str) -> ShownItem:
@@ -364,12 +347,6 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
             {"text": file.data.decode("utf-8-sig", "replace")} if is_text(file.media_type) else {}
         )
         return {"size": len(file.data), **text}
-    if kind == "run":
-        return {
-            "results": [
-                result_to_json(result) for result in read_results(store, restore_run(id, content))
-            ]
-        }
     return {}
 
 
