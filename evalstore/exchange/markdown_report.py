@@ -219,7 +219,7 @@ def _candidates(overview: Overview) -> Iterator[str]:
             row.rate,
             " to ".join(map(percent, row.interval)) if row.interval else "",
             f"{group.rate.judged:,} of {group.results:,}",
-            row.shift.text if row.shift else "",
+            f"{row.shift.text} {row.shift.part}".rstrip() if row.shift else "",
             row.cost,
             row.latency,
         )

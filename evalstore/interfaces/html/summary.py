@@ -65,6 +65,8 @@ class RateRow:
     latency: str
     change: str = ""
     """The change of a candidate in points; empty without an earlier run."""
+    part: str = ""
+    """Of how many results it is, if not of all."""
     trend: str = ""
     """`better`, `worse` or `same`."""
 
@@ -229,6 +231,7 @@ def _candidate_line(row: CandidateRow) -> RateRow:
         interval=" to ".join(map(percent, row.interval)) if row.interval else "",
         chart=interval_chart(row.group.pass_rate, row.interval),
         change=shift.text if shift else "",
+        part=shift.part if shift else "",
         trend="better" if difference > 0 else "worse" if difference < 0 else "same",
         cost=row.cost,
         latency=row.latency,
@@ -244,10 +247,10 @@ def _notes(
         yield f"partial run: {scope_text(run)}"
     total = sum(counts.values())
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
-        yield f"{missing:,} of {plural(total, 'answer')} pending"
+        yield f"{missing:,} of {plural(total, 'result')} pending"
     for word in ("undecided", "error"):
         if counts.get(word):
-            yield f"{word}: {counts[word]:,} of {plural(total, 'answer')}"
+            yield f"{word}: {counts[word]:,} of {plural(total, 'result')}"
     if diff:
         yield f"compared with {side_name(diff.was)}"
         comparison = diff.comparison
@@ -298,7 +301,7 @@ def _limits(table: CaseTable) -> Iterable[str]:
 def _facts(
     run: Run, statistics: Stats | None, table: CaseTable, saved: float
 ) -> Iterable[tuple[str, str]]:
-    places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'answer')}"
+    places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'result')}"
     yield "cases", f"{table.case_count:,} {places}"
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new verdict')}"

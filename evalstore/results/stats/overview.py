@@ -37,21 +37,26 @@ class Shift(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the change in points: `+23.1`, `+50.0 in 24 shared results`; `0` without one."""
+        """Return the change in points: `+23.1`; `0` without one."""
         points = 100 * (self.now - self.was)
-        return f"{points:+.1f}{self._of_shared}" if points else "0"
+        return f"{points:+.1f}" if points else "0"
 
     @property
     def sentence(self) -> str:
         """Return the change as part of a sentence: `, 54% to 77%`, ` by 50.0 points in 24 …`."""
         if self.shared:  # their rates are not those that a table of all results shows
-            return f" by {abs(100 * (self.now - self.was)):.1f} points{self._of_shared}"
+            return f" by {abs(100 * (self.now - self.was)):.1f} points {self.part}"
         before, after = _rounded(self.was, self.now)
         return f", {before} to {after}"
 
     @property
-    def _of_shared(self) -> str:
-        return f" in {plural(self.shared, 'shared result')}" if self.shared else ""
+    def part(self) -> str:
+        """Return `in 24 shared results`; empty without a change, or if it is of all results."""
+        return (
+            f"in {plural(self.shared, 'shared result')}"
+            if self.shared and self.now != self.was
+            else ""
+        )
 
 
 class CandidateRow(NamedTuple):
@@ -136,7 +141,7 @@ def make_overview(
     names = {name: quote(short) for name, short in _short_names(rows).items()}
     shifted = [*_shift_texts(rows, names, "so far " * bool(pending))]
     if pending:
-        shifted.insert(0, f"{plural(pending, 'answer')} pending")
+        shifted.insert(0, f"{plural(pending, 'result')} pending")
     changes = [*shifted, *_changes_text(diff, regressions)]
     if diff and not changes:
         changes = ["Nothing broke or was fixed"]
@@ -156,7 +161,7 @@ def _partial_text(run: Run) -> str:
     if run.cases is None:
         return words or "no results"
     answers, cases = sum(run.verdicts.values()), run.cases.selected
-    several = f", {plural(answers, 'answer')}" if cases < answers else ""
+    several = f", {plural(answers, 'result')}" if cases < answers else ""
     of = f"{cases:,} of {plural(run.cases.total, 'case')}{several}"
     return f"{of}: {words or 'no results'}"
 
@@ -219,7 +224,7 @@ def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Itera
             several += [f"{labels:,} with a changed label"] if labels else []
             yield f"{cases} {change}" + (f" ({', '.join(several)})" if several else "")
     if undecided := diff.comparison.undecided:
-        yield f"{plural(undecided, 'answer')} {'is' if undecided == 1 else 'are'} now undecided"
+        yield f"{plural(undecided, 'result')} {'is' if undecided == 1 else 'are'} now undecided"
     if regressions:
         earlier = ((each.result.file, each.result.row) for each in regressions)
         cases, *several = count_cases(earlier)

@@ -112,7 +112,7 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     )
     assert call(root, "run", "--fail-on", "none", "--yes") == 0
     summary = summary_of(report(root))
-    assert summary[summary.index("cases") + 1] == "110 in 1 file; 440 answers"
+    assert summary[summary.index("cases") + 1] == "110 in 1 file; 440 results"
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the first 100 of 110 cases, those that need attention first" in text
     names = shown_names(text)
@@ -327,7 +327,7 @@ def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
     path = report(root)
     summary = summary_of(path)
     told = "this run is incomplete: some answers or verdicts are missing"
-    assert summary[1] == f"{told} · 1 of 2 answers pending · first run"
+    assert summary[1] == f"{told} · 1 of 2 results pending · first run"
     block = data_of(path.read_text(encoding="utf-8"), "block-0")
     (failure,) = block["cases"][0]["cells"][0]["failures"]
     assert "no such <key>" in failure
@@ -338,7 +338,7 @@ def test_undecided_results_are_counted_beside_the_rate(tmp_path: Path) -> None:
     root = make_workspace(tmp_path / "desk", files)
     call(root, "run", "--fail-on", "none")
     summary = summary_of(report(root))
-    assert summary[:2] == ["Both candidates pass 0%.", "undecided: 2 of 2 answers · first run"]
+    assert summary[:2] == ["Both candidates pass 0%.", "undecided: 2 of 2 results · first run"]
     assert summary[2].startswith("first 0.0% 0 of 1 ")
 
 
@@ -351,7 +351,7 @@ def test_a_partial_run_says_so(root: Path) -> None:
 def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
     edit(root, "Hello", "Hi")
     summary = summary_of(report(root, "@work"))
-    assert summary[:2] == ["Nothing is judged yet.", "2 of 2 answers pending · compared with run #"]
+    assert summary[:2] == ["Nothing is judged yet.", "2 of 2 results pending · compared with run #"]
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the workspace as it is now" in text
     assert data_of(text, "block-0")["texts"][0] == "Hi"
@@ -481,7 +481,7 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
     )
     assert summary_of(report(root, "@work"))[:2] == [
         "Nothing is judged yet.",
-        "2 of 2 answers pending",
+        "2 of 2 results pending",
     ]
     (root / "tests/hello.md").unlink()
     for options in ((), ("--json",)):
@@ -535,7 +535,7 @@ def test_a_run_of_some_cases_has_counts_and_no_rate(tmp_path: Path) -> None:
     call(root, "run", "tests/bye.md", "--refresh", "--fail-on", "none")
     path = report(root)
     lines = summary_of(path)
-    assert lines[0] == "1 of 2 cases, 2 answers: 1 pass, 1 fail"
+    assert lines[0] == "1 of 2 cases, 2 results: 1 pass, 1 fail"
     assert lines[2:4] == ["first 1 of 1 $0", "second 0 of 1 $0"]
     head = path.read_text(encoding="utf-8").partition('id="matrix"')[2].partition("</thead>")[0]
     assert "%" not in head

@@ -52,8 +52,8 @@ def test_without_a_revision_the_report_is_of_the_workspace(partly: Evalstore) ->
 def test_the_report_of_a_partial_run_counts_and_is_not_in_the_trend(partly: Evalstore) -> None:
     partly("report", "@", "-o", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
-    assert "<title>echo: 1 of 3 cases, 2 answers: 2 fail</title>" in page
-    assert "1 of 3 cases, 2 answers: 2 fail" in summary_of(Path("r.html"))
+    assert "<title>echo: 1 of 3 cases, 2 results: 2 fail</title>" in page
+    assert "1 of 3 cases, 2 results: 2 fail" in summary_of(Path("r.html"))
     assert "0.0% passed" not in page
     assert "Pass rates of 2 candidates in 3 runs" in page
     assert page.count('<circle class="hollow"') == 2
