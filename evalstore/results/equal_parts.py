@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
+from evalstore.planning.options import SelectionOptions
+from evalstore.store.results import iterate_entries
 from evalstore.store.trees.case_files import StoredCases, long_parts_of
 from evalstore.store.trees.cases_of_parts import cases_of_parts
-from evalstore.store.trees.path_trees import find_entry
+from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from evalstore.core.runs import Run
     from evalstore.core.values import CaseFile
-    from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
     from evalstore.store import Store
     from evalstore.store.trees.case_finder import CaseFinder
@@ -54,6 +57,29 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
         if not waiting:
             break
     return settled.only(unchanged)
+
+
+def find_equal_run(project: Project) -> Run | None:
+    """Return the last run if it has the results of the workspace, which has long files.
+
+    The other files are planned, and their results compared.
+    """
+    from evalstore.planning.planner import resolve_scope
+    from evalstore.planning.status.workspace_results import iterate_workspace
+
+    store, every = project.store, SelectionOptions()
+    settled = find_unchanged_parts(project, every)
+    last = store.find_runs(limit=1)
+    if not settled or last[0].snapshot != project.snapshot()[0]:
+        return None
+    scope = resolve_scope(project, every, settled=settled)
+    if any(cell.file in settled.by_file for cell in scope.cells):
+        return None
+    entries = read_tree(last[0].results, store.load_nodes)
+    others = {path: leaf for path, leaf in entries.items() if path not in settled.by_file}
+    now = chain.from_iterable(iterate_workspace(project, scope))
+    was = chain.from_iterable(iterate_entries(store, others))
+    return last[0] if all(one == other for one, other in zip_longest(now, was)) else None
 
 
 def find_parts(store: Store, leaves: Collection[str]) -> set[str]:

@@ -36,9 +36,11 @@ def compute_workspace(
         yield plan, compute_results(plan, project.settings.verdict)
 
 
-def iterate_workspace(project: Project) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the results of all cases with their cases, in batches."""
-    for _, results in compute_workspace(project):
+def iterate_workspace(
+    project: Project, scope: Scope | None = None
+) -> Iterator[list[tuple[Result, Case]]]:
+    """Yield the results of all cases, or of a scope, with their cases, in batches."""
+    for _, results in compute_workspace(project, scope):
         yield [(as_result(result), result.cell.case) for result in results]
 
 

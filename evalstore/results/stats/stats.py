@@ -35,6 +35,7 @@ from evalstore.planning.options import (
     leaves_out_cases,
 )
 from evalstore.planning.plan import CHECKS
+from evalstore.results.equal_parts import find_equal_run
 from evalstore.results.labels.labels import current_labels
 from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
@@ -202,7 +203,9 @@ class StatsCollector:
         convert = _converter(project, self._code)
         self._keep = Filter(project, run, self._query)
         self._costs = CostReader(project.store, convert, prices=project.prices_by_version())
-        is_selected = run.id == WORKSPACE or self._query is not None
+        equal = find_equal_run(project) if run.id == WORKSPACE and self._query is None else None
+        self._root = (equal or run).results
+        is_selected = not self._root or self._query is not None
         self._selected = TemporaryRows() if is_selected else None
         """The results that count, where they are not all results of a stored run."""
 
@@ -246,7 +249,7 @@ class StatsCollector:
         if self._selected:
             yield ResultSums(self._selected.connection, ROOT)
             return
-        with open_sums(self.project.store, self.run.results) as sums:
+        with open_sums(self.project.store, self._root) as sums:
             yield sums
 
     def saved(self) -> float:

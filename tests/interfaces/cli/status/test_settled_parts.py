@@ -6,7 +6,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from evalstore.core.results import Result
 from evalstore.core.runs import Run
-from evalstore.core.values import Json
+from evalstore.core.values import Case, Json
 from evalstore.planning.cells import settled_parts
 from evalstore.planning.cells.settled_parts import SettledParts
 from evalstore.planning.options import Location
@@ -23,6 +24,8 @@ from evalstore.runs import run, run_record
 from evalstore.runs.status.dashboard import read_dashboard
 from evalstore.store import Store
 from evalstore.store.location import read_location
+from evalstore.store.rows.row_queries import RowQueries
+from evalstore.store.rows.temporary_rows import TemporaryRows
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import treat_as_long
@@ -111,7 +114,7 @@ COMMANDS = (
     ("diff", "@", "@~1"),
     ("stats", "@", "--json"),
     ("stats", "@", "--by", "tag", "--by", "file", "--json"),
-    ("stats", "@", "--by", "prompt"),
+    ("stats", "--by", "prompt"),
 )
 
 
@@ -194,6 +197,25 @@ def test_a_run_after_a_run_plans_no_settled_part(
         assert found[-1] > 2
     assert len(set(results_of(any_place))) == 1
     compare(evalstore, any_place)
+
+
+def test_statistics_of_what_is_as_in_the_last_run_are_read_from_its_rows(
+    any_place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "--yes", "--fail-on", "none")
+    copied: list[int] = []
+    add = TemporaryRows.add
+
+    def note(rows: TemporaryRows, store: RowQueries, cells: Sequence[tuple[Result, Case]]) -> None:
+        copied.append(len(cells))
+        add(rows, store, cells)
+
+    monkeypatch.setattr(TemporaryRows, "add", note)
+    assert "201/201" in evalstore("stats").stdout
+    assert copied == []
+    tree(any_place, {"tests/other.md": OTHER.replace("Where", "And where")})
+    assert "200/201" in evalstore("stats").stdout
+    assert sum(copied) == 201
 
 
 def test_a_settled_part_is_planned_again_when_an_answer_of_it_is_new(

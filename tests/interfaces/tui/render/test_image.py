@@ -72,7 +72,7 @@ def test_a_picture_that_takes_long_is_not_drawn() -> None:
     data = file.getvalue()[:-2]
     scan = data[data.rindex(b"\xff\xda") :]
     assert image.image_lines(data + scan + b"\xff\xd9")
-    assert image.image_lines(data + 1_500 * scan + b"\xff\xd9") == []
+    assert image.image_lines(data + 6_000 * scan + b"\xff\xd9") == []
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
