@@ -316,7 +316,7 @@ def test_candidates_are_compared_in_the_lines_that_a_filter_lists(workspace: Pat
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "x")
-        assert "scripted/two: 2 better, 3 equal" in screen(pilot)
+        assert "scripted/two: 2 results better (1 case), 3 equal" in screen(pilot)
         await press(pilot, "escape", "slash", *"oslo prompt:kind", "enter", "x", "enter")
         text = screen(pilot)
         assert "of the cases filtered by oslo prompt:kind" in text
