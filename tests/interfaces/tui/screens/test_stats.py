@@ -157,7 +157,7 @@ def test_the_trend_names_the_edit_by_which_results_broke(workspace: Path) -> Non
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "S")
-        (note,) = re.findall(r"\d answers? broke in run \w{8}: .*", facts(pilot))
+        (note,) = re.findall(r"\d results? broke in run \w{8}: .*", facts(pilot))
         assert "tests/weather.md changed" in note
 
     drive(scenario, size=(120, 36))
