@@ -40,7 +40,7 @@ _LINE = 15
 """The least distance of names below each other."""
 _MOST_NAMES = 9
 """The most names that there is room for."""
-_DATES = 5
+_DATES = 4
 """The most dates on the axis."""
 COLOURS = 6
 """How many colours lines have; further ones are dashed."""

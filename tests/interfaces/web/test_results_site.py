@@ -546,7 +546,7 @@ def test_attempts_are_labelled_apart_and_counted_as_one_result(tmp_path: Path) -
             post(address, place, verdict="pass", by="Ada")
         end = ask(address, path)[1]
     assert numbers == {"1 of 2", "2 of 2"}
-    assert "1 of 1 result have your label. They are stored" in end
+    assert "1 of 1 result have your label. Labels are stored" in end
     assert "evalstore" not in re.sub(r"(?s)<details>.*?</details>|<footer>.*", "", end)
 
 
