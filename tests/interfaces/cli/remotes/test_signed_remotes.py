@@ -175,7 +175,7 @@ def test_a_key_that_is_not_allowed_pushes_nothing(
     evalstore("run", "--fail-on", "none", "-q")
     ran = evalstore("push")
     assert ran.stderr == (
-        "error: nothing was pushed: a push by 'Eve' is not signed by an allowed signer, and nobody "
+        "error: nothing was pushed: a push by 'Eve' is not signed by an allowed signer, so nobody "
         "would pull it\n"
         "hint: set 'sign' to a key whose public half is in 'allowedSigners'\n"
     )
@@ -192,7 +192,7 @@ def test_only_pushes_of_trusted_writers_are_pulled(
     untrusted = "warning: 1 push of ann@example.com is not trusted and was left out\n"
     refused = evalstore("push")
     assert refused.stderr == (
-        "error: nothing was pushed: a push by 'ann@example.com' is not trusted, and nobody would "
+        "error: nothing was pushed: a push by 'ann@example.com' is not trusted, so nobody would "
         "pull it\n"
         "hint: add the name to 'trust' of this remote, in the settings that its users share\n"
     )
