@@ -32,7 +32,6 @@ _OF_SCREENS = "interfaces.tui"
 DRAWN = """
 core.batches: SIZE SMALL_SIZE
 runs.execution.plan_execution: _CLAIMED_AT_ONCE
-files.filed_mapping: _FEW
 files.filed_sequence: _FEW
 files.temporary_list: _IN_MEMORY
 interfaces.html.case_data: CASES_IN_A_BLOCK

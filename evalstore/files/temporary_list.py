@@ -9,15 +9,18 @@ import tempfile
 import threading
 import weakref
 import zlib
+from ast import literal_eval
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstore.core import batches
 
 if TYPE_CHECKING:
     from typing import IO
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 _IN_MEMORY = 1 << 20
 """The compressed bytes that stay in memory."""
 
@@ -157,26 +160,68 @@ class SortedValues:
     """Lists of JSON in a temporary database, which sorts them."""
 
     def __init__(self, keys: int) -> None:
-        """Sort lists by their first `keys` values, each of which is a text, a number or None."""
-        self._keys = keys
-        self._database = sqlite3.connect("", check_same_thread=False)
-        weakref.finalize(self, self._database.close)
+        """The first `keys` values of a list, each a text, a number or None, say where it is."""
         columns = ", ".join(f"key{number}" for number in range(keys))
-        self._database.execute(f"CREATE TABLE lists ({columns}, list)")
+        self._keys = keys
+        self._execute = open_temporary(self, f"CREATE TABLE lists ({columns}, list)")
 
     def add(self, lists: Iterable[Sequence[Any]]) -> None:
         """Add lists."""
         places = ", ".join("?" * (self._keys + 1))
-        rows = ((*map(_comparable, each[: self._keys]), _encode(each)) for each in lists)
-        self._database.executemany(f"INSERT INTO lists VALUES ({places})", rows)
+        for each in lists:
+            keys = map(_comparable, each[: self._keys])
+            self._execute(f"INSERT INTO lists VALUES ({places})", (*keys, _encode(each)))
 
     def __iter__(self) -> Iterator[list[Any]]:
         """Yield the lists in their order; none may be added meanwhile."""
         order = ", ".join(str(number + 1) for number in range(self._keys))
-        for *_, encoded in self._database.execute(f"SELECT * FROM lists ORDER BY {order}"):
+        for *_, encoded in self._execute(f"SELECT * FROM lists ORDER BY {order}"):
             yield marshal.loads(encoded)
 
 
 def _comparable(value: Any) -> Any:
     """Return a text as bytes, which have its order; any character can be stored so."""
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+
+
+class TemporaryMapping(Mapping[K, V]):
+    """Values by ids, or by tuples of ids, in a temporary database; the first of a key counts."""
+
+    def __init__(
+        self,
+        pack: Callable[[V], Any] = lambda value: value,
+        unpack: Callable[[Any], V] = lambda value: value,
+    ) -> None:
+        """`pack` turns a value into JSON and `unpack` back."""
+        self._pack, self._unpack = pack, unpack
+        table = "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+        self._execute = open_temporary(self, table)
+
+    def update(self, values: Mapping[K, V]) -> None:
+        """Add values."""
+        for key, value in values.items():
+            entry = repr(key), _encode(self._pack(value))
+            self._execute("INSERT OR IGNORE INTO entries VALUES (?, ?)", entry)
+
+    def __getitem__(self, key: K) -> V:
+        row = self._execute("SELECT value FROM entries WHERE key = ?", (repr(key),)).fetchone()
+        if row is None:
+            raise KeyError(key)
+        return self._unpack(marshal.loads(row[0]))
+
+    def __iter__(self) -> Iterator[K]:
+        return (literal_eval(key) for (key,) in self._execute("SELECT key FROM entries"))
+
+    def __len__(self) -> int:
+        return int(self._execute("SELECT count(*) FROM entries").fetchone()[0])
+
+
+def open_temporary(owner: object, script: str) -> Callable[..., sqlite3.Cursor]:
+    """Return what executes statements in a new temporary database, which is gone with its owner.
+
+    SQLite keeps it in memory as long as it is small.
+    """
+    database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    weakref.finalize(owner, database.close)
+    database.executescript(f"PRAGMA journal_mode = OFF; {script}; BEGIN")
+    return database.execute

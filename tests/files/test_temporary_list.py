@@ -14,7 +14,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.files import temporary_list
-from evalstore.files.temporary_list import SortedValues, TemporaryList
+from evalstore.files.temporary_list import SortedValues, TemporaryList, TemporaryMapping
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
@@ -122,3 +122,17 @@ def test_few_of_the_values_that_are_sorted_are_in_memory() -> None:
     tracemalloc.stop()
     assert count == 10_000
     assert peak < 3_000_000  # of ten megabytes
+
+
+def test_a_mapping_has_the_first_value_of_each_key() -> None:
+    values: TemporaryMapping[tuple[tuple[str, ...], str], tuple[str, ...]] = TemporaryMapping(
+        unpack=tuple
+    )
+    assert (len(values), [*values]) == (0, [])
+    first = (("a", "b'\\"), "c")
+    values.update({first: ("one", "é"), (("a",), "b"): ()})
+    values.update({first: ("two",), ((), ""): ("three",)})
+    assert {**values} == {first: ("one", "é"), (("a",), "b"): (), ((), ""): ("three",)}
+    assert (len(values), first in values, (("a",), "c") in values) == (3, True, False)
+    with pytest.raises(KeyError):
+        values[(("b",), "a")]

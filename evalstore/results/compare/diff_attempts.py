@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evalstore.files.filed_mapping import FiledMapping
+from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.attempts import (
     Attempt,
     CellToJudge,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.store.trees.case_finder import CaseFinder
 
 
-class SideAttempts(FiledMapping[tuple[str, ...], tuple[Attempt, ...]]):
+class SideAttempts(TemporaryMapping[tuple[str, ...], tuple[Attempt, ...]]):
     """The attempts of the results of a side, as far as they have several, by their judgements."""
 
     def __init__(self, store: Store, side: Side, finder: CaseFinder) -> None:

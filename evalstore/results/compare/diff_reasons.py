@@ -17,7 +17,7 @@ from evalstore.comparison.candidate_edits import number_or_none
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
 from evalstore.comparison.version_diff import CODE_CHANGED, differ_models
 from evalstore.core.display import plural
-from evalstore.files.filed_mapping import FiledMapping
+from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class QuestionChanges:
     """
 
     def __init__(self, project: Project) -> None:
-        self.words: FiledMapping[PairIds, str] = FiledMapping()
+        self.words: TemporaryMapping[PairIds, str] = TemporaryMapping()
         """By the sessions of both sides."""
         self._project = project
         self._of_models: dict[tuple[str, str], str] = {}

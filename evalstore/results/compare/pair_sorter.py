@@ -12,7 +12,7 @@ from evalstore.comparison.answer_pairs import (
 )
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.core.batches import in_batches
-from evalstore.files.filed_mapping import FiledMapping
+from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.judge_names import find_feedback
 from evalstore.results.compare.diff_reasons import QuestionChanges
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
@@ -39,7 +39,7 @@ class PairDetails:
     """What is shown of pairs that differ: feedback, labels and attempts."""
 
     def __init__(self, store: Store, attempts: tuple[SideAttempts, SideAttempts]) -> None:
-        self.feedback = FiledMapping[str, str]()
+        self.feedback = TemporaryMapping[str, str]()
         self.labels: set[str] = set()
         self.attempts = attempts
         self._store = store
@@ -65,9 +65,9 @@ class PairSorter:
 
     def __init__(self, project: Project, details: PairDetails) -> None:
         self.questions = QuestionChanges(project)
-        self.judgements: FiledMapping[PairIds, Sequence[str]] = FiledMapping()
+        self.judgements: TemporaryMapping[PairIds, Sequence[str]] = TemporaryMapping()
         """By the judgements of both sides: labels and changes of evaluators between them."""
-        self.same_answers: FiledMapping[PairIds, bool] = FiledMapping()
+        self.same_answers: TemporaryMapping[PairIds, bool] = TemporaryMapping()
         self._project, self._details = project, details
         self._pairs = SortedPairs()
 
@@ -119,7 +119,7 @@ class PairSorter:
 
 def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:
     """Return the texts of these answers, by the id of the session."""
-    answers = FiledMapping[str, str]()
+    answers = TemporaryMapping[str, str]()
     for batch in in_batches(ids):
         sessions = store.find_sessions(batch)
         known = [id for id in dict.fromkeys(batch) if id in sessions]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches, in_small_batches
+from evalstore.files.temporary_list import open_temporary
 from evalstore.store.search.texts import KINDS, Kind
 
 if TYPE_CHECKING:
@@ -126,16 +125,12 @@ class _SearchedTexts:
     """Texts whose places are searched, in a temporary database."""
 
     def __init__(self, texts: Iterable[ListedText]) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)
-        weakref.finalize(self, self._database.close)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.executescript(_TABLES)
-        self._database.execute("BEGIN")
+        self._execute = open_temporary(self, _TABLES)
         for number, (kind, id, place) in enumerate(texts):
             row = number, KINDS.index(kind), id, "\0".join(place.sessions)
-            self._database.execute("INSERT INTO texts VALUES (?, ?, ?, ?)", row)
-            keys = ((key, number) for key in {id, *place.sessions})
-            self._database.executemany("INSERT INTO keys VALUES (?, ?)", keys)
+            self._execute("INSERT INTO texts VALUES (?, ?, ?, ?)", row)
+            for key in {id, *place.sessions}:
+                self._execute("INSERT INTO keys VALUES (?, ?)", (key, number))
 
     def search(
         self, store: Store, runs: Iterable[Run], go_on: Callable[[], bool] = lambda: True
@@ -146,7 +141,7 @@ class _SearchedTexts:
         """
         searched: set[tuple[str, ResultLeaf]] = set()
         for run in runs:
-            if not self._database.execute(_LEFT).fetchone()[0]:
+            if not self._execute(_LEFT).fetchone()[0]:
                 break
             leaves = [each for each in store.find_tree_leaves(run.results) if each not in searched]
             searched.update(leaves)
@@ -154,24 +149,20 @@ class _SearchedTexts:
                 if not go_on():
                     return False
                 found = store.find_result_ids(leaf for _, leaf in batch)
-                self._database.execute("DELETE FROM results")
-                self._database.executemany(
-                    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)",
-                    (
-                        (id, file, each.row, each.model, each.prompt, each.prompts)
-                        for file, leaf in batch
-                        for each in found[leaf.id]
-                        for id in each.ids
-                    ),
-                )
-                self._database.execute(_PLACE, (run.id, run.id))
+                self._execute("DELETE FROM results")
+                for file, leaf in batch:
+                    for each in found[leaf.id]:
+                        row = file, each.row, each.model, each.prompt, each.prompts
+                        for id in each.ids:
+                            self._execute(
+                                "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)", (id, *row)
+                            )
+                self._execute(_PLACE, (run.id, run.id))
         return True
 
     def __iter__(self) -> Iterator[ListedText]:
         """Yield the texts by place."""
-        for kind, id, sessions, run, file, row, prompts, models, shown in self._database.execute(
-            _SORTED
-        ):
+        for kind, id, sessions, run, file, row, prompts, models, shown in self._execute(_SORTED):
             place = TextPlace(tuple(sessions.split("\0")) if sessions else ())
             place.is_final = True
             if run is not None:

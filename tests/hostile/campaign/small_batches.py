@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from evalstore.core import batches
 from evalstore.interfaces.cli.main import main as evalstore
+from evalstore.remotes import arrivals
 
 _ROWS = 5
 
 
 def main(argv: list[str]) -> int:
     """Run a command."""
-    batches.SIZE = batches.SMALL_SIZE = _ROWS  # there are a few hundred rows in a trial
+    arrivals._ROWS = batches.SIZE = batches.SMALL_SIZE = _ROWS  # a trial has a few hundred
     return evalstore(argv)

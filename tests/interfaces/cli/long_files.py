@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evalstore.core import batches
-from evalstore.files import filed_mapping, filed_sequence
+from evalstore.files import filed_sequence
 from evalstore.planning.cells import cell_batches
 from evalstore.store.trees import case_chunks, case_files, cases_of_parts
 from evalstore.workspace import digest_set
@@ -46,7 +46,6 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep all but a few results of a comparison in files, and read them in small batches."""
     for module, name, number in (
         (filed_sequence, "_FEW", 9),
-        (filed_mapping, "_FEW", 5),
         (batches, "SIZE", 7),
         (cases_of_parts, "_FEW", 9),
     ):
