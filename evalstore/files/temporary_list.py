@@ -210,7 +210,8 @@ class TemporaryMapping(Mapping[K, V]):
         return self._unpack(marshal.loads(row[0]))
 
     def __iter__(self) -> Iterator[K]:
-        return (literal_eval(key) for (key,) in self._execute("SELECT key FROM entries"))
+        for (key,) in self._execute("SELECT key FROM entries"):
+            yield literal_eval(key)
 
     def __len__(self) -> int:
         return int(self._execute("SELECT count(*) FROM entries").fetchone()[0])

@@ -73,9 +73,10 @@ def find_equal_run(project: Project) -> Run | None:
     if not settled or last[0].snapshot != project.snapshot()[0]:
         return None
     scope = resolve_scope(project, every, settled=settled)
-    if any(cell.file in settled.by_file for cell in scope.cells):
-        return None
     entries = read_tree(last[0].results, store.load_nodes)
+    is_planned = any(cell.file in settled.by_file for cell in scope.cells)
+    if is_planned or not settled.by_file.keys() <= entries.keys():  # it may have left out a file
+        return None
     others = {path: leaf for path, leaf in entries.items() if path not in settled.by_file}
     now = chain.from_iterable(iterate_workspace(project, scope))
     was = chain.from_iterable(iterate_entries(store, others))

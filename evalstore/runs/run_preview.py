@@ -158,7 +158,7 @@ def keep_to(
     if any(count > shown for count, shown in zip(now, was, strict=True)):
         change = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
     elif others := sum(item not in agreed.todo for item in todo):
-        change = f"{others:,} items of the new plan {'was' if others == 1 else 'were'} not shown"
+        change = f"{plural(others, 'item')} of the new plan had not been shown"
     elif agreed.price is None:
         return
     else:

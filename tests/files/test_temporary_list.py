@@ -134,5 +134,8 @@ def test_a_mapping_has_the_first_value_of_each_key() -> None:
     values.update({first: ("two",), ((), ""): ("three",)})
     assert {**values} == {first: ("one", "é"), (("a",), "b"): (), ((), ""): ("three",)}
     assert (len(values), first in values, (("a",), "c") in values) == (3, True, False)
+    keys = iter(values)
     with pytest.raises(KeyError):
         values[(("b",), "a")]
+    del values
+    assert len([*keys]) == 3  # the database is there as long as its keys are read

@@ -146,10 +146,8 @@ def build_report(
     with without_garbage_collection(), open_revision(location, revision) as project:
         regressions: Sequence[Regression] = []
         if revision == WORK:
-            run, workspace = (
-                find_run(project, revision),
-                compare_workspace(location, project, compare),
-            )
+            run = find_run(project, revision)
+            workspace = compare_workspace(location, project, compare)
             batches, compared = workspace.batches(project), workspace.diff
             if not compare:
                 regressions = workspace.regressions(project)
@@ -195,9 +193,8 @@ def build_report(
                 data.table,
                 collector.saved(),
                 regressions,
-                is_labelled_later=any(describe_later_labels(project.store, run))
-                if stored
-                else False,
+                is_labelled_later=stored is not None
+                and any(describe_later_labels(project.store, stored)),
             )
             spool.seek(0)
             write_page(out, summary, data.table, spool, MARK, served)

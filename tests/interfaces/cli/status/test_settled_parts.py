@@ -218,6 +218,14 @@ def test_statistics_of_what_is_as_in_the_last_run_are_read_from_its_rows(
     assert sum(copied) == 201
 
 
+def test_statistics_have_a_long_file_that_the_last_run_left_out(
+    any_place: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "--yes", "--fail-on", "none")
+    evalstore("run", "--yes", "--fail-on", "none", "tests/other.md")
+    assert "201/201" in evalstore("stats").stdout
+
+
 def test_a_settled_part_is_planned_again_when_an_answer_of_it_is_new(
     any_place: Path, evalstore: Evalstore, found: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

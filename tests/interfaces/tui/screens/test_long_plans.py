@@ -147,7 +147,7 @@ def test_a_run_that_would_do_what_was_not_shown_does_nothing(long: Path) -> None
     preview = interactive_run.plan(Location(long), interactive_run.ALL)
     rows = ROWS.replace("land 149", "isle 149")
     tree(long, {"tests/data.jsonl": rows})
-    with pytest.raises(evalstore.EvalstoreError, match="4 items of the new plan were not"):
+    with pytest.raises(evalstore.EvalstoreError, match="4 items of the new plan had not"):
         interactive_run.carry_out_request(
             Location(long), interactive_run.ALL, ProgressListener(), preview
         )

@@ -857,7 +857,7 @@ def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None
     where = Location(workspace)
     planned = plan(where, ALL)
     new.write_text(NEW.replace("Lima", "Lima " * 1000))
-    with pytest.raises(EvalstoreError, match="4 items of the new plan were not shown"):
+    with pytest.raises(EvalstoreError, match="4 items of the new plan had not been shown"):
         carry_out_request(where, ALL, ProgressListener(), planned)
     new.write_text(NEW)
     assert carry_out_request(where, ALL, ProgressListener(), planned).summary.asked == 2
