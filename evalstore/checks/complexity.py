@@ -64,7 +64,7 @@ def is_cheap_check(check: Mapping[str, Json], size: int, schemas: Mapping[str, J
         is_cheap_here = is_cheap_path(check["path"]) and len(check["path"]) * size <= _MOST_STEPS
         return is_cheap_here and (inner is None or is_cheap_check(inner, size, schemas))
     if kind in _PRODUCTS:
-        return size * _length_of(check) <= _MOST_STEPS
+        return size * len(json.dumps(check, ensure_ascii=False)) <= _MOST_STEPS
     return True
 
 
@@ -73,10 +73,6 @@ def size_of(subject: CheckInput) -> int:
     actual = subject.actual
     size = len(actual) if isinstance(actual, str) else len(as_text(actual))
     return size + sum(map(len, subject.answers))
-
-
-def _length_of(check: Mapping[str, Json]) -> int:
-    return len(json.dumps(check, ensure_ascii=False))
 
 
 # --- paths

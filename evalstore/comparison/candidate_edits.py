@@ -40,9 +40,9 @@ def differ_candidates(
         if id not in listed:
             continue
         if id not in was:
-            yield Difference(new_candidate(id))
+            yield Difference(f"new candidate {id}")
         elif id not in now:
-            yield Difference(removed_candidate(id))
+            yield Difference(f"candidate {id} removed")
         else:
             old = was[id] if with_temperature else was[id]._replace(temperature=now[id].temperature)
             yield from differ_candidate(old, now[id], find)
@@ -57,16 +57,6 @@ def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterat
     if was.temperature != now.temperature:
         values = (number_or_none(each.temperature) for each in (was, now))
         yield Difference(f"{TEMPERATURE_OF}{now.id}", *values)
-
-
-def new_candidate(id: str) -> str:
-    """Return `new candidate mini`."""
-    return f"new candidate {id}"
-
-
-def removed_candidate(id: str) -> str:
-    """Return `candidate mini removed`."""
-    return f"candidate {id} removed"
 
 
 def number_or_none(value: float | None) -> str:

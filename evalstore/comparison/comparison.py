@@ -295,7 +295,8 @@ class CellIndex:
         """
         for place in places_of(cell):
             match = self._places.get(place)
-            if match and is_of_cell(match[0].prompt, cell.prompt, prompts):
+            # One with another system prompt of the case belongs to that prompt's cell.
+            if match and (match[0].prompt == cell.prompt or match[0].prompt not in prompts):
                 return match
         return None
 
@@ -354,13 +355,3 @@ def places_of(cell: NamedCell) -> Iterator[PlaceKey]:
     yield "prompt", (file, model, row, cell.prompt)
     yield "prompt_number", (file, model, key, cell.prompt_number)
     yield "prompt_number", (file, model, row, cell.prompt_number)
-
-
-def is_of_cell(
-    found: object, prompt: object, prompts: Iterable[object] | Container[object]
-) -> bool:
-    """Return whether a result with a system prompt that was found at the place of a cell is its.
-
-    One with another system prompt of the case belongs to that prompt's cell.
-    """
-    return found == prompt or found not in prompts

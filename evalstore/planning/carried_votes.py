@@ -62,7 +62,11 @@ def carry_over(plan: Plan, missing: Missing, load: Load) -> None:
         return
     versions = dict.fromkeys(key[1] for key in wanted)
     versions |= dict.fromkeys(vote.evaluation for _, votes in wanted.values() for vote in votes)
-    told = _find_told(versions, load)
+    told = {
+        id: digest_told(content)
+        for batch in in_batches(versions)
+        for id, content in load(batch).items()
+    }
     for key, (judgement, votes) in wanted.items():
         evaluation = key[1]
         here = told.get(evaluation)
@@ -103,15 +107,6 @@ def _votes_elsewhere(plan: Plan, judgement: PlannedJudgement) -> list[Vote]:
         and not vote.is_carried
         and not vote.human
     ]
-
-
-def _find_told(versions: Iterable[str], load: Load) -> dict[str, str]:
-    """Return the digests of those of these evaluation versions that are available."""
-    return {
-        id: digest_told(content)
-        for batch in in_batches(versions)
-        for id, content in load(batch).items()
-    }
 
 
 def _take(

@@ -154,7 +154,7 @@ class ResultReader(OpenedWorkspace):
             self._use() as location,
             find_filtered(location, any_revision(run), ResultFilter(**named)) as (_, found),
         ):
-            return keep_results(found.results())
+            return keep_values(found.results(), tuple, unpack_result)
 
     def to_rows(self, run: Run | str | None = "@") -> Sequence[dict[str, Json]]:
         """Return the results of a run, or of the workspace (None), as plain dictionaries.
@@ -329,23 +329,13 @@ class ResultReader(OpenedWorkspace):
 
         kinds: tuple[In, ...] = () if within is None else (within,)
         with self._use() as location:
-            return keep_hits(iterate_hits(location, pattern, kinds))
+            return keep_values(iterate_hits(location, pattern, kinds), _PACK_HIT, _unpack_hit)
 
 
 # --- keeps what methods return that may be long: a list, or a sequence in a temporary file
 
 
 _PACK_HIT = attrgetter("kind", "id", "file", "row", "models", "sessions", "context", "matches")
-
-
-def keep_results(results: Iterable[Result]) -> Sequence[Result]:
-    """Return results as a sequence."""
-    return keep_values(results, tuple, unpack_result)
-
-
-def keep_hits(hits: Iterable[SearchHit]) -> Sequence[SearchHit]:
-    """Return the matches of a search as a sequence."""
-    return keep_values(hits, _PACK_HIT, _unpack_hit)
 
 
 def keep_rows(rows: Iterable[dict[str, Json]]) -> Sequence[dict[str, Json]]:

@@ -6,7 +6,7 @@ changed: their cases, the settings and models, and the answers and judgements of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -147,7 +147,7 @@ class Contexts:
     def __init__(self, project: Project, selection: SelectionOptions) -> None:
         settings = project.settings
         self._shared = [
-            [_describe_candidate(each) for each in project.candidates(selection)],
+            [[_describe(each), each.lacks(_NEEDS)] for each in project.candidates(selection)],
             [_describe(each) for each in project.judges(selection)],
             [settings.required_tags1, settings.required_tags2, settings.prohibited_tags],
             settings.verdict,
@@ -157,10 +157,6 @@ class Contexts:
         """Return the digest for a file."""
         content = [hashing.SCHEME, self._shared, file.attempts, file.evaluators]
         return hashing.hash_content(canonical_json(content))
-
-
-def _describe_candidate(candidate: Candidate) -> Sequence[object]:
-    return [_describe(candidate), candidate.lacks(_NEEDS)]
 
 
 def _describe(participant: Candidate | Judge) -> dict[str, object]:

@@ -253,7 +253,14 @@ class Diff:
             "undecided": self.comparison.undecided,
             "causes": {change: self.causes_of(change) for change in ("new", "gone")},
             "notes": self.notes,
-            "edits": edits_to_json(self.edits, self.sources, convert),
+            "edits": [
+                {
+                    "file": file,
+                    "edited": list(self.sources.get(file, (file,))),
+                    "edits": convert(listed),
+                }
+                for file, listed in self.edits.items()
+            ],
             "participants": to_json(self.participants[0]),
             "statistics": _statistics_json(self.comparison),
         }
@@ -330,18 +337,3 @@ def side_to_json(
         **({"attempts": count_attempts(attempts)} if attempts else {}),
         **({"run": earlier[result]} if result in earlier else {}),
     }
-
-
-def edits_to_json(
-    edits: Mapping[str, Sequence[Difference]],
-    sources: Mapping[str, Sequence[str]],
-    convert: Callable[[Any], Json],
-) -> Json:
-    """Return the edits of test files as JSON, with what of them was edited: `sources`.
-
-    `convert` turns those of a file into JSON.
-    """
-    return [
-        {"file": file, "edited": list(sources.get(file, (file,))), "edits": convert(listed)}
-        for file, listed in edits.items()
-    ]

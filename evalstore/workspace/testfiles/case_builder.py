@@ -26,7 +26,6 @@ from evalstore.core.values import (
     EvaluationVersion,
     FileRef,
     Json,
-    Message,
     ModelVersion,
     TestVersion,
     is_text,
@@ -148,7 +147,12 @@ class CaseBuilder:
             described = hashing.with_messages(self._described, messages)
             tests += [project.result.keep("test", described)] * conversation.run.count
             shapes += [shape] * conversation.run.count
-            if shown := _needs_of_messages(messages):
+            if shown := {
+                _need_of_type(part.media_type)
+                for message in messages
+                for part in message.parts
+                if isinstance(part, FileRef) and not is_text(part.media_type)
+            }:
                 needs = tuple(sorted({*needs, *shown}))
         judged = self._judged or self._judge(row, project, shapes)
         values = self.values(row)
@@ -234,7 +238,10 @@ class CaseBuilder:
 
     def naming_texts(self, values: Mapping[str, Json], id: str) -> dict[str, str]:
         """Return the texts that a row may be named by, in their order: its id comes first."""
-        texts = texts_of_row(values)
+        texts = {
+            name: value if isinstance(value, str) else as_text(value)
+            for name, value in values.items()
+        }
         return texts if self._test.row_id is None else {self._test.row_id: id, **texts}
 
     def _recorded(
@@ -394,13 +401,6 @@ class FormerCases:
         return case
 
 
-def texts_of_row(values: Mapping[str, Json]) -> dict[str, str]:
-    """Convert the values of a row to texts."""
-    return {
-        name: value if isinstance(value, str) else as_text(value) for name, value in values.items()
-    }
-
-
 def _value_or_none(template: Template, row: RowValues) -> Json:
     try:
         return template.value(row.lookup, row.typed)
@@ -436,16 +436,6 @@ def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
     if version.tools or {"_has_tools", "_tools_only"} & set(version.special_tags):
         needs.append("tools")
     return tuple(needs)
-
-
-def _needs_of_messages(messages: Iterable[Message]) -> set[str]:
-    """Return the capabilities that messages need."""
-    return {
-        _need_of_type(part.media_type)
-        for message in messages
-        for part in message.parts
-        if isinstance(part, FileRef) and not is_text(part.media_type)
-    }
 
 
 def _need_of_type(media_type: str) -> str:

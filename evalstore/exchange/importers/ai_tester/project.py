@@ -110,7 +110,8 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if value is None:
             continue
         if name in ("candidates", "evaluators") and isinstance(value, list):
-            value = convert_participants(f"'{name}'", value, models, notes)
+            # As in ai-tester, ids without a model file are omitted.
+            value = list(_entries(f"'{name}'", value, models, notes, _PARTICIPANT))
         if name == "analysisQueries" and isinstance(value, list):
             value = queries(value, models, notes)
         parts.append(_setting(name, value))
@@ -262,17 +263,6 @@ class Models:
     def find(self, id: str) -> str | None:
         """Return evalstore's id for an ai-tester id; None if no model file has it."""
         return self.without_id.get(id) or (id if id in self.all_ids else None)
-
-
-def convert_participants(
-    place: str, entries: list[Json], models: Models, notes: list[str]
-) -> list[Json]:
-    """Convert the candidates or evaluators of a configuration to settings.
-
-    As in ai-tester, ids without a model file are omitted. `place` describes the list in messages;
-    omissions are added to `notes`.
-    """
-    return list(_entries(place, entries, models, notes, _PARTICIPANT))
 
 
 def queries(entries: list[Json], models: Models, notes: list[str]) -> list[Json]:

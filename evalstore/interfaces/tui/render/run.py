@@ -75,7 +75,7 @@ def plan_lines(
         return
     if status.is_any:
         yield heading(plan_text(status))
-    if records_labels(request, status):
+    if status.labels and not request.before:  # judging cases again is not about labels
         also = "also " if status.is_any else ""
         line = f"A run would {also}record {labels_text(status)}; that calls no model."
         yield from text_lines(line) if status.is_any else [heading(line)]
@@ -102,11 +102,6 @@ def plan_lines(
         yield BLANK
         yield from text_lines(_ABOUT_REPEATS, "faint")
     yield from left_lines(status)
-
-
-def records_labels(request: RunRequest, status: Status) -> bool:
-    """Return whether a run would record labels; judging cases again is not about labels."""
-    return bool(status.labels) and not request.before
 
 
 def records_only(request: RunRequest, status: Status) -> bool:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.log.newer_results import NewerRun
-    from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
 
 _HELP = """\
@@ -278,7 +277,9 @@ class ComparePage(DatedPage):
         self._cases |= {cases.run: cases} if cases.total is None else {}
         if self.highlighted is None:
             return
-        rows = _rows_by_place(cases)
+        rows = {
+            (row.file, row.row, number): row for row in cases.rows for number in row.prompt_numbers
+        }
         places = dict.fromkeys(listed.place[:3] for listed in self._pairs)
         among = [rows[place] for place in places if place in rows]
         case = rows.get(self.highlighted.place[:3])
@@ -354,11 +355,6 @@ def _show_panels(page: ComparePage, diff: Diff, edits: Mapping[str, Sequence[Dif
 def _read_side(page: ComparePage, run: str | None) -> Cases:
     """Return the cases of a side; of many only those that are compared."""
     return page.source.cases_at(run, {listed.place[:2] for listed in page._pairs})
-
-
-def _rows_by_place(cases: Cases) -> dict[tuple[str, str, int], CaseRow]:
-    """Return the rows by file, row, and number of the system prompt."""
-    return {(row.file, row.row, number): row for row in cases.rows for number in row.prompt_numbers}
 
 
 def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> None:
