@@ -53,7 +53,7 @@ store.rows.row_results: _MOST_KEPT
 store.run_sources: _KEPT
 store.search.file: _LARGEST_BATCH _MANY
 store.sqlite.connection: _KEPT
-workspace.digest_set: _BUCKET_BITS _PARTS _SORT_BITS
+workspace.digest_set: _BUCKET_BITS _PARTS
 workspace.testfiles.context: KEPT_AT_ONCE _MOST_CHARACTERS
 workspace.testfiles.case_builder: _AHEAD
 workspace.testfiles.expansion: _MOST_AT_ONCE _TOLD_EVERY

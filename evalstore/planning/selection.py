@@ -14,7 +14,6 @@ from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Case
-from evalstore.workspace.digest_set import find_smallest
 
 _MOST_WORDS = 200
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
@@ -186,7 +185,7 @@ class Subset:
         lots = array("Q", (self._lot(path, case) >> _LOT_BITS for path, case in read()))
         if len(lots) <= count:
             return bytearray(b"\1" * len(lots))
-        last = find_smallest(lots, count)
+        last = sorted(lots)[count - 1]
         drawn = bytearray(lot < last for lot in lots)
         tied = [number for number, lot in enumerate(lots) if lot == last]
         left = count - sum(drawn)

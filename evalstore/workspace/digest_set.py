@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 
 _BITS = 64
 _BUCKET_BITS = 15
 """The number of leading bits of a digest that select its bucket."""
 _PARTS = 256
 """The number of parts into which the values are divided; each is counted separately."""
-_SORT_BITS = 12
-"""The number of leading bits by which values are counted before some are sorted."""
 
 
 class DigestSet:
@@ -44,43 +42,33 @@ _NONE = array("Q"), array("Q")
 
 
 class DigestMap:
-    """Whole numbers of 64 bits by digests as in a `DigestSet`; the first of a digest counts."""
+    """Whole numbers of 64 bits by digests as in a `DigestSet`."""
 
     def __init__(self) -> None:
         self._buckets: dict[int, tuple[array[int], array[int]]] = {}
         """The digests, and their numbers."""
 
-    def add(self, digest: int, number: int) -> int:
-        """Add a number for a digest, unless it has one; returns the number that it has."""
-        known = self.get(digest)
-        if known is not None:
-            return known
-        place = digest >> (_BITS - _BUCKET_BITS)
-        if place in self._buckets:
-            digests, numbers = self._buckets[place]
-            digests.append(digest)
-            numbers.append(number)
-        else:
-            self._buckets[place] = array("Q", (digest,)), array("Q", (number,))
-        return number
-
-    def replace(self, digest: int, number: int) -> bool:
-        """Set the number of a digest that has one; False if it has none."""
-        digests, numbers = self._buckets.get(digest >> (_BITS - _BUCKET_BITS), _NONE)
-        if digest not in digests:
-            return False
-        numbers[digests.index(digest)] = number
-        return True
-
-    def put(self, digest: int, number: int) -> None:
-        """Set the number of a digest, whether it has one or not."""
-        if not self.replace(digest, number):
-            self.add(digest, number)
-
     def get(self, digest: int) -> int | None:
         """Return the number of a digest; None if it has none."""
         digests, numbers = self._buckets.get(digest >> (_BITS - _BUCKET_BITS), _NONE)
         return numbers[digests.index(digest)] if digest in digests else None
+
+    def put(self, digest: int, number: int) -> None:
+        """Set the number of a digest, whether it has one or not."""
+        place = digest >> (_BITS - _BUCKET_BITS)
+        digests, numbers = self._buckets.setdefault(place, (array("Q"), array("Q")))
+        if digest in digests:
+            numbers[digests.index(digest)] = number
+        else:
+            digests.append(digest)
+            numbers.append(number)
+
+    def add(self, digest: int, number: int) -> int:
+        """Add a number for a digest, unless it has one; returns the number that it has."""
+        known = self.get(digest)
+        if known is None:
+            self.put(digest, number)
+        return number if known is None else known
 
 
 class IdSet:
@@ -153,19 +141,3 @@ def _divide(values: Iterable[int]) -> list[array[int]]:
     for value in values:
         adders[value >> 8 & _PARTS - 1](value)
     return parts
-
-
-def find_smallest(values: Sequence[int], place: int) -> int:
-    """Return the value at a place, from 1, of the sorted values, of which few are in memory.
-
-    Each is a whole number of 64 bits.
-    """
-    counts = array("Q", bytes(8 << _SORT_BITS))
-    shift = _BITS - _SORT_BITS
-    for value in values:
-        counts[value >> shift] += 1
-    first = 0
-    while place > counts[first]:
-        place -= counts[first]
-        first += 1
-    return sorted(value for value in values if value >> shift == first)[place - 1]

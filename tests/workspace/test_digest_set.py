@@ -16,7 +16,6 @@ from evalstore.workspace.digest_set import (
     DigestSet,
     IdSet,
     count_distinct,
-    find_smallest,
 )
 from evalstore.workspace.testfiles.replacements import labels
 
@@ -86,13 +85,6 @@ def test_a_set_of_ids_has_those_that_were_added() -> None:
 def test_the_number_of_a_digest_can_be_replaced() -> None:
     numbers = DigestMap()
     for digest in random_numbers(100):
-        assert not numbers.replace(digest, 1)
-        numbers.add(digest, 1)
-        assert numbers.replace(digest, 2)
+        assert numbers.add(digest, 1) == 1
+        numbers.put(digest, 2)
         assert numbers.add(digest, 3) == numbers.get(digest) == 2
-
-
-@given(st.lists(st.integers(0, 2**64 - 1) | st.just(7), min_size=1, max_size=60))
-def test_the_smallest_values_are_found_without_sorting_all(values: list[int]) -> None:
-    places = range(1, len(values) + 1)
-    assert [find_smallest(values, place) for place in places] == sorted(values)

@@ -108,7 +108,7 @@ class FailedJudgements:
             digest = digest_of_value(place)
             after = self._newest.get(digest)
             if after and after - 1 < _start(self._begun, started):
-                self._newest.replace(digest, 0)
+                self._newest.put(digest, 0)
 
     def __contains__(self, place: object) -> bool:
         return self._is_any and bool(self._newest.get(digest_of_value(place)))

@@ -217,9 +217,9 @@ class _Filler:
     ) -> None:
         """Add a result of an earlier run, with its case unless its file is among the `same`."""
         digest, path = digest_of_value(result), result.file
-        if not self._runs.replace(digest, len(self._ids)):
-            self._runs.add(digest, len(self._ids))
+        if self._runs.get(digest) is None:
             self._filled.append(result)
+        self._runs.put(digest, len(self._ids))
         if path not in self._was.with_results:
             if path not in self._whole:  # it has the cases that the run has of the file
                 self._whole[path] = entries[path]
