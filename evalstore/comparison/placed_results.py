@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS
-from evalstore.files.filed_sequence import NumberedSequence, PackedSequence, keep_values
+from evalstore.files.filed_sequence import NumberedSequence, keep_values
 
 if TYPE_CHECKING:
     from evalstore.core.values import Verdict
@@ -87,14 +87,8 @@ class PlacedResults(NumberedSequence[Result]):
         return self._named(self._results[number])
 
     def read(self, numbers: Sequence[int]) -> list[Result]:
-        """Return the results with these numbers, in this order; each part of a file is read once.
-
-        They are in memory together.
-        """
-        if not isinstance(self._results, PackedSequence):
-            return [self.read_one(number) for number in numbers]
-        found = self._results.read_some(numbers)
-        return found if self._rename is None else [*map(self._named, found)]
+        """Return the results with these numbers, in this order."""
+        return [self.read_one(number) for number in numbers]
 
     def with_names(self, rename: Callable[[str], str]) -> PlacedResults:
         """Return the same results with other names of their files."""

@@ -8,7 +8,6 @@ from itertools import chain, islice
 from operator import eq
 from typing import Any, TypeVar, overload
 
-from evalstore.core.batches import in_small_batches
 from evalstore.files.temporary_list import TemporaryList
 
 T = TypeVar("T")
@@ -64,9 +63,7 @@ class PackedSequence(FiledSequence[T]):
     ) -> None:
         """`values` are read once, and few of them are in memory together."""
         self._unpack = unpack
-        self._packed = TemporaryList()
-        for batch in in_small_batches(map(pack, values)):
-            self._packed.extend(batch)
+        self._packed = TemporaryList(map(pack, values))
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -77,10 +74,6 @@ class PackedSequence(FiledSequence[T]):
     def read_one(self, number: int) -> T:
         """Return the value with a number."""
         return self._unpack(self._packed[number])
-
-    def read_some(self, numbers: Iterable[int]) -> list[T]:
-        """Return the values with these numbers, in this order; each batch is read once."""
-        return [*map(self._unpack, self._packed.read_some(numbers))]
 
 
 def keep_values(

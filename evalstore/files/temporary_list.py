@@ -1,159 +1,72 @@
-"""Keeps many small values in a temporary file, compressed, and sorts them there."""
+"""Many small values in temporary databases: lists, sorted ones, and by keys."""
 
 from __future__ import annotations
 
 import json
 import marshal
 import sqlite3
-import tempfile
-import threading
 import weakref
-import zlib
 from ast import literal_eval
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from evalstore.core import batches
 
-if TYPE_CHECKING:
-    from typing import IO
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-_IN_MEMORY = 1 << 20
-"""The compressed bytes that stay in memory."""
 
 
 class TemporaryList(Collection[Any]):
-    """A list of values of JSON, which is read in its order or by number.
+    """A list of values of JSON, which is read in its order or by number; by several threads, too.
 
-    It may be read by several threads. The file goes with the list; it has no name where the system
-    allows that, so that a program that is killed leaves none.
+    A named tuple becomes a list.
     """
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
         """`values` are read once, and few of them are in memory meanwhile."""
-        self._filed = 0
-        """How many values are in the file."""
-        self._file = cast("IO[bytes]", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115
-        self._starts: list[int] = [0]
-        """Where the bytes of each batch start, and where the last one ends."""
-        self._firsts: list[int] = []
-        """The number of the first value of each batch."""
-        self._last: list[Any] = []
-        """The values after those in the file."""
-        self._lock = threading.RLock()
-        self._read: tuple[int, list[Any]] = -1, []
-        """The batch that was read last by number of a value."""
-        weakref.finalize(self, self._file.close)
-        for batch in batches.in_batches(values):
-            self._add_batch(batch)
+        table = "CREATE TABLE list (number INTEGER PRIMARY KEY, value BLOB)"
+        self._database = open_temporary(self, table)
+        self._count = 0
+        self.extend(values)
 
     def append(self, value: Any) -> None:
-        """Add a value; until there are enough of them for a batch they stay as they are."""
-        self._last.append(value)
-        if len(self._last) >= batches.SIZE:
-            self._file_last()
+        """Add a value."""
+        self._database.execute("INSERT INTO list VALUES (?, ?)", (self._count, _encode(value)))
+        self._count += 1
 
-    def extend(self, values: Sequence[Any]) -> None:
-        """Add values; a named tuple becomes a list, and so do tuples that are added with it."""
-        if self._last:
-            self._file_last()
-        for batch in batches.in_batches(values):
-            with self._lock:
-                self._add_batch(batch)
-
-    def _file_last(self) -> None:
-        with self._lock:
-            self._add_batch(self._last)
-            self._last = []
-
-    def _add_batch(self, values: Sequence[Any]) -> None:
-        data = zlib.compress(_encode(values), level=1)
-        self._file.seek(self._starts[-1])
-        self._file.write(data)
-        self._starts.append(self._starts[-1] + len(data))
-        self._firsts.append(self._filed)
-        self._filed += len(values)
+    def extend(self, values: Iterable[Any]) -> None:
+        """Add values."""
+        rows = enumerate(map(_encode, values), self._count)
+        self._count += self._database.executemany("INSERT INTO list VALUES (?, ?)", rows).rowcount
 
     def __len__(self) -> int:
-        with self._lock:
-            return self._filed + len(self._last)
+        return self._count
 
     def __iter__(self) -> Iterator[Any]:
+        some = "SELECT value FROM list WHERE number >= ? ORDER BY number LIMIT ?"
         number = 0
-        while values := self._read_from(number):  # some may be added meanwhile
-            yield from values
-            number += len(values)
-
-    def _read_from(self, number: int) -> Sequence[Any]:
-        """Return the values from a number on up to the end of its batch; empty at the end."""
-        with self._lock:
-            if number >= self._filed:
-                return self._last[number - self._filed :]
-            batch = self._batch_of(number)
-            return self._load(batch)[number - self._firsts[batch] :]
+        while rows := self._database.execute(some, (number, batches.SMALL_SIZE)).fetchall():
+            yield from (marshal.loads(value) for (value,) in rows)
+            number += len(rows)  # some may be added meanwhile
 
     def __contains__(self, value: object) -> bool:
         return any(own == value for own in self)
 
     def __getitem__(self, number: int) -> Any:
-        if number < 0:
+        row = self._database.execute(
+            "SELECT value FROM list WHERE number = ?", (number,)
+        ).fetchone()
+        if row is None:
             raise IndexError(number)
-        with self._lock:
-            if number >= self._filed:
-                return self._last[number - self._filed]
-            batch = self._batch_of(number)
-            return self._load_kept(batch)[number - self._firsts[batch]]
-
-    def read_some(self, numbers: Iterable[int]) -> list[Any]:
-        """Return the values with these numbers, in this order; each batch is read once."""
-        listed = list(numbers)
-        ordered = sorted({*listed})
-        with self._lock:
-            values = [*self._read_ordered(ordered)]
-        if ordered == listed:
-            return values
-        found = dict(zip(ordered, values, strict=True))
-        return [found[number] for number in listed]
-
-    def _read_ordered(self, numbers: Sequence[int]) -> Iterator[Any]:
-        """Yield the values with these numbers, which are in order."""
-        first, batch = 0, list[Any]()
-        for number in numbers:
-            if number - first >= len(batch) and number < self._filed:
-                of = self._batch_of(number)
-                first, batch = self._firsts[of], self._load_kept(of)
-            yield batch[number - first] if number < self._filed else self[number]
-
-    def _batch_of(self, number: int) -> int:
-        return bisect_right(self._firsts, number) - 1
-
-    def _load_kept(self, number: int) -> list[Any]:
-        """Return the values of a batch, which are kept until another one is read."""
-        with self._lock:
-            read, values = self._read
-            if read != number:
-                values = self._load(number)
-                self._read = number, values
-            return values
-
-    def _load(self, number: int) -> list[Any]:
-        start, end = self._starts[number : number + 2]
-        with self._lock:
-            self._file.seek(start)
-            data = self._file.read(end - start)
-        values: list[Any] = marshal.loads(zlib.decompress(data))
-        return values
+        return marshal.loads(row[0])
 
 
-def _encode(values: Any) -> bytes:
-    """Encode values, in a third of the time of JSON."""
+def _encode(value: Any) -> bytes:
+    """Encode a value, in a third of the time of JSON."""
     try:
-        return marshal.dumps(values)
-    except ValueError:  # one is of a class of its own, as a named tuple is
-        return marshal.dumps(json.loads(json.dumps(values)))
+        return marshal.dumps(value)
+    except ValueError:  # it is of a class of its own, as a named tuple is
+        return marshal.dumps(json.loads(json.dumps(value)))
 
 
 class SortedValues:
@@ -163,19 +76,18 @@ class SortedValues:
         """The first `keys` values of a list, each a text, a number or None, say where it is."""
         columns = ", ".join(f"key{number}" for number in range(keys))
         self._keys = keys
-        self._execute = open_temporary(self, f"CREATE TABLE lists ({columns}, list)")
+        self._database = open_temporary(self, f"CREATE TABLE lists ({columns}, list)")
 
     def add(self, lists: Iterable[Sequence[Any]]) -> None:
         """Add lists."""
         places = ", ".join("?" * (self._keys + 1))
-        for each in lists:
-            keys = map(_comparable, each[: self._keys])
-            self._execute(f"INSERT INTO lists VALUES ({places})", (*keys, _encode(each)))
+        rows = ((*map(_comparable, each[: self._keys]), _encode(each)) for each in lists)
+        self._database.executemany(f"INSERT INTO lists VALUES ({places})", rows)
 
     def __iter__(self) -> Iterator[list[Any]]:
         """Yield the lists in their order; none may be added meanwhile."""
         order = ", ".join(str(number + 1) for number in range(self._keys))
-        for *_, encoded in self._execute(f"SELECT * FROM lists ORDER BY {order}"):
+        for *_, encoded in self._database.execute(f"SELECT * FROM lists ORDER BY {order}"):
             yield marshal.loads(encoded)
 
 
@@ -195,34 +107,35 @@ class TemporaryMapping(Mapping[K, V]):
         """`pack` turns a value into JSON and `unpack` back."""
         self._pack, self._unpack = pack, unpack
         table = "CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
-        self._execute = open_temporary(self, table)
+        self._database = open_temporary(self, table)
 
     def update(self, values: Mapping[K, V]) -> None:
         """Add values."""
-        for key, value in values.items():
-            entry = repr(key), _encode(self._pack(value))
-            self._execute("INSERT OR IGNORE INTO entries VALUES (?, ?)", entry)
+        entries = ((repr(key), _encode(self._pack(value))) for key, value in values.items())
+        self._database.executemany("INSERT OR IGNORE INTO entries VALUES (?, ?)", entries)
 
     def __getitem__(self, key: K) -> V:
-        row = self._execute("SELECT value FROM entries WHERE key = ?", (repr(key),)).fetchone()
+        row = self._database.execute(
+            "SELECT value FROM entries WHERE key = ?", (repr(key),)
+        ).fetchone()
         if row is None:
             raise KeyError(key)
         return self._unpack(marshal.loads(row[0]))
 
     def __iter__(self) -> Iterator[K]:
-        for (key,) in self._execute("SELECT key FROM entries"):
+        for (key,) in self._database.execute("SELECT key FROM entries"):
             yield literal_eval(key)
 
     def __len__(self) -> int:
-        return int(self._execute("SELECT count(*) FROM entries").fetchone()[0])
+        return int(self._database.execute("SELECT count(*) FROM entries").fetchone()[0])
 
 
-def open_temporary(owner: object, script: str) -> Callable[..., sqlite3.Cursor]:
-    """Return what executes statements in a new temporary database, which is gone with its owner.
+def open_temporary(owner: object, script: str) -> sqlite3.Connection:
+    """Return a new temporary database, which is gone with its owner.
 
     SQLite keeps it in memory as long as it is small.
     """
     database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     weakref.finalize(owner, database.close)
     database.executescript(f"PRAGMA journal_mode = OFF; {script}; BEGIN")
-    return database.execute
+    return database

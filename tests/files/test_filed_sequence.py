@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from evalstore.core import batches
-from evalstore.files import filed_sequence, temporary_list
+from evalstore.files import filed_sequence
 from evalstore.files.filed_sequence import PackedSequence, keep_values
 
 
@@ -55,7 +55,6 @@ def test_many_values_are_read_like_a_list(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_few_of_many_values_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filed_sequence, "_FEW", 50)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
 
     def values() -> Iterator[str]:
         for number in range(10_000):

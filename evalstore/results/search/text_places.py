@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any
 
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.files.temporary_list import open_temporary
@@ -108,16 +108,13 @@ _PLACE = """
     ORDER BY r.rowid
 """
 _LEFT = "SELECT count(*) FROM texts WHERE number NOT IN (SELECT number FROM places)"
-_EACH = """
-    (SELECT group_concat(coalesce(each, ''), char(0)) FROM (
-        SELECT {0} AS each FROM places WHERE number = t.number GROUP BY {0} ORDER BY min(n)))
-"""
-_SORTED = f"""
-    SELECT t.kind, t.id, t.sessions, p.run, p.file, p.row, p.prompts,
-        {_EACH.format("model")} AS models, {_EACH.format("prompt")} AS shown
-    FROM texts t
-    LEFT JOIN places p ON p.n = (SELECT min(n) FROM places WHERE number = t.number)
-    ORDER BY p.file IS NULL, p.file, p.row, t.kind, models, t.id
+_SORTED = """
+    SELECT t.kind, t.id, t.sessions, p.*
+    FROM texts t LEFT JOIN (
+        SELECT number, min(n), run, file, row, prompts, group_concat(model, char(0)),
+            group_concat(coalesce(prompt, ''), char(0))
+        FROM places GROUP BY number) p ON p.number = t.number
+    ORDER BY p.file IS NULL, p.file, p.row, t.kind, t.id
 """
 
 
@@ -125,12 +122,12 @@ class _SearchedTexts:
     """Texts whose places are searched, in a temporary database."""
 
     def __init__(self, texts: Iterable[ListedText]) -> None:
-        self._execute = open_temporary(self, _TABLES)
+        self._database = open_temporary(self, _TABLES)
         for number, (kind, id, place) in enumerate(texts):
             row = number, KINDS.index(kind), id, "\0".join(place.sessions)
-            self._execute("INSERT INTO texts VALUES (?, ?, ?, ?)", row)
+            self._database.execute("INSERT INTO texts VALUES (?, ?, ?, ?)", row)
             for key in {id, *place.sessions}:
-                self._execute("INSERT INTO keys VALUES (?, ?)", (key, number))
+                self._database.execute("INSERT INTO keys VALUES (?, ?)", (key, number))
 
     def search(
         self, store: Store, runs: Iterable[Run], go_on: Callable[[], bool] = lambda: True
@@ -141,7 +138,7 @@ class _SearchedTexts:
         """
         searched: set[tuple[str, ResultLeaf]] = set()
         for run in runs:
-            if not self._execute(_LEFT).fetchone()[0]:
+            if not self._database.execute(_LEFT).fetchone()[0]:
                 break
             leaves = [each for each in store.find_tree_leaves(run.results) if each not in searched]
             searched.update(leaves)
@@ -149,25 +146,35 @@ class _SearchedTexts:
                 if not go_on():
                     return False
                 found = store.find_result_ids(leaf for _, leaf in batch)
-                self._execute("DELETE FROM results")
-                for file, leaf in batch:
-                    for each in found[leaf.id]:
-                        row = file, each.row, each.model, each.prompt, each.prompts
-                        for id in each.ids:
-                            self._execute(
-                                "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)", (id, *row)
-                            )
-                self._execute(_PLACE, (run.id, run.id))
+                self._database.execute("DELETE FROM results")
+                rows = (
+                    (id, file, each.row, each.model, each.prompt, each.prompts)
+                    for file, leaf in batch
+                    for each in found[leaf.id]
+                    for id in each.ids
+                )
+                statement = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)"
+                self._database.executemany(statement, rows)
+                self._database.execute(_PLACE, (run.id, run.id))
         return True
 
     def __iter__(self) -> Iterator[ListedText]:
         """Yield the texts by place."""
-        for kind, id, sessions, run, file, row, prompts, models, shown in self._execute(_SORTED):
-            place = TextPlace(tuple(sessions.split("\0")) if sessions else ())
-            place.is_final = True
-            if run is not None:
-                place.file, place.row, place.run = file, row, run
-                place.models = tuple(models.split("\0"))
-                some = tuple(prompt or None for prompt in shown.split("\0"))
-                place.prompts = some if len(some) < prompts else ()
-            yield KINDS[kind], id, place
+        texts = (_restore(*row) for row in self._database.execute(_SORTED))
+        for (file, *_), same in groupby(texts, lambda text: (text[2].file, text[2].row, text[0])):
+            if file is None:
+                yield from same
+            else:
+                yield from sorted(same, key=_sort_key)
+
+
+def _restore(kind: int, id: str, sessions: str, *found: Any) -> ListedText:
+    """Return a text with its place; `found` are the columns of its first result, and of all."""
+    _, first, run, file, row, prompts, models, shown = found
+    place = TextPlace(tuple(sessions.split("\0")) if sessions else (), is_final=True)
+    if first is not None:
+        place.file, place.row, place.run = file, row, run
+        place.models = tuple(dict.fromkeys(models.split("\0")))
+        some = tuple(prompt or None for prompt in dict.fromkeys(shown.split("\0")))
+        place.prompts = some if len(some) < prompts else ()
+    return KINDS[kind], id, place

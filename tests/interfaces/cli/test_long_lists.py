@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.core.errors import OK
-from evalstore.files import filed_sequence, temporary_list
+from evalstore.files import filed_sequence
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.open_project import open_project
@@ -52,7 +52,6 @@ def use_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read cases in small batches, and write all of them to files."""
     treat_as_long(monkeypatch)
     monkeypatch.setattr(batches, "SIZE", _BATCH)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
 
 
 @pytest.fixture
@@ -115,7 +114,6 @@ def test_ls_lists_cases_alike_in_all_formats(
 
     in_files = print_all()
     monkeypatch.setattr(batches, "SIZE", 10_000)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1 << 20)
     assert print_all() == in_files
     rows = json.loads(in_files[1])["cases"]
     assert [json.loads(line) for line in in_files[2].splitlines()] == rows
@@ -208,7 +206,6 @@ def test_show_file_needs_little_memory_for_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_small_batches(monkeypatch)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     peaks: list[int] = []
     for number, count in enumerate((100, 100, 500)):

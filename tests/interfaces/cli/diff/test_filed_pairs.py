@@ -10,7 +10,6 @@ import pytest
 
 from evalstore import Workspace
 from evalstore.core import batches
-from evalstore.files import temporary_list
 from evalstore.results.edits import edited_sources
 from evalstore.store.rows import row_results
 from evalstore.store.trees import case_files
@@ -72,7 +71,6 @@ def test_a_comparison_needs_little_memory_for_a_row(
 ) -> None:
     treat_as_long(monkeypatch)
     keep_in_files(monkeypatch)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 1)
     for module, name, number in (
         (batches, "SIZE", 20),
         (row_results, "_MOST_KEPT", 20),

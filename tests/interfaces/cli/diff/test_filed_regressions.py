@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from evalstore.core import batches
-from evalstore.files import temporary_list
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location
 from evalstore.results.flips.regressions import find_regressions
@@ -92,7 +91,6 @@ def test_regressions_need_little_memory_for_a_row(
     for module, name, number in (
         (batches, "SIZE", 20),
         (row_results, "_MOST_KEPT", 20),
-        (temporary_list, "_IN_MEMORY", 1),
     ):
         monkeypatch.setattr(module, name, number)
     peaks: list[int] = []

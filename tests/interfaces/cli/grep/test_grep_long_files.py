@@ -11,7 +11,6 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.core.errors import NO, OK
-from evalstore.files import temporary_list
 from evalstore.interfaces.cli import copy_progress
 from evalstore.interfaces.cli.commands import grep as command
 from evalstore.planning.options import Location
@@ -121,7 +120,6 @@ def test_texts_placed_in_batches_are_those_of_one(
     monkeypatch.setattr(Store, "find_tree_leaves", find)
     monkeypatch.setattr(batches, "SIZE", 13)
     monkeypatch.setattr(batches, "SMALL_SIZE", 2)
-    monkeypatch.setattr(temporary_list, "_IN_MEMORY", 0)
     assert [evalstore(*command) for command in commands] == whole
     assert max(sizes) == 13
     assert len(sizes) > 3 * len(commands)
