@@ -45,7 +45,7 @@ remotes.differences: _FEW
 remotes.packs.pack_reader: _GAP
 remotes.packs.packs: LARGEST_PACK _LONG
 remotes.places.sftp: _AT_ONCE
-store.trees.cases_of_parts: _FEW
+results.equal_parts: _FEW
 store.postgresql.connection: _INSERTED_BYTES
 store.postgresql.driver: _KEPT
 store.rows.row_results: _MOST_KEPT

@@ -8,10 +8,10 @@ value keeps its line, and scalars can be read as they were written (`1.10` stays
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
@@ -19,8 +19,6 @@ from frontmatter.default_handlers import YAMLHandler
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.files.yaml_escapes import join_surrogates
-from evalstore.files.yaml_openings import Opening, find_unclosed
 
 _TAG = "tag:yaml.org,2002:"
 _DEEPEST = 100
@@ -414,3 +412,102 @@ def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
         hint = "remove both '---' lines, or write fields such as 'tags: [a]' between them"
         raise FileProblem(f"the frontmatter {defect}", skipped + 1, hint=hint)
     return document, body, text.count("\n") - body.count("\n") + 1
+
+
+# --- joins escaped surrogate pairs, which JSON has for an emoji and libyaml refuses
+
+
+_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_INSIDE = r'(?:[^"\\]|\\.)*+'
+_GAP = r"(?:[\s,:\[\]{}]*+|\s*\n(?:\s|-\s|\w++:\s)*+)"
+"""What stands between two texts in quotes when the second is surely one: signs, or a line's key."""
+_REST = re.compile(rf'{_INSIDE}(?:"{_GAP}"{_INSIDE})*+', re.DOTALL)
+_MOST_WORK = 5_000_000
+"""The most characters that are read again for all pairs, which is about four seconds."""
+
+
+def join_surrogates(text: str, line: int, column: int) -> str | None:
+    """Return a document in which the text in double quotes at a place has no surrogate pairs.
+
+    Texts that follow it directly have none either. The place is that at which YAML refuses an
+    escape. None when there is no pair, or when so many are left that it would take long.
+    """
+    start = 0
+    for _ in range(line):
+        start = text.find("\n", start) + 1
+    at = text.rfind("\\u", start, start + column + 2)
+    if at < 0 or not _PAIR.match(text, at) or at * len(_PAIR.findall(text, at)) > _MOST_WORK:
+        return None
+    rest = _REST.match(text, at)
+    assert rest is not None
+    return text[:at] + _PAIR.sub(_character, rest[0]) + text[rest.end() :]
+
+
+def _character(pair: re.Match[str]) -> str:
+    high, low = int(pair[1], 16), int(pair[2], 16)
+    return f"\\U{0x10000 + (high - 0xD800) * 0x400 + low - 0xDC00:08X}"
+
+
+# --- the bracket or quotation mark that was opened and never closed in text that is not YAML
+
+
+_QUOTES = ("'", '"')
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_SIGNS = {
+    "FlowSequenceStartToken": "[",
+    "FlowMappingStartToken": "{",
+    "FlowSequenceEndToken": "]",
+    "FlowMappingEndToken": "}",
+}
+
+
+class Opening(NamedTuple):
+    """A bracket or a quotation mark, and its place from 0."""
+
+    sign: str
+    line: int
+    column: int
+
+
+def find_unclosed(text: str, tokens: Iterable[Any], error: Any) -> Opening | None:
+    """Return what is open where the parser stopped, if it was opened on a line above.
+
+    `tokens` are those of the text, and `error` is what PyYAML raised. None if the line at which
+    the parser stopped belongs to what is open, by its indentation: then that line is at fault.
+    """
+    context, stopped = error.context or "", error.problem_mark
+    lines = _BREAK.split(text)
+    if context == "while scanning a quoted scalar" and "end of stream" in error.problem:
+        line, column = error.context_mark.line, error.context_mark.column
+        sign = "".join(lines[line : line + 1])[column : column + 1]
+        return Opening(sign if sign in _QUOTES else "quotation mark", line, column)
+    if not context.startswith("while parsing") or stopped is None:
+        return None
+    opened: list[Opening] = []
+    for token in tokens:
+        start, end = token.start_mark, token.end_mark
+        if (start.line, start.column) >= (stopped.line, stopped.column):
+            break
+        sign = _SIGNS.get(type(token).__name__) or getattr(token, "style", None) or ""
+        opening = Opening(sign, start.line, start.column)
+        if sign in _QUOTES:
+            # It may have been closed by the first mark of another text.
+            if start.line < end.line == stopped.line and _is_left(lines, opening, stopped.line):
+                return opening
+        elif sign in ("[", "{"):
+            opened.append(opening)
+        elif sign in ("]", "}") and opened:
+            opened.pop()
+    last = opened[-1] if opened else None
+    return last if last and _is_left(lines, last, stopped.line) else None
+
+
+def _is_left(lines: list[str], opening: Opening, number: int) -> bool:
+    """Return whether a line is below an opening, and not indented more than the line of that."""
+    return number > opening.line and _indent(lines, number) <= _indent(lines, opening.line)
+
+
+def _indent(lines: list[str], number: int) -> int:
+    """Return the indentation of a line; 0 behind the last one, and where a line is blank."""
+    line = lines[number] if number < len(lines) else ""
+    return len(line) - len(line.lstrip()) if line.strip() else 0

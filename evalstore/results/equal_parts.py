@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import accumulate, chain, zip_longest
 from typing import TYPE_CHECKING
 
+from evalstore.core import batches
+from evalstore.files.filed_sequence import NumberedSequence
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.options import SelectionOptions
 from evalstore.store.results import iterate_entries
 from evalstore.store.trees.case_files import StoredCases, long_parts_of
-from evalstore.store.trees.cases_of_parts import cases_of_parts
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from evalstore.core.runs import Run
-    from evalstore.core.values import CaseFile
+    from evalstore.core.values import Case, CaseFile
     from evalstore.planning.project import Project
     from evalstore.store import Store
+    from evalstore.store.trees.case_files import CasePart
     from evalstore.store.trees.case_finder import CaseFinder
 
 
@@ -108,3 +112,44 @@ def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[Ca
         for cases, parts in ((was.cases, old), (now.cases, new))
     )
     return replace(was, cases=before), replace(now, cases=after)
+
+
+# --- the cases of some parts of a file with many of them
+
+
+_FEW = 10_000
+"""The most cases that stay in memory."""
+
+
+def cases_of_parts(cases: StoredCases, parts: Sequence[CasePart]) -> Sequence[Case]:
+    """Return the cases of those of the smallest parts that are given; many are read later."""
+    if sum(part.size for part in parts) <= _FEW:
+        return tuple(cases.read(parts))
+    return _CasesOfParts(cases, parts)
+
+
+class _CasesOfParts(NumberedSequence["Case"]):
+    """Cases that are read when they are used; those next to each other are read together."""
+
+    def __init__(self, cases: StoredCases, parts: Sequence[CasePart]) -> None:
+        self._cases, self._parts = cases, parts
+        self._starts = [0, *accumulate(part.size for part in parts)]
+        """The number of the first case of each part, and how many cases there are."""
+        self._first = 0
+        self._block: Sequence[Case] = ()
+        """The cases that were read last, from number `_first` on."""
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def __iter__(self) -> Iterator[Case]:
+        return self._cases.read(self._parts)
+
+    def read_one(self, number: int) -> Case:
+        """Return the case with a number."""
+        if not 0 <= number - self._first < len(self._block):
+            part = bisect_right(self._starts, number) - 1
+            start = part - part % batches.SMALL_SIZE
+            self._first = self._starts[start]
+            self._block = tuple(self._cases.read(self._parts[start : start + batches.SMALL_SIZE]))
+        return self._block[number - self._first]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalstore.results.flips.regressions import Regression
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.results.stats.threshold_gates import ThresholdGate
-    from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
+    from evalstore.runs.execution.execution_counts import ExecutionCounts
     from evalstore.runs.run_totals import RunTotals
     from evalstore.workspace.settings.settings import Settings
 
@@ -42,7 +42,11 @@ def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json
             "outputTokens": spent.output_tokens,
             "cachedTokens": spent.cached_tokens,
             "cost": None if spent.unpriced else round(spent.cost, 8),
-            **_unpriced(spent),
+            **(
+                {"knownCost": round(spent.cost, 8), "unpriced": spent.unpriced}
+                if spent.unpriced
+                else {}
+            ),
             **({"simulated": True} if spent.simulated == spent.calls else {}),
             **({"local": True} if spent.local == spent.calls else {}),
         }
@@ -50,13 +54,6 @@ def describe_spending(outcome: ExecutionCounts, settings: Settings) -> list[Json
             outcome.spending.items(), key=lambda entry: (entry[0][1], order(entry[0][0]))
         )
     ]
-
-
-def _unpriced(spent: ModelSpending) -> Json:
-    """Return the known part of a cost and the calls without one; empty when all costs are known."""
-    if not spent.unpriced:
-        return {}
-    return {"knownCost": round(spent.cost, 8), "unpriced": spent.unpriced}
 
 
 def _list_failures(failures: dict[str, int]) -> list[Json]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -131,14 +130,6 @@ def texts(name: str, values: Iterable[StrPath]) -> tuple[str, ...]:
             hint=f"write {name}=[{os.fspath(values)!r}]",
         )
     return tuple(os.fspath(value) for value in values)
-
-
-def overrides_of(settings: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return settings in the form `KEY=VALUE` of `--set`."""
-    return tuple(
-        f"{name}={json.dumps(value, ensure_ascii=False)}"
-        for name, value in (settings or {}).items()
-    )
 
 
 def _require_bounds(keywords: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,6 @@ from evalstore.interfaces.api.names import any_revision, run_id, run_revision, s
 from evalstore.interfaces.api.options import (
     ResultKeywords,
     StrPath,
-    overrides_of,
     require_known,
     texts,
 )
@@ -72,7 +72,10 @@ class OpenedWorkspace:
             None if config is None else Path(config),
             None if store is None else os.fspath(store),
             allow_outside=allow_outside,
-            overrides=overrides_of(settings),
+            overrides=tuple(
+                f"{name}={json.dumps(value, ensure_ascii=False)}"
+                for name, value in (settings or {}).items()
+            ),
             warn=warn,
         )
         from evalstore.planning.open_project import open_workspace

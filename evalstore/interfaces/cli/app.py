@@ -51,12 +51,11 @@ class _Commands(TyperGroup):
         return [*listed, *(name for name in super().list_commands(ctx) if name not in listed)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options that all commands share, then the commands."""
-        write_options(self.get_params(ctx), ctx, formatter)
-        self.format_commands(ctx, formatter)
+        """Write the options that all commands share, then a section for each group of commands.
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each group; a summary is never shortened, it is wrapped."""
+        A summary is never shortened, it is wrapped.
+        """
+        write_options(self.get_params(ctx), ctx, formatter)
         widest = max(len(name) for names in GROUPS.values() for name in names)
         for group, names in GROUPS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]

@@ -107,18 +107,15 @@ class CaseData:
 
     def _block(self, cases: Sequence[Sequence[ResultView]]) -> Json:
         texts = TextTable()
-        self._read_previous(cases)
-        return {
-            "texts": texts.entries,
-            "cases": [self._case(views, texts) for views in cases],
-        }
-
-    def _read_previous(self, cases: Sequence[Sequence[ResultView]]) -> None:
-        """Read the earlier answers of the cases of a block together, as far as they are shown."""
+        # The earlier answers are read together, as far as they are shown.
         pairs = self._pairs.read(view.result for views in cases for view in views)
         has_room = self._undiffed < _MOST_DIFFS
         shown = [self._diff.shown_sessions(pair)[0] for pair in pairs if has_room and self._diff]
         self._before = self._reader.answers([id for id in shown if id])
+        return {
+            "texts": texts.entries,
+            "cases": [self._case(views, texts) for views in cases],
+        }
 
     def _case(self, views: Sequence[ResultView], texts: TextTable) -> Json:
         result, case = views[0].result, views[0].case

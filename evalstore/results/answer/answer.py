@@ -312,7 +312,8 @@ def describe_criteria(evaluation: Json, names: Mapping[str | None, str]) -> Crit
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[MemberAnswer, ...]:
     stored = store.find_sessions(sessions)
-    messages = find_last_messages(store, {session.question.test for session in stored.values()})
+    tests = {session.question.test for session in stored.values()}
+    messages = read_last_messages(store.load_contents("test", tests))
     return tuple(
         MemberAnswer(id, answer_text(stored[id].answer), messages.get(stored[id].question.test, ""))
         if id in stored
@@ -416,12 +417,7 @@ def failures_of_answer(store: Store, details: SessionDetails) -> tuple[str, ...]
 def last_user_messages(location: Location, tests: Sequence[str]) -> dict[str, str]:
     """Return the last user message of each of these test versions that the store has, by id."""
     with open_store(location) as store:
-        return find_last_messages(store, tests)
-
-
-def find_last_messages(store: Store, tests: Collection[str]) -> dict[str, str]:
-    """Return the same from an open store."""
-    return read_last_messages(store.load_contents("test", tests))
+        return read_last_messages(store.load_contents("test", tests))
 
 
 def read_last_messages(contents: Mapping[str, Json]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from evalstore.core.display import plural, short
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.attempts import (
     CellToJudge,
-    find_votes,
     group_votes,
     has_attempts,
     judge_votes,
@@ -26,7 +25,7 @@ from evalstore.results.judgement_changes import differ_evaluators, judgement_cha
 from evalstore.results.rendering import answer_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from evalstore.core.results import Result, Vote
     from evalstore.core.runs import Run
@@ -213,11 +212,6 @@ def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
 
 
 # --- the votes and the attempts of results that are read with their runs and cases
-
-
-def load_votes(store: Store, records: Iterable[JudgedResult]) -> dict[str, CastVote]:
-    """Return the votes on these results by the ids of the judgements."""
-    return find_votes(store, [record.result for record in records])
 
 
 def find_attempts(store: Store, records: Sequence[JudgedResult]) -> Attempts:

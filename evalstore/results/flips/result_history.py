@@ -11,14 +11,13 @@ from evalstore.comparison.comparison import CellIndex
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.plan import UNSETTLED
 from evalstore.planning.reasons.path_history import PathHistory, follow_file
-from evalstore.results.attempts import Attempt, has_attempts
+from evalstore.results.attempts import Attempt, find_votes, has_attempts
 from evalstore.results.flips.result_changes import (
     JudgedResult,
     ResultChange,
     find_attempts,
     find_result_changes,
     judge_record,
-    load_votes,
     read_votes,
 )
 from evalstore.results.growing_results import cell_of
@@ -285,7 +284,7 @@ def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
     A run that reuses an answer adds nothing. A label changes the verdict of a sample and makes no
     other one. The order is that in which they were judged, whichever run has them.
     """
-    cast = load_votes(store, records)
+    cast = find_votes(store, [record.result for record in records])
     samples: list[_Sample] = []
     newer: dict[tuple[str, ...], list[set[str]]] = {}
     for record in records:

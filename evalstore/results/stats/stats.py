@@ -143,14 +143,6 @@ def stats(
     return read_stats(location, revision, [tuple(by)], query=query, currency=currency)[0]
 
 
-def _check_groupings(groupings: Sequence[By]) -> None:
-    """Raise `EvalstoreError` for a name that results cannot be grouped by."""
-    for name in (name for by in groupings for name in by):
-        if name not in DIMENSIONS:
-            hint = suggest(name, DIMENSIONS, "groups")
-            raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
-
-
 def read_stats(
     location: Location,
     revision: str,
@@ -160,7 +152,10 @@ def read_stats(
     currency: str | None = None,
 ) -> list[Stats]:
     """Return the statistics for several groupings; the results are read once."""
-    _check_groupings(groupings)
+    for name in (name for by in groupings for name in by):
+        if name not in DIMENSIONS:
+            hint = suggest(name, DIMENSIONS, "groups")
+            raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
     with open_revision(location, revision) as project:
         return collect_stats(project, revision, groupings, query=query, currency=currency)
 

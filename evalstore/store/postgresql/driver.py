@@ -51,7 +51,6 @@ from evalstore.store.postgresql.creation import (
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
 from evalstore.store.postgresql.foreign_code import find_foreign_code
-from evalstore.store.postgresql.outage import Outage
 from evalstore.store.postgresql.schema import TRANSACTION
 
 if TYPE_CHECKING:
@@ -349,3 +348,38 @@ class PostgreSQLDriver:
         """Return the indexes of the store that the server does not use because they failed."""
         with self.reading() as connection:
             return find_invalid_indexes(connection, self._address)
+
+
+# --- since when a server is away, and whether it is still waited for
+
+
+class Outage:
+    """The outage of the server of a store, for all its connections together."""
+
+    def __init__(self, patience: float) -> None:
+        """`patience` is how many seconds the server is waited for."""
+        self.patience = patience
+        self._since: float | None = None
+        self._last = 0.0
+        self._lock = Lock()
+
+    def goes_on(self) -> bool:
+        """Note that the server could not be reached; returns False when the patience has ended."""
+        with self._lock:
+            now = monotonic()
+            # After a longer pause this program was stopped, or did not need the server.
+            if self._since is None or now - self._last > max(self.patience, PATIENCE_SECONDS):
+                self._since = now
+            self._last = now
+            return now - self._since <= self.patience
+
+    def end(self) -> None:
+        """Note that the server was reached."""
+        with self._lock:
+            self._since = None
+
+    @property
+    def seconds(self) -> float:
+        """Return for how long the server has been away; 0 if it is there."""
+        since = self._since
+        return 0.0 if since is None else monotonic() - since

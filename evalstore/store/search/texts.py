@@ -72,12 +72,9 @@ def load_texts(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
 
 def readable_text(kind: Kind, content: Json) -> str:
     """Return the text of a content to be read: as it is searched, with its files by their names."""
-    return searchable_text(kind, _with_file_names(content) if kind == "tests" else content)
-
-
-def _with_file_names(content: Json) -> Json:
-    """Return a test whose files are texts such as `{{_file:letter.txt}}`."""
-    return {"messages": [_name_files(message) for message in content.get("messages", ())]}
+    if kind == "tests":
+        content = {"messages": [_name_files(message) for message in content.get("messages", ())]}
+    return searchable_text(kind, content)
 
 
 def _name_files(message: Json) -> Json:

@@ -22,7 +22,6 @@ from evalstore.store.fsck import check_store
 from evalstore.store.location import DatabaseAddress, read_address
 from evalstore.store.postgresql import connection as connections
 from evalstore.store.postgresql import driver as drivers
-from evalstore.store.postgresql import outage as outages
 from evalstore.store.postgresql.connection import PostgreSQLConnection, RawConnection
 from evalstore.store.schema.table_definitions import FAILURES
 from evalstore.store.search.tables import SearchTables
@@ -128,8 +127,7 @@ def test_a_server_is_waited_for_two_minutes(
         store.record_run(a_run(1))
         own_server.stop()
         own_server.start()
-        for module in (drivers, outages):
-            monkeypatch.setattr(module, "monotonic", lambda: now[0])
+        monkeypatch.setattr(drivers, "monotonic", lambda: now[0])
         monkeypatch.setattr(threading.Event, "wait", wait)
         monkeypatch.setattr(drivers, "connect", connect)
         if away > 120:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
-from evalstore.exchange.importers.coerce import as_mapping, parse_json
+from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
 from evalstore.exchange.importers.json_documents import find_sources, read_documents
 from evalstore.exchange.importers.otel.spans import (
     collect_events,
     find_spans,
     read_attributes,
-    read_events,
     read_times,
     span_key,
 )
@@ -88,7 +87,10 @@ def _read_file(
         id = span.get("spanId")
         is_named = isinstance(id, str) and id.isalnum()
         place = f"span {str(id)[:16]}" if is_named else "a span without an id"
-        own_events = read_events(span) + events.get(span_key(span), [])
+        own_events = [
+            (str(as_mapping(event).get("name")), read_attributes(event))
+            for event in as_list(span.get("events"))
+        ] + events.get(span_key(span), [])
         attributes = read_attributes(span)
         for name, event_attributes in own_events:
             if name == DETAILS:

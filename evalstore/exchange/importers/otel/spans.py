@@ -61,14 +61,6 @@ def read_attributes(owner: Json) -> dict[str, Json]:
     return _read_pairs(as_mapping(owner).get("attributes"))
 
 
-def read_events(span: dict[str, Any]) -> list[SpanEvent]:
-    """Return the events of a span: names and attributes."""
-    return [
-        (str(as_mapping(event).get("name")), read_attributes(event))
-        for event in as_list(span.get("events"))
-    ]
-
-
 def read_times(span: dict[str, Any]) -> dict[str, Json]:
     """Return when a span started, in ISO 8601, and its duration in seconds, if it has them."""
     start, end = _nanoseconds(span, "startTimeUnixNano"), _nanoseconds(span, "endTimeUnixNano")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -188,7 +188,10 @@ class PlaceCommands(_ListedCommands):
 
     async def startup(self) -> None:
         """Begin to read them in the background; what has been read can be found."""
-        self.commands = list(self._themes())
+        self.commands = [
+            Command(f"Theme {name}", "until you quit", partial(self._set_theme, name), "Theme")
+            for name in BUILTIN_THEMES
+        ]
         self._kinds: list[list[Command]] = [[], [], [], self.commands]
         self._readings = [
             self._begin_to_read(number, read)
@@ -278,11 +281,6 @@ class PlaceCommands(_ListedCommands):
             page.filter.remove()
             page.filter.change("")
         page.highlight(case, "")
-
-    def _themes(self) -> Iterator[Command]:
-        for name in BUILTIN_THEMES:
-            set_theme = partial(self._set_theme, name)
-            yield Command(f"Theme {name}", "until you quit", set_theme, "Theme")
 
     def _set_theme(self, theme: str) -> None:
         self.app.theme = theme
