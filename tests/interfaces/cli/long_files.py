@@ -9,7 +9,8 @@ import pytest
 from evalstore.core import batches
 from evalstore.files import filed_sequence
 from evalstore.planning.cells import cell_batches
-from evalstore.store.trees import case_chunks, case_files, cases_of_parts
+from evalstore.results import equal_parts
+from evalstore.store.trees import case_chunks, case_files
 from evalstore.workspace import digest_set
 from evalstore.workspace.testfiles import context as kept
 from evalstore.workspace.testfiles import expansion
@@ -47,6 +48,6 @@ def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, number in (
         (filed_sequence, "_FEW", 9),
         (batches, "SIZE", 7),
-        (cases_of_parts, "_FEW", 9),
+        (equal_parts, "_FEW", 9),
     ):
         monkeypatch.setattr(module, name, number)
