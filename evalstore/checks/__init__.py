@@ -8,8 +8,7 @@ verdicts are judged again.
 from __future__ import annotations
 
 from evalstore.checks.base import CheckInput, CheckOutcome
-from evalstore.checks.implicit_checks import implied_checks
-from evalstore.checks.parser import read_check
+from evalstore.checks.parser import implied_checks, read_check
 from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.checks.runner import run_check
 

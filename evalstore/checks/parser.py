@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from evalstore.checks.base import CheckArguments, CheckType, NestedChecks, unknown_setting
 from evalstore.checks.bounds import canonical_bound
+from evalstore.checks.json_values import ANYWHERE
 from evalstore.checks.normalization import STEPS
 from evalstore.checks.placeholders import DataMapping, Place
 from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.checks.suggestions import suggest_check
 from evalstore.core.errors import FileProblem
-from evalstore.core.values import Json
+from evalstore.core.values import Json, TestVersion
 from evalstore.files.fields import is_finite, nearest, suggest
 
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
@@ -269,3 +270,24 @@ def _read_steps(arguments: CheckArguments) -> list[str]:
 def _read_bound(arguments: CheckArguments) -> str | None:
     value = arguments.take("pass")
     return None if value is None else canonical_bound(value, arguments)
+
+
+# --- checks that follow from the schema and the special tags of a test
+
+
+def implied_checks(test: TestVersion) -> tuple[Json, ...]:
+    """Return the checks that follow from the schema and the special tags of a test."""
+    checks: list[Json] = []
+    if test.schema:
+        checks.append(_canonical("jsonSchema", schema=test.schema, fenced=ANYWHERE))
+    elif "_json_mode" in test.special_tags:
+        checks.append(_canonical("json"))
+    if "_tools_only" in test.special_tags:
+        checks.append(_canonical("toolCalls"))
+    return tuple(checks)
+
+
+def _canonical(name: str, **settings: Json) -> Json:
+    kind = find_kind(name)
+    assert kind is not None
+    return {"type": name, "revision": kind.revision, **settings}

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.cells.settled_recorder import SettledRecorder, measure_extent
 from evalstore.planning.judge_names import find_feedback
-from evalstore.planning.open_project import open_project, open_store
+from evalstore.planning.open_project import locate_store, open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan, is_chosen_by_verdict
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.planner import require_sound, resolve_scope
@@ -46,7 +47,6 @@ from evalstore.runs.run_record import (
 )
 from evalstore.runs.run_report import RunReport
 from evalstore.runs.run_totals import MOST_SHOWN, RunTotals
-from evalstore.runs.runners.runner_launch import make_launcher, require_launchable
 from evalstore.runs.runners.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
     from evalstore.planning.status.status_report import Status
+    from evalstore.runs.execution.sharing.shared_work import RunnerLauncher
     from evalstore.runs.status.work_reasons import KindReasons
     from evalstore.store import Store
     from evalstore.store.work.shared_runs import SharedRun
@@ -490,3 +491,58 @@ def _restore(store: Store, location: Location, run: SharedRun, outcome: Executio
         ended = known.origin.started + int(1e6 * (run.elapsed - run.silence))
         finished = FinishedRun(known.selection, known.options, totals, outcome, known.origin, ended)
         return make_run(known.project, finished, nonce_of(run.id))
+
+
+# --- starts the runners of a run
+
+
+_NEEDS_SCHEDULER = (
+    "name one, as in '--scheduler tcp://HOST:8786'; '--scheduler local' starts one on this machine"
+)
+
+
+def require_launchable(options: RunOptions) -> None:
+    """Raise `EvalstoreError` for options that cannot be combined, or a missing package."""
+    if options.executor is None:
+        for name, value in (("--workers", options.workers), ("--scheduler", options.scheduler)):
+            if value is not None:
+                raise EvalstoreError(
+                    f"'{name}' needs '--executor'",
+                    hint="add '--executor processes' (on this machine) or '--executor dask'",
+                )
+    elif options.executor == "processes" and options.scheduler is not None:
+        raise EvalstoreError("'--scheduler' needs '--executor dask'")
+    elif options.executor == "dask":
+        if options.scheduler is None:
+            raise EvalstoreError("'--executor dask' needs a scheduler", hint=_NEEDS_SCHEDULER)
+        if find_spec("distributed") is None:
+            raise EvalstoreError(
+                "'--executor dask' needs the package 'distributed'",
+                hint="install it with: pip install 'evalstore[dask]'",
+            )
+
+
+def make_launcher(
+    project: Project, location: Location, options: RunOptions, listener: ProgressListener
+) -> RunnerLauncher | None:
+    """Return what starts the runners of a run; None when its options ask for none.
+
+    Raises `EvalstoreError` for a store that they could not reach.
+    """
+    if options.executor is None:
+        return None
+    root, store = project.workspace.root, locate_store(project.workspace, location)
+    if options.executor == "processes":
+        from evalstore.runs.runners.runner_processes import RunnerProcesses
+
+        return RunnerProcesses(root, location, store, options.workers, listener.note)
+    from evalstore.runs.runners.dask_runners import DaskRunners
+    from evalstore.store.location import DatabaseAddress
+
+    if not isinstance(store, DatabaseAddress):
+        raise EvalstoreError(
+            f"the store '{store}' is a file, which the workers of dask cannot share",
+            hint="use a PostgreSQL database, or '--executor processes' on this machine",
+        )
+    assert options.scheduler is not None
+    return DaskRunners(root, store, options.scheduler, options.workers, listener.note)

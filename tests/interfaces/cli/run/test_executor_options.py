@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.runs.runners import runner_launch
+from evalstore.runs import run
 from evalstore.store import Store
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
@@ -51,7 +51,7 @@ def runs(workspace: Path) -> int:
 def test_a_store_in_a_file_is_not_for_dask(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_launch, "find_spec", lambda _name: object())
+    monkeypatch.setattr(run, "find_spec", lambda _name: object())
     ran = evalstore("run", *DASK)
     assert ran.exit_code == 2
     assert "is a file, which the workers of dask cannot share" in ran.stderr
@@ -61,7 +61,7 @@ def test_a_store_in_a_file_is_not_for_dask(
 def test_without_its_package_dask_is_refused_with_the_extra_that_has_it(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_launch, "find_spec", lambda _name: None)
+    monkeypatch.setattr(run, "find_spec", lambda _name: None)
     ran = evalstore("run", *DASK)
     assert ran.exit_code == 2
     assert ran.stderr == (
