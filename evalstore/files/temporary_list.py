@@ -73,7 +73,7 @@ class SortedValues:
     """Lists of JSON in a temporary database, which sorts them."""
 
     def __init__(self, keys: int) -> None:
-        """The first `keys` values of a list decide its order; each is a text, a number or None."""
+        """Sort by the first `keys` values of a list, each a text, a number or None."""
         columns = ", ".join(f"key{number}" for number in range(keys))
         self._keys = keys
         self._database = open_temporary(self, f"CREATE TABLE lists ({columns}, list)")
