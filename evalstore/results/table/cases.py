@@ -7,6 +7,7 @@ No model is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
 from pathlib import Path
@@ -37,7 +38,6 @@ from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_run, find_tagged_results, open_revision
 from evalstore.results.table.case_rows import CaseRow, in_order
 from evalstore.store.revisions import WORK
-from evalstore.store.schema.stamp import read_stamp
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.index import see
 
@@ -311,7 +311,11 @@ def store_stamp(location: Location) -> StoreStamp:
     """Return the stamp of the store; raises `StoreError` when it is gone."""
     path = locate_store(open_workspace(location), location)
     if not isinstance(path, Path):
-        return StoreStamp((read_stamp(path),), is_there=True)
+        from evalstore.store.postgresql.driver import PostgreSQLDriver
+
+        # Transactions in other databases of the server change the stamp, too.
+        with closing(PostgreSQLDriver(path, patience=0.0)) as driver:
+            return StoreStamp((driver.stamp(),), is_there=True)
     require_store(path, location)
     log = see(f"{path}-wal")
     # A program that only reads creates an empty log and removes it again.
