@@ -89,16 +89,18 @@ RELOAD = "setTimeout(() => location.reload(), 1000)"
 """The script of the page: a refresh without one does not load an address with a case again."""
 
 
-def waiting_page(name: str, run: str, reached: Reached | None) -> bytes:
-    """Return a page that is loaded again every second.
+def waiting_page(name: str, base: str, run: str, reached: Reached | None, problem: str) -> bytes:
+    """Return a page that is loaded again every second, or says why there is none.
 
     `name` is that of the workspace; without a `run` it is about the workspace as it is now.
     """
     return render(
         "waiting.html",
         workspace=safe(name),
-        run=run or "the workspace as it is now",
+        base=base,
+        run="" if problem else run or "the workspace as it is now",
         style=Drawing(read_asset("report.css")),
         script=Drawing(RELOAD),
         reached=reached,
+        problem=problem,
     )

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from array import array
+from asyncio import to_thread
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Say = Callable[[str], None]
 RUN_LIST = "runs"
 """The name of the first page, beside those of runs by their ids."""
@@ -102,6 +101,24 @@ class ResultsSite(LocalSite):
             web.post(f"{self.base}/label/{{session}}", self.give_label),
         ]
 
+    def application(self) -> web.Application:
+        """Return the pages; their errors are answers."""
+        application = super().application()
+        application.middlewares.append(self._tell_error)
+        return application
+
+    @web.middleware
+    async def _tell_error(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        try:
+            return await handler(request)  # type: ignore[no-any-return]
+        except EvalstoreError as error:
+            status = 404 if isinstance(error, RevisionError) else 409
+            hint = f"\nhint: {error.hint}" if error.hint else ""
+            text = safe(f"error: {error}{hint}\n", lines=True)
+            if "text/html" not in request.headers.get("Accept", ""):
+                return web.Response(text=text, status=status)
+            return _html(waiting_page(self.pages.name, self.base, "", None, text), status)
+
     async def close(self, _application: web.Application) -> None:
         """End the streams of changes."""
         self._closing.set()
@@ -115,18 +132,19 @@ class ResultsSite(LocalSite):
     async def show_next_answer(self, request: web.Request) -> web.StreamResponse:
         """Redirect to an answer that the person has not labelled."""
         person, only, after = await self._labels_of(request.query)
-        state = await _call(self.pages.read_state)
-        session = await _call(self.labelling.first, state.run, person, only, after)
+        state = await to_thread(self.pages.read_state)
+        session = await to_thread(self.labelling.first, state.run, person, only, after)
         if session:
             raise web.HTTPFound(self._label_address(session, person, only))
-        return _html(await _call(self.labelling.end, person, only))
+        return _html(await to_thread(self.labelling.end, person, only))
 
     async def show_answer(self, request: web.Request) -> web.StreamResponse:
         """Return the page on which an answer is labelled."""
         person, only, _ = await self._labels_of(request.query)
-        is_decided = "decided" in request.query
-        session = request.match_info["session"]
-        return _html(await _call(self.labelling.page, session, person, only, is_decided=is_decided))
+        session, is_decided = request.match_info["session"], "decided" in request.query
+        return _html(
+            await to_thread(self.labelling.page, session, person, only, is_decided=is_decided)
+        )
 
     async def give_label(self, request: web.Request) -> web.StreamResponse:
         """Store a label, or pass over the answer."""
@@ -136,7 +154,7 @@ class ResultsSite(LocalSite):
         if verdict == "skip":
             query = urlencode({"by": person, "only": only, "after": session})
             raise web.HTTPSeeOther(f"{self.base}/label?{query}")
-        await _call(self.labelling.label, session, verdict, note, person)
+        await to_thread(self.labelling.label, session, verdict, note, person)
         raise web.HTTPSeeOther(f"{self._label_address(session, person, only)}&decided")
 
     def _label_address(self, session: str, person: str, only: str) -> str:
@@ -145,14 +163,14 @@ class ResultsSite(LocalSite):
     async def _labels_of(self, query: Mapping[str, str]) -> list[str]:
         """Return who labels, the words to which the answers are limited, and the last answer."""
         by, only, after = (safe(query.get(name, "")) for name in ("by", "only", "after"))
-        return [by or await _call(self.labelling.person), only, after]
+        return [by or await to_thread(self.labelling.person), only, after]
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:
         """Return the page of a run; other names of it than its id are redirected."""
         revision = request.match_info["revision"]
         if revision == WORK:
             raise web.HTTPFound(f"{self.base}/work")
-        run = await _call(self.pages.find_run, revision)
+        run = await to_thread(self.pages.find_run, revision)
         if run != revision:
             raise web.HTTPFound(f"{self.base}/run/{run}")
         return await self._show(request, run)
@@ -161,7 +179,7 @@ class ResultsSite(LocalSite):
         """Return the page of a run, or what is known of it at once to a browser that has none."""
         making = self._making.get(run)
         if making is None:
-            making = asyncio.create_task(_call(self.pages.build, run))
+            making = asyncio.create_task(to_thread(self.pages.build, run))
             self._making[run] = making
             making.add_done_callback(lambda task: self._forget(run, task))
         is_read_by_person = "text/html" in request.headers.get("Accept", "")
@@ -185,7 +203,7 @@ class ResultsSite(LocalSite):
     async def show_case(self, request: web.Request) -> web.StreamResponse:
         """Redirect to a case in the newest run that has it, or in the run of the query `run`."""
         revision = request.query.get("run")
-        run, number = await _call(self.pages.find_case, request.match_info["case"], revision)
+        run, number = await to_thread(self.pages.find_case, request.match_info["case"], revision)
         raise web.HTTPFound(f"{self.base}/run/{run}#case-{number + 1}")
 
     async def stream_changes(self, request: web.Request) -> web.StreamResponse:
@@ -194,7 +212,7 @@ class ResultsSite(LocalSite):
         await response.prepare(request)
         sent = None
         while not self._closing.is_set():
-            state = await _call(self.pages.read_state)
+            state = await to_thread(self.pages.read_state)
             if state != sent:
                 sent = state
                 data = json.dumps(state._asdict())
@@ -212,20 +230,8 @@ class ResultsSite(LocalSite):
             return
 
 
-def _html(text: bytes) -> web.Response:
-    return web.Response(body=text, content_type="text/html", charset="utf-8")
-
-
-async def _call(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Call a function in a thread; its errors are answers."""
-    try:
-        return await asyncio.to_thread(function, *arguments, **options)
-    except EvalstoreError as error:
-        hint = f"\nhint: {error.hint}" if error.hint else ""
-        text = safe(f"error: {error}{hint}\n", lines=True)
-        if isinstance(error, RevisionError):
-            raise web.HTTPNotFound(text=text) from error
-        raise web.HTTPConflict(text=text) from error
+def _html(text: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=text, status=status, content_type="text/html", charset="utf-8")
 
 
 # --- makes the pages of runs, and keeps the last ones as files
@@ -319,19 +325,20 @@ class BuiltPages:
         """Return what is shown while the page of a run, by its id, or of the workspace is made."""
         making = self._making
         reached = making[1] if making and making[0] == run else None
-        is_run = run not in (WORKSPACE, RUN_LIST)
-        return waiting_page(self.name, f"run {short(run)}" if is_run else "", reached)
+        title = "" if run in (WORKSPACE, RUN_LIST) else f"run {short(run)}"
+        return waiting_page(self.name, self._base, title, reached, "")
 
     def build(self, run: str) -> BuiltPage:
         """Return the page of a run by its id, of the workspace as it is now, or the list of runs.
 
-        A run does not change. The other pages are made again, but not all the time if it takes
-        long. Raises `EvalstoreError`.
+        That of a run is made again after a change of the store, as of its labels; the others
+        always, but not all the time if it takes long. Raises `EvalstoreError`.
         """
         with self._lock:
             page = self._pages.get(run)
-            changes = run in (WORKSPACE, RUN_LIST)
-            if page is None or (changes and not self._is_new(page)):
+            is_same = page and page.state == self.read_state().state
+            is_run = run not in (WORKSPACE, RUN_LIST)
+            if page is None or not (is_same if is_run else self._is_new(page)):
                 page = self._maker.submit(self._make, run).result()
                 self._keep(run, page)
             return page

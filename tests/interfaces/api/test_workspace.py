@@ -187,7 +187,7 @@ def test_diff_lists_what_was_fixed(workspace: Workspace) -> None:
     assert not any((diff.broke, diff.changed, diff.new, diff.gone))
     was, now = diff.rates
     assert (was.rate, now.rate) == (0.5, 1.0)
-    assert (diff.change.difference, diff.p_value) == (0.5, 1.0)
+    assert (diff.change.difference, diff.change.p) == (0.5, 1.0)
     assert workspace.diff("@~1", "@").document() == diff.document()
     assert workspace.diff("@").is_empty
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 import signal
@@ -216,6 +217,13 @@ def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
         assert response.status == 409
         assert text.startswith("error: ")
         assert ask(address, newest(address))[0].status == 200
+        for path in ("work", "label", "label/ffffffff"):
+            plain, shown = ask(address, path)[1], ask(address, path, PERSON)
+            assert shown[0].headers["Content-Type"] == "text/html; charset=utf-8"
+            assert shown[0].status == 409
+            assert html.escape(plain, quote=False) in shown[1].replace("&#39;", "'")
+            assert f'<a href="{urlsplit(address).path}">All runs</a>' in shown[1]
+            assert "location.reload()" not in shown[1], "what cannot be read is not asked for again"
 
 
 def test_a_workspace_without_a_run_has_its_page(tmp_path: Path) -> None:
@@ -341,7 +349,10 @@ def test_the_error_is_shown_to_who_was_told_to_wait(held: str) -> None:
     assert "the workspace as it is now" in ask(held, "work", PERSON)[1]
     Held.may.set()
     response, text = ask_until("it cannot be read", held, "work")
-    assert (response.status, text) == (409, "error: it cannot be read\nhint: read it again\n")
+    assert (response.status, ">error: it cannot be read\nhint: read it again\n<" in text) == (
+        409,
+        True,
+    )
 
 
 # --- in a real browser
@@ -461,7 +472,7 @@ def test_the_first_page_says_what_is_wrong_with_the_workspace(tmp_path: Path) ->
     with serving(root) as address:
         response, text = ask(address)
     assert response.status == 200
-    assert "&#39;unknown&#39; is not defined" in text
+    assert re.search('class="text-cell">[^<]*&#39;unknown&#39; is not defined', text)
     assert "/run/" in text
 
 
@@ -530,6 +541,20 @@ def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
     post(address, path, verdict="none", by="Ada")
     assert labels_in(root)[-1][:2] == ("Ada", "none")
     assert "has no label on this answer." in ask(address, str(sent.headers["Location"]))[1]
+
+
+def test_the_page_of_a_run_is_made_again_once_a_label_was_given(
+    labelled: tuple[Path, str],
+) -> None:
+    _, address = labelled
+    run = newest(address)
+    before = ask(address, run)[1]
+    assert "labelled after this run" not in before
+    assert ask(address, run)[1] == before
+    post(address, answer_of(address, "Go away."), verdict="pass", note="Blunt.", by="Ada")
+    after = ask(address, run)[1]
+    assert "some results were labelled after this run" in after
+    assert ask(address, run)[1] == after, "the store is as it was"
 
 
 def test_attempts_are_labelled_apart_and_counted_as_one_result(tmp_path: Path) -> None:
