@@ -215,8 +215,7 @@ class ResultsSite(LocalSite):
             state = await to_thread(self.pages.read_state)
             if state != sent:
                 sent = state
-                data = json.dumps(state._asdict())
-                await response.write(f"data: {data}\n\n".encode())
+                await response.write(f"data: {json.dumps(state._asdict())}\n\n".encode())
             await self._pause()
         return response
 
@@ -392,5 +391,4 @@ class BuiltPages:
                 f"the page cannot be written to '{path.parent}': {error.strerror or error}"
             ) from error
         ended = time.monotonic()
-        size = path.stat().st_size
-        return BuiltPage(path, places, state, ended, ended - started, size)
+        return BuiltPage(path, places, state, ended, ended - started, path.stat().st_size)

@@ -51,13 +51,12 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     order = candidate_order(open_workspace(location).settings)
     names = listed_candidates([now, *rates], order)
     rates += [{}] * (len(entries) - len(rates))
-    script = read_asset("list.js")
     return render(
         "runs.html",
         workspace=safe(name),
         served=served,
         style=Drawing(read_asset("report.css")),
-        script=Drawing(script),
+        script=Drawing(read_asset("list.js")),
         version=__version__,
         candidates=list(map(safe, names)),
         now=RunRow(
@@ -84,8 +83,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[int, int], str]:
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
     run = entry.run
     broke, fixed = entry.outcome or (0, 0)
-    edits = ", ".join(edit.subject for edit in entry.edits)
-    texts = [run.message or "", scope_text(run), edits]
+    texts = [run.message or "", scope_text(run), ", ".join(edit.subject for edit in entry.edits)]
     is_part = is_partial(run) and leaves_out_cases(run)
     return RunRow(
         id=short(run.id),
