@@ -38,7 +38,7 @@ def test_a_store_that_lacks_a_row_is_not_published_until_it_is_whole_again(
         error = capsys.readouterr().err
         assert "the store is damaged, so its rows are not copied: " in error
         assert f"refers to {lost.record.id}, which is not there" in error
-        assert "pull it" in error
+        assert "pull what 'evalstore" in error
     assert not (tmp_path / "all.bundle").exists()
     assert main(["clone", str(tmp_path / "team"), str(tmp_path / "clone")]) == 0
     with stores.opened(tmp_path / "clone/.evalstore/store.db") as store:

@@ -132,6 +132,11 @@ class Diff:
         return self.comparison.change()
 
     @property
+    def p_value(self) -> float:
+        """Return the p-value of the sign-flip test over files: 0..1, 1 without a difference."""
+        return self.change.p
+
+    @property
     def names(self) -> tuple[str, str]:
         """Return the names of the sides."""
         return self.models or (_name(self.was), _name(self.now))
