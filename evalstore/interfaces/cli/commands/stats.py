@@ -158,4 +158,4 @@ def print_judges(table: JudgeTable) -> None:
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
     if not any(compared(judge.people) for judge in table.groups):
-        output.talk("(no labels yet: 'evalstore label' tells where a judge is wrong)")
+        output.talk("(no judge has decided an answer with a label: 'evalstore label' gives labels)")

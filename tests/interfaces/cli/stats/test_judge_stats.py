@@ -91,7 +91,7 @@ def test_labels_of_earlier_answers_count_against_the_verdicts_on_them(
 
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
     assert evalstore("stats", "--by", "judge").stderr.startswith(
-        "(no labels yet: 'evalstore label' tells"
+        "(no judge has decided an answer with a label: 'evalstore label' gives"
     )
 
 
