@@ -25,7 +25,7 @@ DESCRIPTIONS = {
         _JOINT,
     ),
     "allSame": CheckDescription(
-        "a key has the same value in the JSON of all answers",
+        "a key has the same value, or numbers close enough, in the JSON of all answers",
         (
             CheckSetting("key", TEXT, "the key", required=True),
             CheckSetting(
