@@ -37,16 +37,6 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
-    if changes.same_answer:
-        spans += [StyledSpan(", ")] if len(spans) > 1 else []
-        spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))
-    if len(spans) == 1:
-        spans.append(StyledSpan("nothing broke or was fixed"))
-    if changes.new:
-        spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
-    if changes.new_undecided:
-        text = f"{len(changes.new_undecided):,} new and undecided"
-        spans += [StyledSpan(", "), StyledSpan(text, "undecided")]
     if changes.older:
         spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
     if changes.judged_otherwise:
@@ -57,4 +47,14 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         spans.append(StyledSpan(f" ({len(changes.labelled):,} by a label)"))
     if changes.unlabelled:
         spans.append(StyledSpan(f" ({len(changes.unlabelled):,} with a label that {NO_LONGER})"))
+    if changes.same_answer:
+        spans += [StyledSpan(", ")] if len(spans) > 1 else []
+        spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))
+    if len(spans) == 1:
+        spans.append(StyledSpan("nothing broke or was fixed"))
+    if changes.new:
+        spans += [StyledSpan(", "), StyledSpan(plural(len(changes.new), "new failure"), "fail")]
+    if changes.new_undecided:
+        text = f"{len(changes.new_undecided):,} new and undecided"
+        spans += [StyledSpan(", "), StyledSpan(text, "undecided")]
     return StyledLine(tuple(spans))

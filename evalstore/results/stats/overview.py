@@ -246,13 +246,13 @@ def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_fir
         said = row.shift and row.shift.now != row.shift.was and row.shift.now == rate
         return "" if said and not is_first else f"{names[row.name]} passes {_round(rate)}"
     whole = [(row, rate) for row, rate in rated if not row.is_partly] or rated
-    most = max(rate for _, rate in whole)
+    most = max(rate for _, rate in rated)
     best = [names[row.name] for row, rate in whole if rate == most]
     if len(best) == len(rated):
         return f"{'Both' if len(best) == 2 else 'All'} candidates pass {_round(most)}"
     if len(best) > _MOST_NAMED:
         best = [*best[:_MOST_NAMED], f"{len(best) - _MOST_NAMED:,} more"]
-    return f"Best: {', '.join(best)}, {_round(most)}"
+    return f"Best: {', '.join(best)}, {_round(most)}" if best else ""
 
 
 def _short_names(rows: Sequence[CandidateRow]) -> Mapping[str, str]:

@@ -45,6 +45,14 @@ def test_it_is_marked_in_markdown_as_well(
     assert rates["| `second`"] == "~100.0%"
     assert not any(rate.startswith("~") for name, rate in rates.items() if name != "| `second`")
     assert f"{PARTLY_TEXT}." in lines
+    assert any("Best: `first`, 100%." in line for line in lines)
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away."}))
+    assert call(root, "run", "--refresh", "--retries", "0", "--fail-on", "none") == 3
+    capsys.readouterr()
+    assert call(root, "report", "--markdown") == 0
+    text = capsys.readouterr().out
+    assert "~100.0%" in text
+    assert "Best: " not in text  # what is not judged says nothing for another candidate
     root = make_workspace(tmp_path / "whole", {})
     call(root, "run", "--fail-on", "none")
     capsys.readouterr()

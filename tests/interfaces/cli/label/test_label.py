@@ -429,6 +429,15 @@ def test_every_view_says_that_a_label_no_longer_counts(
     assert "no longer counts" not in evalstore("diff", "@~2", "@~1").stdout
 
 
+def test_a_run_counts_void_labels_beside_what_broke(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "\n\n---\n", " Be brief.\n\n---\n")
+    counts = "1 broke (1 with a label that no longer counts), 1 with the same answer\n"
+    assert f"since the last run: {counts}" in evalstore("run", "-q").stdout
+
+
 def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evalstore) -> None:
     evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Mo")
     shown = evalstore("run", "-q").stdout
