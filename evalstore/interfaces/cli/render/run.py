@@ -87,8 +87,9 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     output.sentence(summary_text(summary))
     if is_simulated(report.spending):
         output.talk("(simulated: scripted models call no service, so nothing is paid)")
-    if report.stopped_at_failure:
-        output.sentence("stopped at the first failure (-x); the next run continues from there")
+    if report.stopped_at_failure and summary.status != "complete":
+        rest = "" if summary.is_refresh else "; the next run continues from there"
+        output.sentence(f"stopped at the first failure (-x){rest}")
     _print_thresholds(report)
     _print_end(report, summary, threshold)
     if report.is_refresh and report.asked and report.changes is not None:
@@ -152,9 +153,8 @@ def _new_failures(report: RunReport) -> str:
     failing = words["fail"] + words["error"]
     count = failing if report.changes is None else len(report.changes.new)
     verb = "is" if count == 1 else "are"
-    return f": {output.plural(count, 'failing result')} {verb} new (no earlier verdict)" * bool(
-        count
-    )
+    text = f": {output.plural(count, 'failing result')} {verb} new (no earlier verdict)"
+    return text if count else ""
 
 
 def print_changes(report: RunReport, *, is_data: bool = True) -> None:

@@ -144,7 +144,20 @@ def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
     # The next question is under way while the fourth answer is judged.
     assert (actual["asked"], actual["judged"]) == (5, 4)
     assert actual["verdicts"] == {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 6}
-    assert "stopped at the first failure" in evalstore("run", "-x", "--refresh").stdout
+    refreshed = evalstore("run", "-x", "--refresh").stdout
+    assert "\nstopped at the first failure (-x)\n" in refreshed  # a plain run does not continue it
+
+
+def test_a_failure_in_the_last_case_stops_nothing(many: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    edit(many / "tests/t3.md", "Judge.", "Judge it.")
+    shown = evalstore("run", "-x").stdout
+    assert " complete: " in shown
+    assert "stopped at" not in shown
+    for name in ("t3", "t9"):
+        edit(many / f"tests/{name}.md", "Judge", "Please judge")
+    there = "\nstopped at the first failure (-x); the next run continues from there\n"
+    assert there in evalstore("run", "-x").stdout
 
 
 def test_an_attempt_that_fails_is_not_a_failure_yet(many: Path, evalstore: Evalstore) -> None:
