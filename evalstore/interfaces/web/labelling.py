@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import nsmallest
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import __version__
 from evalstore.core.case_name import case_name
@@ -32,11 +32,13 @@ from evalstore.store.revisions import WORK
 from evalstore.workspace.user_name import name_of_user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from evalstore.core.results import Result
-    from evalstore.core.values import Case, Word
+    from evalstore.core.values import Case, FileVersion, Json, Word
     from evalstore.planning.options import Location
+    from evalstore.results.answer.answer import TurnView
+    from evalstore.results.answer.case_answers import SessionView
     from evalstore.results.labels.labels import LabelIndex
 
 MOST_ANSWERS = 500
@@ -126,26 +128,7 @@ class LabelPages:
             title=safe(case_name(answer.result.file, answer.result.row, prompt)),
             only=only,
             session=answer.session,
-            parts=[
-                (
-                    [
-                        (
-                            turn.role,
-                            shown_text(turn.text),
-                            [(safe(image.path), sources[image.id]) for image in turn.images],
-                            [
-                                (safe(file.path), _beginning(files[file.id].data))
-                                for file in turn.text_files
-                                if file.id in files
-                            ],
-                        )
-                        for turn in conversation
-                        if turn.answer is None
-                    ],
-                    list(map(shown_text, each.answers)),
-                )
-                for conversation, each in zip(asked, shown, strict=True)
-            ],
+            parts=[_part(*both, sources, files) for both in zip(asked, shown, strict=True)],
             told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
             checks=[(safe(check.meaning), shown_text(check.text)) for check in criteria.checks]
             if criteria
@@ -235,6 +218,26 @@ class LabelPages:
     def _labels(self) -> LabelIndex:
         with open_store(self._location) as store:
             return read_labels(store)
+
+
+def _part(
+    conversation: Sequence[TurnView],
+    session: SessionView,
+    sources: Mapping[str, Json],
+    files: Mapping[str, FileVersion],
+) -> tuple[list[tuple[str, str, list[Any], list[Any]]], list[str]]:
+    """Return the turns of a conversation with its answers in their places, and those after them."""
+    left = list(map(shown_text, session.answers))
+    turns: list[tuple[str, str, list[Any], list[Any]]] = []
+    for turn in conversation:
+        if turn.answer is None:
+            images = [(safe(image.path), sources[image.id]) for image in turn.images]
+            known = [file for file in turn.text_files if file.id in files]
+            texts = [(safe(file.path), _beginning(files[file.id].data)) for file in known]
+            turns.append((turn.role, shown_text(turn.text), images, texts))
+        elif left:
+            turns.append(("answer", left.pop(0), [], []))
+    return turns, left
 
 
 def _beginning(data: bytes) -> str:

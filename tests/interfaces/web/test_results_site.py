@@ -678,6 +678,19 @@ def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path
     assert "Thirty &lt;days&gt;." in text
 
 
+def test_answers_of_a_conversation_are_between_its_messages(tmp_path: Path) -> None:
+    person = "# \N{BUST IN SILHOUETTE}"
+    test = f"{person}\n\nOne?\n\n# \N{ROBOT FACE} @first\n\n{person}\n\nTwo?\n"
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": f"{test}\n---\n\nBe kind.\n"})
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
+    kinds = re.findall(r'class="turn turn-(\w+)"', text)
+    assert kinds == ["user", "assistant", "user", "assistant"]
+    assert text.index("One?") < text.index(">answer<") < text.index("Two?")
+    assert "whose verdict is shown after yours" in text
+
+
 @pytest.mark.parametrize("path", ["", "label"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_list_and_the_labels_are_accessible_and_fit_a_phone(

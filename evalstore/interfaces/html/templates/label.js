@@ -18,5 +18,7 @@
       note.setSelectionRange(note.value.length, note.value.length);
     } else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
   });
+  const yours = document.getElementById("yours");
+  if (yours && matchMedia("(hover: none)").matches) yours.scrollIntoView();  // after a label, below the answer
   document.documentElement.dataset.ready = "yes";
 })();
