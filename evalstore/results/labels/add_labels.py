@@ -110,7 +110,7 @@ def label(
         labels = add_labels(project, subjects, verdict, note, author)
         if not labels:
             raise EvalstoreError(
-                f"{author} has not labelled '{case}'",
+                f"no label of {author} counts for '{case}'",
                 hint="only the person who gave a label can remove it; name them with '--as NAME'",
             )
         return labels

@@ -235,7 +235,7 @@ def test_a_label_decides_and_can_be_taken_back(workspace: Workspace) -> None:
     ]
     (back,) = workspace.label(result, "none", by="Ada")
     assert back.now == "fail"
-    with pytest.raises(evalstore.EvalstoreError, match="Bob has not labelled"):
+    with pytest.raises(evalstore.EvalstoreError, match="no label of Bob counts for"):
         workspace.label(FRENCH, "none", by="Bob")
 
 

@@ -198,7 +198,7 @@ def test_only_the_person_who_gave_a_label_takes_it_back(
     output = evalstore("label", OSLO, "none", "--as", "Bob")
     assert (output.exit_code, output.stdout) == (2, "")
     assert (
-        f"error: Bob has not labelled '{OSLO}'\nhint: only the person who gave a label"
+        f"error: no label of Bob counts for '{OSLO}'\nhint: only the person who gave a label"
         in output.stderr
     )
     documents("label", OSLO, "fail", "--as", "Bob")
@@ -395,6 +395,8 @@ def test_status_names_the_labels_that_an_edit_makes_void(
     assert "no longer" not in evalstore("status").stdout
     edit(workspace / "tests/weather.md", "must be warm", "must be mild")
     line = "\n1 label no longer counts: tests/weather.md [city=Oslo]\n"
+    removed = evalstore("label", OSLO, "none", "--as", "Ada")
+    assert f"error: no label of Ada counts for '{OSLO}'\n" in removed.stderr
     assert line in evalstore("status").stdout
     assert line in evalstore("status").stdout  # from the cache
     evalstore("run")
