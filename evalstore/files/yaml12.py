@@ -430,7 +430,7 @@ def join_surrogates(text: str, line: int, column: int) -> str | None:
     """Return a document in which the text in double quotes at a place has no surrogate pairs.
 
     Texts that follow it directly have none either. The place is that at which YAML refuses an
-    escape. None when there is no pair, or when so many are left that it would take long.
+    escape. Returns None without a pair, and with so many that it would take long.
     """
     start = 0
     for _ in range(line):

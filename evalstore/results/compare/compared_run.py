@@ -30,7 +30,7 @@ def find_compared_run(
 
 
 def find_recording_run(store: Store, recorded: Mapping[str, str]) -> Run | None:
-    """Return the last run of all cases, if it has these leaves of test files."""
+    """Return the last run of all cases, or else the last run, if it has these leaves."""
     runs = [*store.find_recent_runs(limit=RUNS_SEARCHED)]
     for run in [*(run for run in runs if not is_partial(run)), *runs][:1]:
         return run if read_tree(run.snapshot, store.load_nodes) == recorded else None
