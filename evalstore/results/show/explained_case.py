@@ -246,7 +246,7 @@ def find_newest_results(
     Otherwise a run of some cases or candidates hides no result that an older run has: runs are
     read up to the newest that left out none, and on to the first result of `model`. Where
     there are several cases, their results are kept in a temporary file. With `labels`, those that
-    came after these runs count. Raises `EvalstoreError` for a case that is unknown or has no result.
+    came after these runs count. Raises `EvalstoreError` if it is unknown or has no result.
     """
     newest = resolve_run(store, revision or "@")
     file, row, known = _find_place(location, store, newest, case)
