@@ -29,13 +29,15 @@ class Drawing(str):
         return self
 
 
-_WIDTH, _HEIGHT = 600, 156
+_WIDTH, _HEIGHT = 850, 156
 """The least width at which the names of edits are shown, and the height."""
 _TOP, _BOTTOM = 26, 26
 """The room for the names of edits and for the dates."""
 _LETTER = 7
 """About the width of a letter."""
 _LONGEST_NAME = 24
+_FEWEST = 12
+"""The fewest letters of the name of an edit, if it has so many."""
 _LINE = 15
 """The least distance of names below each other."""
 _MOST_NAMES = 9
@@ -151,32 +153,33 @@ def _dates(texts: Sequence[str], x: Callable[[int], float]) -> Iterator[str]:
 
 
 def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[str]:
-    """Yield a mark at each run in which something broke, with the name of the edit before it."""
+    """Yield a mark at each run in which something broke, and where there is room its edits.
+
+    These begin at their mark, or end there if no other mark is in between.
+    """
     free = _WIDTH + 4.0
-    for number in range(len(trend.runs) - 1, -1, -1):
+    marked = [number for number, run in enumerate(trend.runs) if run.edits]
+    for before, number in reversed([*zip([0, *marked], marked, strict=False)]):
         run = trend.runs[number]
-        if not run.edits:
-            continue
         place = f"{x(number):.2f}%"
-        more = f" and {len(run.edits) - 1} more" if run.edits[1:] else ""
-        text = _clipped(run.edits[0], 2 * _LONGEST_NAME) + more
         title = escape(safe(", ".join(run.edits)))
         yield (
             f'<line class="edit" x1="{place}" x2="{place}" y1="{_TOP - 8}"'
             f' y2="{bottom:.1f}"><title>{title}</title></line>'
         )
-        end = start = _WIDTH * x(number) / 100
-        width = _LETTER * len(text)
-        is_left = start + width > free
-        start -= width * is_left
-        if start < 0 or end + 4 > free:
+        start, text = _WIDTH * x(number) / 100, ", ".join(run.edits)
+        rooms = (free - start) // _LETTER, min(free, start - _WIDTH * x(before) / 100) // _LETTER
+        anchor, room = (
+            ("start", rooms[0]) if rooms[0] >= min(len(text), _FEWEST) else ("end", rooms[1])
+        )
+        if room < min(len(text), _FEWEST):
             continue
-        anchor = "end" if is_left else "start"
+        text = _clipped(text, int(room))
         yield (
             f'<text class="edit-name" x="{place}" y="{_TOP - 12}" text-anchor="{anchor}">'
             f"{escape(safe(text))}<title>{title}</title></text>"
         )
-        free = start
+        free = start - _LETTER * len(text) * (anchor == "end")
 
 
 def _clipped(text: str, most: int = _LONGEST_NAME) -> str:

@@ -77,12 +77,13 @@ class WrittenReport:
 
 
 def write_report(
-    location: Location, revision: str, path: str, *, compare: str | None = None
+    location: Location, revision: str | None, path: str, *, compare: str | None = None
 ) -> WrittenReport:
     """Write the report of a run into a file, whole or not at all.
 
-    `path` is relative to the current folder, and a link is followed. A file that exists is
-    replaced only if it is a report. Raises `EvalstoreError`.
+    Without a revision it is of the last run, or of the workspace where that has changed. `path` is
+    relative to the current folder, and a link is followed. A file that exists is replaced only if
+    it is a report. Raises `EvalstoreError`.
     """
     target = location.directory / path
     _require_replaceable(target, path)
@@ -95,7 +96,7 @@ def write_report(
 
 
 def stream_report(
-    location: Location, revision: str, out: ByteWriter, *, compare: str | None = None
+    location: Location, revision: str | None, out: ByteWriter, *, compare: str | None = None
 ) -> WrittenReport:
     """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
     with TemporaryFile() as spool:
@@ -133,7 +134,7 @@ def _require_replaceable(target: Path, path: str) -> None:
 
 def build_report(
     location: Location,
-    revision: str,
+    revision: str | None,
     out: BinaryIO,
     *,
     compare: str | None = None,
@@ -143,15 +144,16 @@ def build_report(
 
     Raises `EvalstoreError`.
     """
-    with without_garbage_collection(), open_revision(location, revision) as project:
+    with without_garbage_collection(), open_revision(location, revision or WORK) as project:
         regressions: Sequence[Regression] = []
-        if revision == WORK:
-            run = find_run(project, revision)
+        if revision in (None, WORK):
             workspace = compare_workspace(location, project, compare)
-            batches, compared = workspace.batches(project), workspace.diff
-            if not compare:
+            run, compared = find_run(project, WORK), workspace.diff
+            batches = workspace.batches(project)
+            revision = revision or workspace.unchanged_run() if not compare else WORK
+            if revision == WORK and not compare:
                 regressions = workspace.regressions(project)
-        else:
+        if revision != WORK:
             run, batches = find_marked_results(project, revision)
             compared = _compare(location, project, run, compare)
             if compared and not compare:

@@ -48,6 +48,7 @@ MOST_GROUPS = 50
 MOST_CHANGES = 10
 """The most changed cases that the summary lists for each kind of change."""
 _LABELLED = "some results were labelled after this run: the labels count in the workspace"
+_BROKE = "┊ results broke in this run, after an edit: “Runs” below has all edits"
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 _UNITS = {"prompt": "System prompt", "tag": "Tag", "file": "Test file"}
 
@@ -184,8 +185,8 @@ def summarise_results(
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
-    pending = counts.get("pending", 0) + counts.get("no reply", 0)
-    overview = make_overview(run, totals, diff, regressions, pending=pending)
+    is_pending = bool(counts.get("pending") or counts.get("no reply"))
+    overview = make_overview(run, totals, diff, regressions, is_pending=is_pending)
     lists: list[ChangeList] = []
     if diff:
         for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):
@@ -204,7 +205,7 @@ def summarise_results(
         candidates=tuple(map(_candidate_line, overview.candidates)),
         has_changes=any(row.shift for row in overview.candidates),
         trend=trend_chart(trend),
-        trend_notes=tuple(map(safe, trend.notes)),
+        trend_notes=(*trend.notes, *[_BROKE] * any(run.edits for run in trend.runs)),
         broke=tuple(each for each in lists if each.id != "fixed"),
         fixed=next((each for each in lists if each.id == "fixed"), None),
         since=side_name(diff.was) if diff else "",
@@ -248,9 +249,10 @@ def _notes(
     total = sum(counts.values())
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
         yield f"{missing:,} of {plural(total, 'result')} pending"
-    for word in ("undecided", "error"):
+    new = diff.comparison.undecided if diff else 0
+    for word, more in (("undecided", f", {new:,} of them new" * bool(new)), ("error", "")):
         if counts.get(word):
-            yield f"{word}: {counts[word]:,} of {plural(total, 'result')}"
+            yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
     if diff:
         yield f"compared with {side_name(diff.was)}"
         comparison = diff.comparison

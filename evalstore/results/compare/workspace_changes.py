@@ -9,16 +9,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import SelectionOptions, is_partial
 from evalstore.planning.status.workspace_results import workspace_as_run
-from evalstore.results.compare.compared_run import find_compared_run, find_recording_run
+from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_sides import workspace_side
 from evalstore.results.flips.regressions import find_open_regressions
+from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
-    from evalstore.core.runs import Run
     from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -34,8 +34,12 @@ class ComparedWorkspace:
     side: Side
     diff: Diff | None
     """None without an earlier run."""
-    recorded: Run | None
-    """The last run of all cases, if it has the workspace as it is."""
+
+    def unchanged_run(self) -> str:
+        """Return the run of all cases before it if nothing has changed since, or else `@work`."""
+        diff = self.diff
+        is_same = diff and diff.is_empty and not is_partial(diff.runs[diff.was])
+        return diff.was if diff and is_same else WORK
 
     def batches(self, project: Project) -> Iterator[list[tuple[Result, Case]]]:
         """Yield the results with their cases."""
@@ -56,7 +60,7 @@ class ComparedWorkspace:
             return []
         after = replace(workspace_as_run(project), id="0" * 32)  # after all runs
         batches = partial(self.batches, project)
-        return find_open_regressions(project, self.recorded or after, self.diff.broke, batches)
+        return find_open_regressions(project, after, self.diff.broke, batches)
 
 
 def compare_workspace(
@@ -64,9 +68,7 @@ def compare_workspace(
 ) -> ComparedWorkspace:
     """Compare the workspace with a run, by default the one before it."""
     side = workspace_side(project, SelectionOptions(), is_marked=True)
-    store, nodes = project.store, project.reading.nodes
-    if revision is None:
-        earlier = find_compared_run(store, recorded=nodes)
-        revision = earlier.id if earlier else None
+    if revision is None and (earlier := find_compared_run(project.store)):
+        revision = earlier.id
     compared = diff(location, revision, opened=project, workspace=side) if revision else None
-    return ComparedWorkspace(side, compared, find_recording_run(store, nodes))
+    return ComparedWorkspace(side, compared)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.display import percent, plural
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
-from evalstore.results.compare.diff_text import count_cases
 from evalstore.results.stats.groups import answers_cost_per_100, partly_judged
 
 if TYPE_CHECKING:
@@ -43,9 +42,9 @@ class Shift(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return the change as part of a sentence: `, 54% to 77%`, ` by 50.0 points in 24 …`."""
+        """Return the change as part of a sentence: `, 54% to 77%`, ` by 50.0 points`."""
         if self.shared:  # their rates are not those that a table of all results shows
-            return f" by {abs(100 * (self.now - self.was)):.1f} points {self.part}"
+            return f" by {abs(100 * (self.now - self.was)):.1f} points"
         before, after = _rounded(self.was, self.now)
         return f", {before} to {after}"
 
@@ -120,12 +119,12 @@ def make_overview(
     regressions: Sequence[Regression] = (),
     quote: Callable[[str], str] = str,
     *,
-    pending: int = 0,
+    is_pending: bool = False,
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
     `diff` is the comparison with the run before, `regressions` are those that broke earlier, and
-    `quote` writes the name of a candidate. So many results are `pending`.
+    `quote` writes the name of a candidate. The rates are those `so far` where results are pending.
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
@@ -139,12 +138,11 @@ def make_overview(
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
     names = {name: quote(short) for name, short in _short_names(rows).items()}
-    shifted = [*_shift_texts(rows, names, "so far " * bool(pending))]
-    if pending:
-        shifted.insert(0, f"{plural(pending, 'result')} pending")
-    changes = [*shifted, *_changes_text(diff, regressions)]
-    if diff and not changes:
-        changes = ["Nothing broke or was fixed"]
+    so_far = " so far" * is_pending
+    shifted = [*_shift_texts(rows, names, so_far)]
+    changes = [*shifted, *filter(None, [_changes_text(diff, regressions) if diff else ""])]
+    if diff and not (shifted or diff.broke or diff.fixed):
+        changes.insert(0, f"Nothing broke or was fixed{so_far}")
     best = _best_text(rows, names, is_first=diff is None)
     sentence, rates = (
         "".join(f"{part}. " for part in ("; ".join(listed), best) if part).rstrip()
@@ -207,28 +205,16 @@ def _shift_texts(
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     for row, shift in moved[:_MOST_NAMED]:
         word = "better" if shift.now > shift.was else "worse"
-        yield f"{names[row.name]} got {word} {so_far}".rstrip() + shift.sentence
-    rest = len(moved) - _MOST_NAMED
-    if rest > 0:
-        yield f"{plural(rest, 'other candidate')} changed"
+        yield f"{names[row.name]} got {word}{so_far}{shift.sentence}"
 
 
-def _changes_text(diff: Diff | None, regressions: Sequence[Regression]) -> Iterator[str]:
-    """Yield how many cases broke and were fixed."""
-    if diff is None:
-        return
-    for change, group in (("broke", diff.broke), ("fixed", diff.fixed)):
-        if group:
-            cases, *several = count_cases(group.rows())
-            labels = sum(map(diff.reasons.has_other_label, group))
-            several += [f"{labels:,} with a changed label"] if labels else []
-            yield f"{cases} {change}" + (f" ({', '.join(several)})" if several else "")
-    if undecided := diff.comparison.undecided:
-        yield f"{plural(undecided, 'result')} {'is' if undecided == 1 else 'are'} now undecided"
-    if regressions:
-        earlier = ((each.result.file, each.result.row) for each in regressions)
-        cases, *several = count_cases(earlier)
-        yield f"{cases} broke earlier{f' ({several[0]})' if several else ''}"
+def _changes_text(diff: Diff, regressions: Sequence[Regression]) -> str:
+    """Return how many cases broke and were fixed: `4 cases broke, 2 fixed, 1 broke earlier`."""
+    earlier = ((each.result.file, each.result.row) for each in regressions)
+    listed = ("broke", diff.broke.rows()), ("fixed", diff.fixed.rows()), ("broke earlier", earlier)
+    counts = [(cases, word) for word, rows in listed if (cases := len({*rows}))]
+    texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
+    return ", ".join([*(f"{plural(cases, 'case')} {word}" for cases, word in counts[:1]), *texts])
 
 
 def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_first: bool) -> str:

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import minute
-from evalstore.core.display import percent, plural, short
+from evalstore.core.display import percent
 from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import RECORDED
 from evalstore.planning.options import is_partial, leaves_out_cases
@@ -124,13 +124,9 @@ class Trend:
 
     @property
     def notes(self) -> list[str]:
-        """Return what hollow points are, if there are any, and the last edit that broke cases."""
+        """Return what hollow points are, if there are any."""
         is_hollow = any(point.is_partial for line in self.lines for point in line.points)
-        broken = [(run, run.outcome[0]) for run in self.runs if run.edits and run.outcome]
-        return ["○ a run of some cases, or with verdicts missing"] * is_hollow + [
-            f"{plural(broke, 'result')} broke in run {short(run.id)}: {', '.join(run.edits)}"
-            for run, broke in broken[-1:]
-        ]
+        return ["○ a run of some cases, or with verdicts missing"] * is_hollow
 
 
 def read_trend(

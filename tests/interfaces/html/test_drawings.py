@@ -80,9 +80,13 @@ def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
     assert heights[0] > 0
     assert heights[-1] < 160
     named = [text for text in chart.findall("text") if text.get("class") == "edit-name"]
-    places = sorted(float(text.get("x", "0%")[:-1]) for text in named)
-    assert len(places) > 1
-    assert all(right - left > 30 for left, right in pairwise(places[:-1]))
+    spans = []
+    for text in named:  # drawn in at least 850 pixels, with 7 for a letter
+        x, letters = 8.5 * float(text.get("x", "0%")[:-1]), 7 * len(text.text or "")
+        spans.append((x, x + letters) if text.get("text-anchor") == "start" else (x - letters, x))
+    assert len(spans) > 4
+    assert all(end <= start for (_, end), (start, _) in pairwise(sorted(spans)))
+    assert max(spans)[1] <= 854
     assert len(chart.findall("line[@class='edit']")) == 30
 
 

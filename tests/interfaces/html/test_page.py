@@ -305,6 +305,29 @@ def test_cards_of_many_candidates_are_as_wide_as_a_phone(tmp_path: Path, page: P
     assert width > 360
 
 
+FULLEST = (
+    "careful got better, 88% to 92%; hasty got worse, 66% to 60%; "
+    "12 cases broke, 10 fixed, 3 broke earlier. Best: careful, 92%."
+)
+"""The sentence with all that it can say."""
+
+
+@pytest.mark.parametrize(("width", "most"), [(390, 4), (1280, 2)])
+def test_the_sentence_has_few_lines(changed: Path, page: Page, width: int, most: int) -> None:
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=800, deviceScaleFactor=1, mobile=width < 600,
+    )  # fmt: skip
+    page.open(changed)
+    page.value(f"document.querySelector('h1').textContent = {json.dumps(FULLEST)}")
+    lines = page.value(
+        "(h => h.getBoundingClientRect().height / parseFloat(getComputedStyle(h).lineHeight))"
+        "(document.querySelector('h1'))"
+    )
+    page.call("Emulation.clearDeviceMetricsOverride")
+    assert round(lines) <= most
+
+
 @pytest.mark.parametrize("width", [320, 400, 768, 1400])
 def test_nothing_is_wider_than_the_screen(changed: Path, page: Page, width: int) -> None:
     page.call(

@@ -17,6 +17,7 @@ from evalstore.interfaces.html.embedding import source_hash
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
 from evalstore.results.compare.diff import diff
+from evalstore.results.log.log import log
 from evalstore.results.show.revision_results import find_results
 from evalstore.runs.status.status import status
 from tests.interfaces.cli.test_documents import schema_of
@@ -142,7 +143,7 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
     assert summary[:4] == [
-        "first got worse, 100% to 0%; second got better, 0% to 100%; 1 case broke; 1 case fixed. "
+        "first got worse, 100% to 0%; second got better, 0% to 100%; 1 case broke, 1 fixed. "
         "Best: second, 100%.",
         "compared with run #",
         "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
@@ -172,8 +173,8 @@ def test_a_change_over_some_of_the_results_says_over_how_many(root: Path) -> Non
     (root / "tests/new.md").write_text(TEST.replace("Hello", "Bye").replace("kind", "short"))
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    change = "100.0 points in 1 shared result"
-    assert summary[0] == f"first got worse by {change}; 1 case broke. Both candidates pass 0%."
+    change = "first got worse by 100.0 points; 1 case broke. Both candidates pass 0%."
+    assert summary[0] == change
     assert summary[2] == "first 0.0% 0 of 2 0.0% to 65.8% -100.0 in 1 shared result $0"
 
 
@@ -234,9 +235,9 @@ def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Pat
     edit(root, "Hello", "Hi")
     call(root, "run", "--fail-on", "none")
     call(root, "run", "tests/hello.md", "-m", "second", "--refresh", "--fail-on", "none")
-    first = "first got worse, 100% to 50%; 1 case broke. Best: first, 50%."
-    assert summary_of(report(root, "@work"))[0] == first
-    edit(root, "Hi", "Hi there")  # now it is the newest run, as for status and diff
+    now = summary_of(report(root, "@work"))
+    assert now[0] == "Nothing broke or was fixed; 1 case broke earlier. Best: first, 50%."
+    assert now[now.index("Broke earlier (1 case)") + 1].startswith("tests/hello.md first ✗ fail")
     newest = status(Location(root), SelectionOptions()).last_run or ""
     assert newest == diff(Location(root)).was
     assert f"compared with run {newest[:8]}" in report(root, "@work").read_text(encoding="utf-8")
@@ -258,10 +259,37 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
     if is_edited:
         edit(root, "kind", "very kind", "tests/bye.md")
     workspace = summary_of(report(root, "@work"))
-    place, same = run.index("Broke earlier (1 case)"), workspace.index("Broke earlier (1 case)")
-    assert run[place + 1].startswith("tests/hello.md first ✗ fail (passed in run")
-    assert workspace[same : same + 8] == run[place : place + 8]
-    assert "broke earlier" in workspace[0]
+    place, earlier = (
+        run.index("Broke earlier (1 case)") + 1,
+        "tests/hello.md first ✗ fail (passed in",
+    )
+    count = "1 case" if is_edited else "2 cases"  # with what the last run broke
+    same = workspace.index(f"Broke earlier ({count})") + 1
+    assert run[place].startswith(earlier)
+    same += [line.startswith(earlier) for line in workspace[same:]].index(True)
+    assert workspace[same : same + 7] == run[place : place + 7]
+    assert f"{count} broke earlier" in workspace[0]
+
+
+def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Path) -> None:
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    call(root, "run", "--fail-on", "none")
+
+    def written() -> tuple[str, str]:
+        assert call(root, "report", "-o", "report.html") == 0
+        page = (root / "report.html").read_text(encoding="utf-8")
+        compared = re.search(r"compared with run (\w+)", page)
+        return summary_of(root / "report.html")[0], compared[1] if compared else ""
+
+    was, now = ([*log(Location(root)).entries][at].run.id[:8] for at in (1, 0))
+    assert written() == ("first got worse, 100% to 0%; 1 case broke. Both candidates pass 0%.", was)
+    call(root, "label", "tests/hello.md", "pass", "--model", "first", "--as", "Ada")
+    assert written()[1] == now == diff(Location(root)).was[:8]
+    call(root, "label", "tests/hello.md", "none", "--model", "first", "--as", "Ada")
+    assert written()[1] == was
+    edit(root, "Hi", "Hi there")
+    assert written()[1] == now == diff(Location(root)).was[:8]
 
 
 def test_the_summary_says_how_many_verdicts_are_not_explained(

@@ -31,8 +31,8 @@ def report(
         str | None,
         argument(
             "REV",
-            "A run, such as @, the last one. Without it: @work, the workspace as it is now; "
-            "Markdown is of the last run.",
+            "A run, or @work, the workspace as it is now (default: @, the last run; in HTML "
+            "@work if something has changed since).",
             completions.runs,
         ),
     ] = None,
@@ -63,8 +63,7 @@ def report(
     from evalstore.interfaces.html.report import STDOUT, stream_report, write_report
 
     markdown = _is_markdown(path, asked=markdown)
-    revision = revision or ("@" if markdown else "@work")
-    options.require_revision("report", revision)
+    options.require_revision("report", revision or "@")
     if json and (markdown or path == STDOUT):
         raise EvalstoreError(
             "'--json' says what was written to an HTML file",
@@ -72,7 +71,7 @@ def report(
         )
     if markdown:
         file = None if path in (None, STDOUT) else Path(path)
-        write_markdown_report(revision, compare, file)
+        write_markdown_report(revision or "@", compare, file)
         return
     if path == STDOUT:
         stream_report(here(), revision, streams.BinaryOutput(), compare=compare)

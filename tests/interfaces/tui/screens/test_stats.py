@@ -149,20 +149,6 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
     drive(scenario, size=size)
 
 
-def test_the_trend_names_the_edit_by_which_results_broke(workspace: Path) -> None:
-    edit(workspace / "tests/weather.md", "must be warm", "must be hot and warm")
-    judge = workspace / "models/judge.yaml"
-    judge.write_text(judge.read_text().replace("pass: true", "pass: false"))
-    main(["run", "--quiet"])
-
-    async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "S")
-        (note,) = re.findall(r"\d results? broke in run \w{8}: .*", facts(pilot))
-        assert "tests/weather.md changed" in note
-
-    drive(scenario, size=(120, 36))
-
-
 def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Path) -> None:
     long = workspace / "tests/a file with quite a long name.md"
     (workspace / "tests/greeting.md").rename(long)
