@@ -178,7 +178,7 @@ def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
     from rapidfuzz.distance import Indel
 
     contents = project.versions.load("prompt", [*now, *older])
-    texts = {id: _start_of(content) for id, content in contents.items()}
+    texts = {id: prompt_text(content)[:_COMPARED] for id, content in contents.items()}
     others = {id: texts[id] for id in now if id in texts}
     for id in texts.keys() & (set(older) - nearest.keys()):
         best = process.extractOne(
@@ -272,10 +272,10 @@ def prompts_of(files: Iterable[CaseFile]) -> Iterator[tuple[str | None, int]]:
                 yield from ((id, number) for number, id in enumerate(prompts))
 
 
-def _start_of(prompt: Json) -> str:
-    """Return the start of the text of a prompt."""
+def prompt_text(prompt: Json) -> str:
+    """Return the text of a prompt version."""
     messages = restore_messages(prompt["messages"])
-    return "\n".join(text_of(message.parts) for message in messages)[:_COMPARED]
+    return "\n".join(text_of(message.parts) for message in messages)
 
 
 def name_field(prompts: Mapping[str, Mapping[str | None, str]], result: Result) -> dict[str, str]:

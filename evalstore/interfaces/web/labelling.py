@@ -25,7 +25,7 @@ from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.add_labels import label_results
 from evalstore.results.labels.labels import read_labels
-from evalstore.results.prompt_names import label_prompts
+from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.revisions import WORK
@@ -58,6 +58,8 @@ class AskedAnswer(NamedTuple):
     """The id of its session: which answers come first is random, but always the same."""
     result: Result
     case: Case
+    title: str
+    """The name of its case, with the name of the system prompt if the case has several."""
 
 
 class LabelPages:
@@ -79,7 +81,7 @@ class LabelPages:
         """Return the session of the first answer `after` one that a person has not labelled.
 
         Empty without one. `state` is that of the store: of another one the answers are read again.
-        All words of `only` must be in the file, row, tags and candidate of an answer.
+        All words of `only` must be in the file, row, prompt, tags and candidate of an answer.
         """
         with self._lock:
             if state != self._state:
@@ -103,10 +105,6 @@ class LabelPages:
         answer = self._find(session)
         with open_revision(self._location, WORK) as project:
             run, _ = find_results(project, WORK)
-            prompts = {id: number for number, id in enumerate(answer.case.prompts)}
-            prompt = (
-                label_prompts(project, prompts)[answer.result.prompt] if len(prompts) > 1 else None
-            )
             reader = AnswerReader(project, run)
             reader.load([(answer.result, answer.case)])
             (view,) = reader.read([(answer.result, answer.case)])
@@ -114,6 +112,7 @@ class LabelPages:
             shown = [each for each in view.sessions if each.id == answer.session or not is_one]
             asked = [reader.conversation(each.test, answer.result.prompt) for each in shown]
             criteria = reader.criteria(answer.case.evaluation)
+            prompts = [*reader.judge_prompts(answer.case)]
             turns = list(chain.from_iterable(asked))
             images = {image.id: image for turn in turns for image in turn.images}
             sources = dict(read_images(project.store, images))
@@ -125,7 +124,7 @@ class LabelPages:
             if label.person == person and answer.session in label.sessions
         ]
         return self._render(
-            title=safe(case_name(answer.result.file, answer.result.row, prompt)),
+            title=safe(answer.title),
             only=only,
             session=answer.session,
             parts=[_part(*both, sources, files) for both in zip(asked, shown, strict=True)],
@@ -133,6 +132,7 @@ class LabelPages:
             checks=[(safe(check.meaning), shown_text(check.text)) for check in criteria.checks]
             if criteria
             else [],
+            prompts=[(safe(name), shown_text(text)) for name, text in prompts],
             attempt=f" {answer.result.sessions.index(answer.session) + 1} of {several}"
             if is_one and (several := len(answer.result.sessions)) > 1
             else "",
@@ -171,7 +171,15 @@ class LabelPages:
         )
 
     def _render(self, **values: object) -> bytes:
-        defaults = {"parts": [], "verdicts": [], "told": "", "checks": [], "given": "", "note": ""}
+        defaults = {
+            "parts": [],
+            "verdicts": [],
+            "told": "",
+            "checks": [],
+            "prompts": [],
+            "given": "",
+            "note": "",
+        }
         only = str(values["only"])
         offered = self._answers.get(only, {})
         waiting = self._left(str(values["person"]), only)
@@ -209,11 +217,16 @@ class LabelPages:
         """Yield the answers of the workspace that are judged by somebody."""
         with open_revision(self._location, WORK) as project:
             _, batches = find_results(project, WORK)
-            for result, case in chain.from_iterable(batches):
-                if result.evaluation and result.sessions:
+            for batch in batches:
+                names = name_prompts_of_cases(project, (case for _, case in batch))
+                for result, case in batch:
+                    if not result.evaluation:
+                        continue
+                    prompt = names[case.prompts][result.prompt] if case.prompts[1:] else None
+                    title = case_name(result.file, result.row, prompt)
                     several = result.required_answers > 1 and len(case.tests) == 1
-                    for session in result.sessions if several else result.sessions[:1]:
-                        yield AskedAnswer(session, result, case)
+                    for session in result.sessions[: None if several else 1]:
+                        yield AskedAnswer(session, result, case, title)
 
     def _labels(self) -> LabelIndex:
         with open_store(self._location) as store:
@@ -248,9 +261,7 @@ def _beginning(data: bytes) -> str:
 
 
 def _has_words(answer: AskedAnswer, only: str) -> bool:
-    result = answer.result
-    place = case_name(result.file, result.row, None)
-    text = " ".join((place, result.model, *answer.case.tags)).casefold()
+    text = " ".join((answer.title, answer.result.model, *answer.case.tags)).casefold()
     return all(word in text for word in only.casefold().split())
 
 

@@ -24,7 +24,7 @@ from evalstore.results.answer.judgements import Judgement, judgement_view
 from evalstore.results.failed_results import judged_subjects, questions_in_run
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
-from evalstore.results.prompt_names import reference_names
+from evalstore.results.prompt_names import prompt_text, reference_names
 from evalstore.results.rendering import answer_text, references_of
 from evalstore.results.request_lines import describe_request
 from evalstore.results.session_facts import SessionFacts, session_facts
@@ -171,6 +171,17 @@ class AnswerReader:
         if evaluation not in self._criteria:
             self._criteria[evaluation] = describe_criteria(content, self._names_of(content))
         return self._criteria[evaluation]
+
+    def judge_prompts(self, case: Case) -> Iterator[tuple[str, str]]:
+        """Yield the name and the text of each prompt of the case and its checks for judges."""
+        evaluation = self._versions.find("evaluation", case.evaluation) or {}
+        references = dict.fromkeys(
+            [*(("prompt", id) for id in case.judge_prompts), *references_of([evaluation])]
+        )
+        names = reference_names(self._project, references)
+        for kind, id in references:
+            if kind == "prompt" and (content := self._versions.find(kind, id)):
+                yield names.get(id, id[:8]), prompt_text(content)
 
     def _names_of(self, evaluation: Json) -> dict[str | None, str]:
         """Return the names of the prompts and schemas that the checks of a version refer to."""

@@ -593,7 +593,7 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     assert (response.status, "All answers have a label." in text) == (200, True)
 
 
-def test_the_answers_to_label_are_limited_by_words_of_file_tag_and_candidate(
+def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candidate(
     tmp_path: Path,
 ) -> None:
     files = {f"prompts/{name}.md": f"---\nid: {name}\n---\n\nBe {name}.\n" for name in "ab"}
@@ -614,6 +614,50 @@ def test_the_answers_to_label_are_limited_by_words_of_file_tag_and_candidate(
         assert titles == {"tests/hello.md (a)", "tests/hello.md (b)"}
         assert "You have seen all answers." in ask(address, path)[1]
         assert "No answer has all of these words." in ask(address, "label?only=second+x")[1]
+        path = str(ask(address, "label?by=Ada&only=second+(b)")[0].headers["Location"])
+        text = ask(address, path)[1]
+        assert "tests/hello.md (b)</h1>" in text
+        assert "0 of 1 result of “second (b)” have your label" in text
+
+
+def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
+    tone = (
+        "---\nid: tone\ntags: [_evaluator]\n---\n\nIs it <kind>?\n\n# 👤\n\n{{_actualResponse}}\n"
+    )
+    test = "# 👤\n\nHello\n\n---\n\n~~~checks\n- judge: tone\n~~~\n"
+    root = make_workspace(tmp_path / "desk", {"prompts/tone.md": tone, "tests/hello.md": test})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    with serving(root) as address:
+        text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
+    assert "What the judge is asked: prompt" in text
+    assert re.search("tone</span>.*Is it &lt;kind&gt;[?]", text)
+
+
+def test_on_a_phone_the_answer_and_what_comes_next_are_on_the_first_screen(
+    tmp_path: Path, page: Page
+) -> None:
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": LONG})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=390, height=844, deviceScaleFactor=1, mobile=True,
+    )  # fmt: skip
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "hover", "value": "none"}])
+    seen = (
+        "(part => { const {left, bottom} = part.getBoundingClientRect();"
+        " return part.contains(document.elementFromPoint(left + 9, bottom - 2)); })"
+    )
+    try:
+        with serving(root) as address:
+            page.go(f"{address}label?by=Ada")
+            assert page.value(f"{seen}(document.querySelector('#answer + .turn'))")
+            page.value("document.getElementById('pass').click()")
+            page.wait("!!document.getElementById('next')")
+            page.wait("document.documentElement.dataset.ready === 'yes'")
+            assert page.value(f"{seen}(document.getElementById('next'))")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+        page.call("Emulation.setEmulatedMedia", features=[])
 
 
 def test_only_a_page_of_the_server_can_give_a_label(labelled: tuple[Path, str]) -> None:
