@@ -126,6 +126,10 @@ class Vote(NamedTuple):
     """Whether it is carried over from another evaluation version, and its row is not stored yet."""
 
 
+Decision = tuple["Verdict | None", tuple[str, ...]]
+"""A verdict and the ids of the judgements that make it."""
+
+
 class Result(NamedTuple):
     """One cell of a run or of the workspace: a case, a system prompt, a candidate."""
 
@@ -150,6 +154,11 @@ class Result(NamedTuple):
     """The test versions of a case that is not one conversation held once; else empty."""
     has_failed: bool = False
     """Whether a call for what is missing failed; known of what is browsed alone."""
+
+    @property
+    def decision(self) -> Decision:
+        """Return the verdict and the judgements that make it."""
+        return self.verdict, self.evaluations
 
     @property
     def tests(self) -> tuple[str, ...]:

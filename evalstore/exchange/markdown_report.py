@@ -27,7 +27,7 @@ from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import make_overview
 from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
 from evalstore.runs.run_text import run_counts_text, scope_text
-from evalstore.store.results import find_decisive, iterate_cases, iterate_results, join_feedback
+from evalstore.store.results import iterate_cases, iterate_results
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.result_sums import open_sums
 from evalstore.store.simulated_costs import is_all_scripted
@@ -165,8 +165,8 @@ def _join(lines: Sequence[str]) -> str:
 
 def _read_feedback(store: Store, results: Sequence[Result]) -> dict[Result, str]:
     """Return the feedback on these results, by result."""
-    feedback = find_feedback(store, find_decisive(store, results))
-    return {result: join_feedback(result.evaluations, feedback) for result in results}
+    feedback = find_feedback(store, (result.decision for result in results))
+    return {result: feedback.get(result.decision, "") for result in results}
 
 
 def _headline(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import short
+from evalstore.planning.plan import CHECKS
 
 if TYPE_CHECKING:
+    from evalstore.core.results import Decision
     from evalstore.store import Store
+    from evalstore.store.costs import StoredJudgement
 
 
 def name_models(store: Store, models: Collection[str]) -> dict[str, str]:
@@ -50,34 +53,69 @@ def evaluator_names(store: Store, ids: Collection[str]) -> dict[str, tuple[str, 
 
 def find_feedback(
     store: Store,
-    judgements: Iterable[Collection[str]],
-    known: Mapping[str, tuple[str | None, str]] | None = None,
-) -> dict[str, str]:
-    """Return the feedback of those of these judgements that have one, and of all labels.
+    decisions: Iterable[Decision],
+    known: Mapping[str, StoredJudgement] | None = None,
+) -> dict[Decision, str]:
+    """Return the reasons for verdicts, one line each; those without reasons are left out.
 
-    Each collection has the judgements of one result. Where several judges say different things
-    about it, each text begins with who says it: `strict: it is too long`. That of a label always
-    names the person. `known` are what judgements say and who made them, if that was read before.
+    On an answer that a person labelled, only labels count, and each names the person. The reasons
+    are of those with the verdict; if there are none, as in a tie, of all. Where several judges
+    judged, each reason begins with who gives it: `strict: it is too long`. `known` are the
+    judgements with their feedback, if they were read before.
     """
-    groups = list(judgements)
-    ids = {id for group in groups for id in group}
-    read = store.find_feedback(ids) if known is None else known
-    found = {id: (text, maker) for id, (text, maker) in read.items() if text}
-    makers = {id: maker for id, (_, maker) in found.items()}
-    labels = store.find_evaluators(store.find_labels_among(ids))
-    listed = [[id for id in group if id in found and id not in labels] for group in groups]
-    several = [ids for ids in listed if len({makers[id] for id in ids}) > 1]
-    named = {makers[id] for ids in several for id in ids} | {maker for maker, _ in labels.values()}
+    wanted = dict.fromkeys(decisions)
+    ids = {id for _, judgements in wanted for id in judgements}
+    made = store.find_judgements(ids, feedback=True) if known is None else known
+    counted = {
+        decision: _counted([made[id] for id in decision[1] if id in made]) for decision in wanted
+    }
+    several = {decision for decision, each in counted.items() if len({*_named_judges(each)}) > 1}
+    shown = {
+        (verdict, ids): [each for each in judgements if each.vote.verdict == verdict] or judgements
+        for (verdict, ids), judgements in counted.items()
+    }
+    named = {
+        each.vote.evaluator
+        for decision, judgements in shown.items()
+        for each in judgements
+        if each.vote.human or decision in several
+    }
     names = {id: name for id, (name, _) in evaluator_names(store, named).items()}
-    texts = {id: text for id, (text, _) in found.items()}
-    for group in several:
-        last = {names[makers[id]]: texts[id] for id in group}
-        if len({*last.values()}) > 1:
-            texts |= {id: f"{names[makers[id]]}: {texts[id]}" for id in group}
-    for id, (maker, _) in labels.items():
-        by = label_by(names[maker])
-        texts[id] = f"{by}: {texts[id]}" if texts.get(id) else by
-    return texts
+    reasons = {
+        decision: "\n".join(_reasons(judgements, names if decision in several else {}, names))
+        for decision, judgements in shown.items()
+    }
+    return {decision: text for decision, text in reasons.items() if text}
+
+
+def _counted(judgements: Sequence[StoredJudgement]) -> Sequence[StoredJudgement]:
+    """Return those that count: on an answer with labels, only these."""
+    labelled = {each.subject for each in judgements if each.vote.human}
+    return [each for each in judgements if each.vote.human or each.subject not in labelled]
+
+
+def _named_judges(judgements: Iterable[StoredJudgement]) -> Iterator[str]:
+    """Yield the judges who are named if there are several; checks only if they give a reason."""
+    for vote, _, _, feedback in judgements:
+        if not vote.human and (feedback or vote.evaluator != CHECKS):
+            yield vote.evaluator
+
+
+def _reasons(
+    judgements: Iterable[StoredJudgement], judges: Mapping[str, str], people: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the different reasons; the same one of several judges once, with all their names."""
+    makers: dict[str, dict[str, None]] = {}
+    for vote, _, _, feedback in judgements:
+        if vote.human:
+            by = label_by(people[vote.evaluator])
+            makers[f"{by}: {feedback}" if feedback else by] = {}
+        elif feedback:
+            names = makers.setdefault(feedback, {})
+            if vote.evaluator in judges:
+                names[judges[vote.evaluator]] = None
+    for text, names in makers.items():
+        yield f"{', '.join(names)}: {text}" if names else text
 
 
 def label_by(person: str) -> str:

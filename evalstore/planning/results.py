@@ -18,7 +18,6 @@ from evalstore.core import hashing
 from evalstore.core.results import Result, Sample, Vote
 from evalstore.core.values import Json, Verdict
 from evalstore.planning.carried_votes import without_unneeded
-from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.plan import CHECKS, Plan, counted_votes, is_checked
 from evalstore.store.results import conversations_of, describe_cell
 from evalstore.store.trees.case_chunks import ResultBuilder, collect, is_tree
@@ -241,12 +240,3 @@ def as_result(result: CellResult) -> Result:
         evaluations=tuple(vote.id for vote in result.votes),
         required_answers=cell.required_answers,
     )
-
-
-def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
-    """Return the feedback by id of the votes that decide these cells: those of people, if any.
-
-    Votes without feedback are left out.
-    """
-    decisive = ([vote for vote in result.votes if vote.human] or result.votes for result in results)
-    return find_feedback(store, ([vote.id for vote in votes] for votes in decisive))

@@ -52,7 +52,7 @@ from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import describe_scope
 from evalstore.runs.status.work_reasons import WorkReasons
-from evalstore.store.results import find_decisive, iterate_results, join_feedback
+from evalstore.store.results import iterate_results
 from evalstore.store.run_sources import ensure_sources
 from evalstore.store.simulated_costs import is_all_scripted
 from evalstore.store.work.runs_in_progress import describe_unreadable
@@ -265,8 +265,8 @@ def _compare(
                 partial(reaches_threshold, project, report.totals),
             )
             shown += [regression.result for regression in report.regressions[:MOST_SHOWN]]
-        ids = find_decisive(project.store, shown)
-        report.totals.feedback |= find_feedback(project.store, ids)
+        decisions = (result.decision for result in shown)
+        report.totals.feedback |= find_feedback(project.store, decisions)
         report.changes = changes
     except StoreError as problem:
         if options.fail_on == "regression":
@@ -338,9 +338,9 @@ def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
     """Yield the results of a run, each with its feedback: of a labelled one, only the note."""
     with open_store(location) as store:
         for batch in iterate_results(store, run):
-            feedback = find_feedback(store, find_decisive(store, batch))
+            feedback = find_feedback(store, (result.decision for result in batch))
             for result in batch:
-                yield result, join_feedback(result.evaluations, feedback)
+                yield result, feedback.get(result.decision, "")
 
 
 def _store_sources(project: Project) -> str:

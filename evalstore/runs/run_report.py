@@ -177,7 +177,6 @@ class RunReport:
         """Return the report as notebooks show it."""
         from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
         from evalstore.core.notebooks.html_tables import block, line, strong, table, word
-        from evalstore.store.results import join_feedback
 
         notable = self.totals.notable
         counts = [
@@ -203,7 +202,7 @@ class RunReport:
                         result.row,
                         result.model,
                         word(result.word),
-                        join_feedback(result.evaluations, self.totals.feedback),
+                        self.totals.feedback.get(result.decision, ""),
                     )
                     for result in notable
                 ],

@@ -15,7 +15,6 @@ from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import CellMarks, cell_of
 from evalstore.results.judgement_changes import NO_LONGER
 from evalstore.runs.run_totals import MOST_PENDING, MOST_SHOWN
-from evalstore.store.results import join_feedback
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
@@ -198,10 +197,7 @@ def _list_news(report: RunReport) -> ResultList:
         failures.add(*(result for result in others if result.word not in _NOT_FAILING))
         undecided_before = totals.verdicts["undecided"] - failures.undecided
         failed_before = failing - failures.count - undecided_before
-    shown = [
-        (result, join_feedback(result.evaluations, totals.feedback))
-        for result in listed[:MOST_SHOWN]
-    ]
+    shown = [(result, totals.feedback.get(result.decision, "")) for result in listed[:MOST_SHOWN]]
     before = [result for result in notable if result.word not in (*_NOT_FAILING, "undecided")]
     return ResultList(
         _arrange(report, shown),

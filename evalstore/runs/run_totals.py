@@ -18,18 +18,17 @@ from evalstore.planning.results import (
     LeafBuilder,
     as_result,
     compute_results,
-    feedback_of,
 )
 from evalstore.results.prompt_names import prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.store.results import find_decisive, iterate_entries
+from evalstore.store.results import iterate_entries
 from evalstore.store.schema.table_definitions import EVALUATIONS
 from evalstore.store.trees.path_trees import build_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evalstore.core.results import Result, Vote
+    from evalstore.core.results import Decision, Result, Vote
     from evalstore.core.values import Verdict
     from evalstore.planning.cells.cells import Cell
     from evalstore.planning.cells.settled_recorder import SettledRecorder
@@ -88,8 +87,8 @@ class RunTotals:
         """The places of the notable results."""
         self._appeared: dict[str, _Place] = {}
         """The place of the first result of each candidate."""
-        self.feedback: dict[str, str] = {}
-        """The feedback of the notable results, by id of the vote."""
+        self.feedback: dict[Decision, str] = {}
+        """The reasons for the verdicts of the notable results."""
         self.attempts: dict[CellKey, tuple[Verdict, ...]] = {}
         """The verdicts on the attempts of results with several, of which one did not pass."""
         self.prompts: dict[str, dict[str | None, str]] = {}
@@ -166,7 +165,7 @@ class RunTotals:
             return plan.costs
         store = self._project.store
         spent = store.find_spent(sample.id for sample in samples)
-        judged = store.find_judging_costs(vote.id for vote in votes)
+        judged = store.find_judgements(vote.id for vote in votes)
         return {
             **plan.costs,
             **{id: each.usd for id, each in spent.items() if each.usd is not None},
@@ -224,8 +223,9 @@ class RunTotals:
             if room[is_pending] > 0:
                 room[is_pending] -= 1
                 kept.append(cell)
-        self.feedback |= feedback_of(self._project.store, kept)
-        self.notable += map(as_result, kept)
+        results = [as_result(cell) for cell in kept]
+        self.feedback |= find_feedback(self._project.store, (result.decision for result in results))
+        self.notable += results
         self._noted += [(cell.cell.file, cell.cell.number, 0) for cell in kept]
 
     def add_settled(self) -> None:
@@ -274,7 +274,7 @@ class RunTotals:
             room[is_pending] -= 1
             if room[is_pending] >= 0:
                 self.notable.append(result)
-        self.feedback |= find_feedback(store, find_decisive(store, self.notable))
+        self.feedback |= find_feedback(store, (result.decision for result in self.notable))
 
     def count(self, word: str | None) -> int:
         """Return the number of cells with a verdict, or `pending`."""

@@ -45,8 +45,6 @@ class JudgingCost(NamedTuple):
     """The id of the evaluator."""
     usd: float | None
     """None if it is not known."""
-    feedback: str | None = None
-    """None if it has none, or if it was not asked for."""
 
 
 class StoredJudgement(NamedTuple):
@@ -55,6 +53,13 @@ class StoredJudgement(NamedTuple):
     vote: Vote
     subject: str
     usd: float | None
+    feedback: str = ""
+    """Empty if it was not asked for."""
+
+    @property
+    def judging_cost(self) -> JudgingCost:
+        """Return what the judgement cost."""
+        return JudgingCost(self.vote.started, self.vote.evaluator, self.usd)
 
 
 class OutputTokens(NamedTuple):
@@ -80,17 +85,21 @@ class CostQueries(Database):
                 digits: make_spent(digits, *row) for id, *row in rows for digits in [as_digits(id)]
             }
 
-    def find_judgements(self, evaluations: Iterable[str]) -> dict[str, StoredJudgement]:
-        """Return these evaluations as votes, by id."""
+    def find_judgements(
+        self, evaluations: Iterable[str], *, feedback: bool = False
+    ) -> dict[str, StoredJudgement]:
+        """Return these evaluations as votes, by id; with `feedback`, each with its own."""
         judgements: dict[str, StoredJudgement] = {}
         with self._reading() as connection:
+            sql = connection.dialect
             statement = (
                 "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
-                f"{connection.dialect.usd} FROM evaluations WHERE id IN"
+                f"{sql.usd}, {sql.feedback if feedback else 'NULL, NULL'} "
+                "FROM evaluations WHERE id IN"
             )
             people = {id for (id,) in connection.execute(select_people(connection))}
             for row in select_each(connection, statement, evaluations):
-                id, started, subject, evaluation, evaluator, word, score, usd = row
+                id, started, subject, evaluation, evaluator, word, score, usd, *texts = row
                 digits = as_digits(id)
                 vote = Vote(
                     as_time(started, "evaluations", digits),
@@ -102,24 +111,9 @@ class CostQueries(Database):
                     evaluator in people,
                 )
                 cost = require_number(usd, "evaluations", digits)
-                judgements[digits] = StoredJudgement(vote, as_digits(subject), cost)
+                text = _read_feedback(digits, *texts)
+                judgements[digits] = StoredJudgement(vote, as_digits(subject), cost, text)
         return judgements
-
-    def find_judging_costs(
-        self, evaluations: Iterable[str], *, feedback: bool = False
-    ) -> dict[str, JudgingCost]:
-        """Return who made these evaluations, when, and what they cost, by id.
-
-        With `feedback`, each has its own, too.
-        """
-        with self._reading() as connection:
-            sql = connection.dialect
-            statement = (
-                f"SELECT id, started, evaluator, {sql.usd}, "
-                f"{sql.feedback if feedback else 'NULL, NULL'} FROM evaluations WHERE id IN"
-            )
-            rows = select_each(connection, statement, evaluations)
-            return dict(_judging_cost(*row) for row in rows)
 
     def find_evaluators(self, evaluations: Iterable[str]) -> dict[str, tuple[str, bool]]:
         """Return the evaluator of each of these evaluations, and whether it removes a label."""
@@ -203,23 +197,11 @@ def select_people(connection: Connection, columns: str = "id") -> str:
     return f"SELECT {columns} FROM evaluators WHERE {connection.dialect.field('human')} IS NOT NULL"
 
 
-def read_feedback(id: str, text: Any, content: Any) -> str | None:
-    """Return the feedback in the columns of `Dialect.feedback`; None when there is none."""
+def _read_feedback(id: str, text: Any, content: Any) -> str:
+    """Return the feedback in the columns of `Dialect.feedback`; empty when there is none."""
     if content is not None:
         text = decode_content("evaluations", id, content).get("feedback")
-    return None if text is None else require_text(text, "evaluations", id)
-
-
-def _judging_cost(
-    bytes_: Any, started: Any, evaluator: Any, usd: Any, text: Any, content: Any
-) -> tuple[str, JudgingCost]:
-    id = as_digits(bytes_)
-    return id, JudgingCost(
-        as_time(started, "evaluations", id),
-        as_digits(evaluator),
-        require_number(usd, "evaluations", id),
-        read_feedback(id, text, content),
-    )
+    return "" if text is None else require_text(text, "evaluations", id)
 
 
 def make_spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> Spent:

@@ -284,19 +284,6 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
     return case
 
 
-def find_decisive(store: Store, results: Sequence[Result]) -> Iterator[Sequence[str]]:
-    """Yield the ids of the judgements that decide each result: the labels, if there are any."""
-    labels = store.find_labels_among(id for result in results for id in result.evaluations)
-    for result in results:
-        yield [id for id in result.evaluations if id in labels] or result.evaluations
-
-
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
     """Return the test versions of a case as its result stores them; empty if there is only one."""
     return tuple(tests) if len(tests) > 1 else ()
-
-
-def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
-    """Return the different feedback texts of a cell, one line each."""
-    texts = [feedback[id] for id in votes if feedback.get(id)]
-    return "\n".join(dict.fromkeys(texts)) if len(texts) > 1 else "".join(texts)

@@ -25,7 +25,7 @@ from evalstore.store.contents import (
     require,
     require_number,
 )
-from evalstore.store.costs import Spent, read_feedback, select_people
+from evalstore.store.costs import Spent, select_people
 from evalstore.store.database import append, select_each
 from evalstore.store.driver import Connection
 from evalstore.store.failures import failure_rows
@@ -239,19 +239,6 @@ class SessionQueries(NodeQueries):
         Those the store does not have are left out.
         """
         return {id: _answer(id, content) for id, content in self._decode(SESSIONS, ids)}
-
-    def find_feedback(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Return the feedback, and the evaluator, of those of these evaluations that have one."""
-        feedback: dict[str, tuple[str, str]] = {}
-        with self._reading() as connection:
-            columns = f"id, evaluator, {connection.dialect.feedback}"
-            statement = f"SELECT {columns} FROM evaluations WHERE id IN"
-            for bytes_, evaluator, *rest in select_each(connection, statement, ids):
-                id = as_digits(bytes_)
-                text = read_feedback(id, *rest)
-                if text is not None:
-                    feedback[id] = text, as_digits(evaluator)
-        return feedback
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Return evaluations by id; raises `StoreError` when one is missing."""

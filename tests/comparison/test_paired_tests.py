@@ -295,6 +295,12 @@ def test_a_finding_says_that_the_interval_disagrees_with_the_test() -> None:
     assert RateChange(9, 9, 9, 0.1, -0.1, 0.3, "cluster-t", 0.04).finding.startswith(
         "significant, though the interval has 0 in it (p = 0.04,"
     )
+    one = change_of([ClusterSum(300, 60), ClusterSum(1, 0), ClusterSum(1, 0)])
+    assert (one.low or 0) > 0
+    assert one.finding == (
+        "the pass rate of one file changed: too few for a significance test, "
+        "though the interval leaves 0 out"
+    )
     cut = RateChange(9, 3, 3, 0.7, 0.4, 1.0, "cluster-t", 0.25)
     assert cut.finding.startswith("not significant (p = "), "the interval is not shown"
 

@@ -146,7 +146,7 @@ def _browse(look: Callable[[WorkspaceSource, Names], object]) -> Reader:
 def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None = "@") -> None:
     actual = source.cases(revision)
     results = [result for row in actual.rows for result in row.results if result]
-    source.feedback([result.evaluations for result in results])
+    source.feedback([result.decision for result in results])
     source.answers([id for result in results for id in result.sessions])
     source.last_user_messages([result.test for result in results])
     run = source.runs()[0].id if revision else None

@@ -76,12 +76,11 @@ def store_all(store: Store, text: str) -> dict[str, Any]:
         "votes": store.find_votes([id]),
         "sessions": store.load_sessions([id]),
         "answers": store.find_answers([id]),
-        "feedback": find_feedback(store, [[judged[0], person[0]]]),
+        "feedback": find_feedback(store, [("pass", (judged[0], person[0]))]),
         "evaluations": store.load_evaluations([judged[0], person[0]]),
         "labels": store.find_labels(),
         "spent": store.find_spent([id]),
         "judgements": store.find_judgements([judged[0], person[0]]),
-        "judging costs": store.find_judging_costs([judged[0]]),
         "judging usage": store.find_judging_usage(["1" * 32]),
         "usual costs": [
             store.find_usual_costs("session", ["f" * 32]),
@@ -141,7 +140,8 @@ def test_any_text_comes_back(store: Store, text: str) -> None:
     judged = an_evaluation(id, feedback=text, nonce=f"n{text}")
     store.record({id: (session, row)}, {judged[0]: judged[1:]})
     assert store.load_sessions([id]) == {id: session}
-    assert find_feedback(store, [[judged[0]]]).get(judged[0], "") == text
+    decision = None, (judged[0],)
+    assert find_feedback(store, [decision]).get(decision, "") == text
     assert store.load_evaluations([judged[0]]) == {judged[0]: judged[1]}
 
 

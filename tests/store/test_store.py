@@ -174,7 +174,7 @@ def test_samples_and_votes_have_the_costs_that_are_found_alone(store: Store) -> 
     assert store.find_samples([KEY], costs) == store.find_samples([KEY])
     assert store.find_votes(["c" * 32], costs) == store.find_votes(["c" * 32])
     spent = store.find_spent([id for id, _, _ in sessions])
-    paid = store.find_judging_costs([id for id, _, _ in judged])
+    paid = store.find_judgements([id for id, _, _ in judged])
     usd = {id: each.usd for id, each in spent.items()}
     usd |= {id: each.usd for id, each in paid.items()}
     assert costs == {id: cost for id, cost in usd.items() if cost is not None}
@@ -205,13 +205,13 @@ def test_the_tokens_of_answers_and_judgements_are_measured(store: Store) -> None
     assert store.find_output_tokens("session", []) == {}
 
 
-def test_feedback_is_found_with_the_costs_only_if_it_is_asked_for(store: Store) -> None:
+def test_feedback_is_found_with_the_votes_only_if_it_is_asked_for(store: Store) -> None:
     judged = [an_evaluation("c" * 32, feedback="Why."), an_evaluation("c" * 32, 2)]
     store.record(None, {id: (evaluation, content) for id, evaluation, content in judged})
     ids = [id for id, _, _ in judged]
-    found = store.find_judging_costs(ids, feedback=True)
-    assert [found[id].feedback for id in ids] == ["Why.", None]
-    assert [cost.feedback for cost in store.find_judging_costs(ids).values()] == [None, None]
+    found = store.find_judgements(ids, feedback=True)
+    assert [found[id].feedback for id in ids] == ["Why.", ""]
+    assert [each.feedback for each in store.find_judgements(ids).values()] == ["", ""]
 
 
 def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:

@@ -46,7 +46,7 @@ COLUMNS = (
         "feedback",
         "text",
         "",
-        "why: the different feedback texts, one on each line; of a label, who gave it and the note",
+        "why: the reasons for the verdict, a line each; several judges, and people, are named",
     ),
     ExportColumn("answer", "text", "", "the answer; the last turn of the first of several answers"),
     ExportColumn("attempts", "integer", "", "the number of answers that are required"),

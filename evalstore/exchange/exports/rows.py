@@ -16,7 +16,6 @@ from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
-from evalstore.store.results import find_decisive, join_feedback
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
@@ -55,7 +54,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
     prices = CostReader(store, prices=project.prices_by_version())
     for batch in in_small_batches(results):
         answers = store.find_answers(cell.sessions[0] for cell, _ in batch if cell.sessions)
-        judgements = store.find_judging_costs(
+        judgements = store.find_judgements(
             (id for cell, _ in batch for id in cell.evaluations), feedback=True
         )
         spent = {
@@ -67,13 +66,11 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
         )
         costs, judging_costs = (
             prices.costs_of_answers(spent),
-            prices.costs_of_judgements(judgements),
+            prices.costs_of_judgements({id: each.judging_cost for id, each in judgements.items()}),
         )
-        decisive = list(find_decisive(store, [cell for cell, _ in batch]))
-        said = {id: (each.feedback, each.evaluator) for id, each in judgements.items()}
-        feedback = find_feedback(store, decisive, said)
+        feedback = find_feedback(store, (cell.decision for cell, _ in batch), judgements)
         names = name_prompts_of_cases(project, (case for _, case in batch))
-        for (cell, case), votes in zip(batch, decisive, strict=True):
+        for cell, case in batch:
             answer = answers.get(cell.sessions[0]) if cell.sessions else None
             yield {
                 "schemaVersion": SCHEMA_VERSION,
@@ -87,7 +84,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
                 "tags": list(case.tags),
                 "verdict": cell.word,
                 "score": cell.score,
-                "feedback": join_feedback(votes, feedback),
+                "feedback": feedback.get(cell.decision, ""),
                 "answer": None if answer is None else answer_text(answer),
                 "attempts": cell.required_answers,
                 "answers": len(cell.sessions),

@@ -352,9 +352,10 @@ def _deciding(view: ResultView) -> Sequence[Judgement]:
 
 def _reason(view: ResultView) -> str:
     """Return why a result does not pass: in the words of a judge with the same verdict, if any."""
-    votes = [vote for vote in _deciding(view) if vote.feedback]
+    votes = _deciding(view)
     same = [vote for vote in votes if vote.verdict == view.result.verdict] or votes
-    return same[0].feedback if same else next(iter(view.failures), "")
+    reasons = (vote.feedback for vote in same if vote.feedback)
+    return next(reasons, "") or next(iter(view.failures), "")
 
 
 def _vote(vote: Judgement, texts: TextTable) -> Json:

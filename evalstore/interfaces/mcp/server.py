@@ -52,7 +52,6 @@ from evalstore.interfaces.mcp.tool_table import (
     input_schema,
 )
 from evalstore.planning.options import Location, RunOptions
-from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
     from evalstore.runs.run_report import RunReport
@@ -373,7 +372,7 @@ def _describe(report: RunReport, max_text: int) -> dict[str, Json]:
             "case": f"{result.file}::{result.row}" if result.row else result.file,
             "model": result.model,
             "verdict": result.word,
-            "feedback": join_feedback(result.evaluations, report.totals.feedback),
+            "feedback": report.totals.feedback.get(result.decision, ""),
         }
         for result in notable
     ]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from evalstore.core import hashing
 from evalstore.planning.cells.cell_batches import take_out
 from evalstore.planning.cells.failed_work import busy_cells, failed_judgements, failed_questions
+from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_project
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
-from evalstore.planning.results import CellResult, compute_results, feedback_of
+from evalstore.planning.results import CellResult, as_result, compute_results
 from evalstore.results.prompt_names import prompt_label
 from evalstore.results.rendering import answer_text
 from evalstore.runs.run_totals import cell_key
-from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
     from evalstore.core.errors import Problem
@@ -140,7 +140,9 @@ class _Describer:
         self._plan = plan
         self._is_offline = is_offline
         shown = [result for result in results if result.word != "pass"]
-        self._feedback = feedback_of(project.store, shown)
+        self._feedback = find_feedback(
+            project.store, (as_result(result).decision for result in shown)
+        )
         self._answers = project.store.find_answers(
             result.sessions[0] for result in shown if result.sessions
         )
@@ -183,7 +185,7 @@ class _Describer:
             prompt=self._name_prompt(cell.prompt) if len(cell.case.prompts) > 1 else "",
             tags=cell.case.tags,
             word=word,
-            feedback=join_feedback([vote.id for vote in result.votes], self._feedback),
+            feedback=self._feedback.get(as_result(result).decision, ""),
             answer="" if answer is None else answer_text(answer),
             session=session,
             reason=reason,

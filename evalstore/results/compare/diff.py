@@ -154,7 +154,6 @@ def diff(
                 (was.rule, now.rule),
                 filled.earlier,
             ),
-            labels=details.labels,
             has_edited_rows=has_edited_rows(project.workspace, comparison),
             causes=causes,
             sources=listed,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.attempts import (
     Attempt,
+    Attempts,
     CellToJudge,
     failed_text,
     has_attempts,
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evalstore.comparison.comparison import Pair
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.core.values import Json
     from evalstore.results.compare.compared_side import Side
     from evalstore.store import Store
@@ -84,6 +85,30 @@ def choose_attempts(pair: Pair, attempts: PairAttempts) -> tuple[Attempt | None,
     else:
         passes = _passes(pair.was), _passes(pair.now)
     return _choose(was, now, passes[0]), _choose(now, was, passes[1])
+
+
+def attempts_of(pair: Pair, sides: tuple[Attempts, Attempts]) -> PairAttempts:
+    """Return the attempts of both sides; empty for a side that does not have several."""
+    was, now = (
+        known.get(side.evaluations, ()) if side else ()
+        for known, side in zip(sides, (pair.was, pair.now), strict=True)
+    )
+    return was, now
+
+
+def shown_decisions(pair: Pair, attempts: PairAttempts) -> tuple[Decision, Decision]:
+    """Return the verdicts of both sides with the judgements that make them.
+
+    Of several attempts, it is that on the attempt that explains the change.
+    """
+    chosen = choose_attempts(pair, attempts)
+    was, now = (
+        (attempt.verdict, attempt.judgements)
+        if listed and attempt
+        else (side.decision if side else (None, ()))
+        for side, listed, attempt in zip((pair.was, pair.now), attempts, chosen, strict=True)
+    )
+    return was, now
 
 
 def sessions_to_show(

@@ -6,24 +6,25 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.version_diff import Difference, unified
-from evalstore.core.results import Result
+from evalstore.core.results import Decision, Result
 from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import Json
 from evalstore.files.json_output import to_json
 from evalstore.results.compare.diff_attempts import (
+    attempts_of,
     change_text,
     choose_attempts,
     count_attempts,
     sessions_to_show,
+    shown_decisions,
 )
 from evalstore.results.compare.diff_causes import Causes
 from evalstore.results.compare.diff_reasons import PairReasons
 from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.prompt_names import name_field
-from evalstore.store.results import join_feedback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from evalstore.comparison.comparison import Comparison, Pair
     from evalstore.comparison.pair_groups import PairGroup
@@ -50,8 +51,8 @@ class Diff:
     comparison: Comparison
     edits: Mapping[str, Sequence[Difference]]
     """Test file -> the edits of its cases."""
-    feedback: Mapping[str, str]
-    """The feedback by the id of its judgement."""
+    feedback: Mapping[Decision, str]
+    """The reasons for verdicts."""
     participants: tuple[tuple[Difference, ...], tuple[Difference, ...]] = ((), ())
     """How candidates, evaluators and attempts differ, and how from the second side to the first."""
     answers: Mapping[str, str] = field(default_factory=dict)
@@ -68,8 +69,6 @@ class Diff:
     """The candidates, or the system prompts, that are compared, when both are of one run."""
     is_of_prompts: bool = False
     """Whether `models` are the names of system prompts: the pairs may be of several candidates."""
-    labels: Set[str] = frozenset()
-    """The ids of the judgements that are labels of people."""
     has_edited_rows: bool = False
     """Whether rows that are new may be edited ones, which the field `rowId` would show."""
     prompt_names: Mapping[str | None, str] = field(default_factory=dict)
@@ -175,42 +174,28 @@ class Diff:
 
     def attempts_of(self, pair: Pair) -> PairAttempts:
         """Return the attempts of both sides; empty for a side that does not have several."""
-        was, now = (
-            known.get(side.evaluations, ()) if side else ()
-            for known, side in zip(self.attempts, (pair.was, pair.now), strict=True)
-        )
-        return was, now
+        return attempts_of(pair, self.attempts)
 
     def shown_sessions(self, pair: Pair) -> tuple[str | None, str | None]:
         """Return the answers of both sides that show the change."""
         attempts = self.attempts_of(pair)
         return sessions_to_show(pair, attempts, choose_attempts(pair, attempts))
 
-    def shown_judgements(self, pair: Pair) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the judgements of both sides: of several attempts, those on the shown one."""
-        attempts = self.attempts_of(pair)
-        chosen = choose_attempts(pair, attempts)
-        was, now = (
-            attempt.judgements if listed and attempt else side.evaluations if side else ()
-            for side, listed, attempt in zip((pair.was, pair.now), attempts, chosen, strict=True)
-        )
-        return was, now
+    def shown_decisions(self, pair: Pair) -> tuple[Decision, Decision]:
+        """Return what was decided on both sides: of several attempts, on the shown one."""
+        return shown_decisions(pair, self.attempts_of(pair))
 
     def attempts_text(self, pair: Pair) -> str:
         """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several."""
         return change_text(pair, self.attempts_of(pair))
 
     def feedback_of(self, result: Result | None) -> str:
-        """Return the feedback on one side of a pair: of a label, only its note."""
-        return self._join_feedback(result.evaluations) if result else ""
-
-    def _join_feedback(self, judgements: Sequence[str]) -> str:
-        labels = [id for id in judgements if id in self.labels]
-        return join_feedback(labels or judgements, self.feedback)
+        """Return the reasons for the verdict of one side of a pair."""
+        return self.feedback.get(result.decision, "") if result else ""
 
     def feedback_on(self, pair: Pair) -> tuple[str, str]:
-        """Return the feedback on both sides, of several attempts that on the shown one."""
-        was, now = map(self._join_feedback, self.shown_judgements(pair))
+        """Return the reasons for both verdicts, of several attempts for that on the shown one."""
+        was, now = (self.feedback.get(each, "") for each in self.shown_decisions(pair))
         return was, now
 
     def reason(self, pair: Pair) -> str:

@@ -14,7 +14,7 @@ from evalstore.results.compare.same_answers import same_answer_text
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.pair_groups import PairGroup
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.results.compare.diff_result import Diff
 
 ROW_ID_HINT = "an edited row counts as a new one, unless the field 'rowId' of its file names it"
@@ -230,22 +230,20 @@ def _verdict(diff: Diff, result: Result) -> SideVerdict:
 
 
 def side_lines(
-    diff: Diff, pair: Pair, feedback: Mapping[str, str], *, indent: int = 0
+    diff: Diff, pair: Pair, feedback: Mapping[Decision, str], *, indent: int = 0
 ) -> Iterator[StyledLine]:
-    """Yield the score and the feedback of each side; `feedback` is by the ids of judgements.
+    """Yield the score of each side and the reasons for its verdict.
 
-    What both sides have in common is said once. Of a side that a person labelled, only the note of
-    the label is shown, and of several attempts the feedback on the one that shows the change.
+    What both sides have in common is said once. Of several attempts, the reasons for the verdict
+    on the one that shows the change are shown.
     """
-    sides = zip(side_names(diff), (pair.was, pair.now), diff.shown_judgements(pair), strict=True)
+    sides = zip(side_names(diff), (pair.was, pair.now), diff.shown_decisions(pair), strict=True)
     said: dict[tuple[str, str], list[str]] = {}
-    for name, side, judgements in sides:
+    for name, side, decision in sides:
         if side is None:
             continue
         score = "" if side.score is None else f" (score {side.score:.2g})"
-        labels = [id for id in judgements if id in diff.labels]
-        texts = dict.fromkeys(feedback[id] for id in labels or judgements if feedback.get(id))
-        said.setdefault((score, "\n".join(texts)), []).append(name)
+        said.setdefault((score, feedback.get(decision, "")), []).append(name)
     for (score, text), names in said.items():
         label = f"{safe(' and '.join(names))}{score}"
         if not text:

@@ -168,7 +168,6 @@ def _within(project: Project, side: Side, comparison: Comparison, names: tuple[s
         reasons=PairReasons(is_within_run=True),
         models=names,
         is_now_partial=bool(side.selection),
-        labels=details.labels,
         attempts=details.attempts,
     )
 

@@ -12,8 +12,10 @@ from evalstore.comparison.answer_pairs import (
 )
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.core.batches import in_batches
+from evalstore.core.results import Decision
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.judge_names import find_feedback
+from evalstore.results.compare.diff_attempts import attempts_of, shown_decisions
 from evalstore.results.compare.diff_reasons import QuestionChanges
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
@@ -36,23 +38,22 @@ _GROUP = {_EQUAL: "unchanged"}
 
 
 class PairDetails:
-    """What is shown of pairs that differ: feedback, labels and attempts."""
+    """What is shown of pairs that differ: reasons and attempts."""
 
     def __init__(self, store: Store, attempts: tuple[SideAttempts, SideAttempts]) -> None:
-        self.feedback = TemporaryMapping[str, str]()
-        self.labels: set[str] = set()
+        self.feedback = TemporaryMapping[Decision, str]()
         self.attempts = attempts
         self._store = store
 
     def read(self, pairs: Sequence[Pair]) -> None:
         """Read what is shown of these pairs."""
-        sides = [side for pair in pairs for side in (pair.was, pair.now) if side]
-        ids = [id for side in sides for id in side.evaluations]
-        self.feedback.update(find_feedback(self._store, (side.evaluations for side in sides)))
-        self.labels |= self._store.find_labels_among(ids)
         was, now = self.attempts
         was.read(pair.was for pair in pairs)
         now.read(pair.now for pair in pairs)
+        decisions = [side.decision for pair in pairs for side in (pair.was, pair.now) if side]
+        for pair in pairs:
+            decisions += shown_decisions(pair, attempts_of(pair, self.attempts))
+        self.feedback.update(find_feedback(self._store, decisions))
 
     def read_all(self, pairs: Iterable[Pair]) -> None:
         """Read what is shown of many pairs."""

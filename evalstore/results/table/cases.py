@@ -42,7 +42,7 @@ from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.index import see
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -295,10 +295,10 @@ def test_files(location: Location) -> list[str]:
     return list(open_workspace(location).find_files("tests", ".md"))
 
 
-def feedback(location: Location, judgements: Iterable[Collection[str]]) -> dict[str, str]:
-    """Return the feedback of the judgements of each result by id; those without it are left out."""
+def feedback(location: Location, decisions: Iterable[Decision]) -> dict[Decision, str]:
+    """Return the reasons for verdicts; those without are left out."""
     with open_store(location) as store:
-        return find_feedback(store, judgements)
+        return find_feedback(store, decisions)
 
 
 def stored_labels(location: Location) -> LabelIndex:

@@ -33,7 +33,6 @@ from evalstore.results.show.revision_results import (
 )
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.row_filter import BROKE, row_tests
-from evalstore.store.results import find_decisive, join_feedback
 from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among
 from evalstore.store.search.words import has_words, split_words
@@ -146,7 +145,7 @@ def describe_results(
     store, names = project.store, dict[str | None, str]()
     for batch in batches:
         results = [each.result for each in batch]
-        feedback = find_feedback(store, find_decisive(store, results))
+        feedback = find_feedback(store, (result.decision for result in results))
         unknown = {result.prompt for result in results if result.prompt} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
         for _, result, tags, *_ in batch:
@@ -160,7 +159,7 @@ def describe_results(
                 "verdict": result.word or "answered",
                 "score": result.score,
                 "sessions": list(result.sessions),
-                "feedback": join_feedback(result.evaluations, feedback),
+                "feedback": feedback.get(result.decision, ""),
             }
 
 

@@ -13,7 +13,7 @@ from evalstore.interfaces.tui.render.verdicts import result_cell, when
 from evalstore.results.verdict_order import PERSON
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.results.labels.labels import PersonLabel
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
@@ -28,12 +28,12 @@ def case_judgement_lines(
     cases: Cases,
     case: CaseRow,
     picked: int,
-    feedback: Mapping[str, str],
+    feedback: Mapping[Decision, str],
     history: Callable[[Result], Sequence[str]] = lambda _result: (),
 ) -> Iterator[StyledLine]:
     """Yield the judgements on a case, first on the picked candidate.
 
-    `feedback` is by the ids of judgements; `history` returns the last verdicts of a result.
+    `feedback` has the reasons for verdicts; `history` returns the last verdicts of a result.
     """
     yield heading("  ".join((case_name(case.file, case.row, case.prompt), *case.tags)))
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
@@ -44,13 +44,13 @@ def candidate_lines(
     cases: Cases,
     case: CaseRow,
     number: int,
-    feedback: Mapping[str, str],
+    feedback: Mapping[Decision, str],
     history: Callable[[Result], Sequence[str]] = lambda _result: (),
     most: int = MOST_OF_FEEDBACK,
 ) -> Iterator[StyledLine]:
-    """Yield the verdict on one candidate with the feedback; nothing when it lacks the case.
+    """Yield the verdict on one candidate with its reasons; nothing when it lacks the case.
 
-    Of each feedback there are at most so many columns.
+    The reasons have at most so many columns. Labels have lines of their own.
     """
     result = case.results[number]
     if result is None:
@@ -64,9 +64,9 @@ def candidate_lines(
         )
     )
     labels = cases.labels.of(result)
-    ids = [id for id in result.evaluations if id not in {label.id for label in labels}]
-    for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
-        yield from text_lines(clip(text, most), indent=2)
+    is_labelled = any(label.id in result.evaluations for label in labels)
+    if not is_labelled and (reasons := feedback.get(result.decision)):
+        yield from text_lines(clip(reasons, most), indent=2)
     yield from _label_lines(labels, result)
 
 

@@ -24,7 +24,7 @@ from evalstore.results.verdict_order import SIGNS
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.version_diff import Difference
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.results.compare.diff_result import Diff
 
 _USER = "user  "
@@ -39,7 +39,7 @@ MIN_SHARED = 0.3
 def pair_lines(
     diff: Diff,
     pair: Pair,
-    feedback: Mapping[str, str],
+    feedback: Mapping[Decision, str],
     answers: Mapping[str, str] | None = None,
     question: str = "",
     *,

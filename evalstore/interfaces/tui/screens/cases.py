@@ -629,7 +629,7 @@ class CaseReader:
         page, place = self._page, self._shown
         result = case.results[picked] if picked < len(case.results) else None
         others = [other for number, other in enumerate(case.results) if other and number != picked]
-        judgements = [other.evaluations for other in others]
+        decisions = [other.decision for other in others]
         self._fit = is_brief, has_room = self._measure()
         shows_images = not page.app.no_color and has_room
         history = self._history
@@ -637,7 +637,7 @@ class CaseReader:
 
         def read() -> ReaderTexts:
             source = page.source
-            feedback = source.feedback(judgements) if judgements else {}
+            feedback = source.feedback(decisions) if decisions else {}
             if result is None:
                 lines = list(case_judgement_lines(cases, case, picked, feedback, history))
                 return ReaderTexts(lines, lines)

@@ -369,7 +369,7 @@ def _read_pair(
 ) -> list[StyledLine]:
     """Return a pair in detail, with what is read for it."""
     tests = [side.test for side in reversed(_sides(pair))]
-    feedback = source.feedback([side.evaluations for side in _sides(pair)])
+    feedback = source.feedback(diff.shown_decisions(pair))
     answers = source.answers([id for id in diff.shown_sessions(pair) if id])
     messages = source.last_user_messages(tests)
     question = next((messages[id] for id in tests if id in messages), "")

@@ -7,7 +7,7 @@ when they are used, so that the first screen is drawn before they are loaded.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.progress import ProgressListener
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.planning.options import Location
     from evalstore.planning.status.status_report import Status
     from evalstore.results.answer.answer import AnswerView
@@ -200,11 +200,11 @@ class WorkspaceSource(StoredTextSource):
 
         return cases.test_files(self.location)
 
-    def feedback(self, judgements: Collection[Collection[str]]) -> dict[str, str]:
-        """Return the feedback by id of the judgements of each of some results."""
+    def feedback(self, decisions: Iterable[Decision]) -> dict[Decision, str]:
+        """Return the reasons for verdicts; those without are left out."""
         from evalstore.results.table import cases
 
-        return cases.feedback(self.location, judgements)
+        return cases.feedback(self.location, decisions)
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""

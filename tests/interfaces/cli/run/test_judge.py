@@ -154,3 +154,78 @@ def test_a_hostile_answer_is_judged_like_any_other(
         tree(workspace, {f"models/{name}.yaml": json.dumps(model)})
     run = documents("run")
     assert (run["judged"], run["verdicts"]["fail"]) == (2, 2)
+
+
+def judges(folder: Path, *votes: str, settings: str = "", answers: str = "") -> Path:
+    """Write a workspace of one case whose judges a, b, … each have the given reply, as YAML."""
+    names = "abc"[: len(votes)]
+    answers = answers or "[{answer: Mild.}]"
+    files = {
+        "evalstore.yaml": f"candidates: [one]\nevaluators: [{', '.join(names)}]\n{settings}",
+        "models/one.yaml": f"id: one\nprovider: scripted\nresponses: {answers}\n",
+        "tests/t.md": "# 👤\n\nHow is Oslo?\n\n---\n\nIt is mild.\n",
+    }
+    for name, vote in zip(names, votes, strict=True):
+        files[f"models/{name}.yaml"] = f"id: {name}\nprovider: scripted\nresponses: {vote}\n"
+    return tree(folder, files)
+
+
+PASS, SILENT = "[{answer: {pass: true, feedback: Mild.}}]", "[{answer: {pass: true, feedback: ''}}]"
+FAIL, COLD = (
+    "[{answer: {pass: false, feedback: Rude.}}]",
+    "[{answer: {pass: false, feedback: Cold.}}]",
+)
+
+
+@pytest.mark.parametrize(
+    ("votes", "verdict", "reasons"),
+    [
+        ((FAIL, PASS, SILENT), "pass", "b: Mild."),
+        ((FAIL, SILENT, SILENT), "pass", ""),
+        ((FAIL, PASS, PASS), "pass", "b, c: Mild."),
+        ((FAIL, PASS, COLD), "fail", "a: Rude.\nc: Cold."),
+        ((FAIL, SILENT, COLD), "fail", "a: Rude.\nc: Cold."),
+        ((SILENT, FAIL), "undecided", "b: Rude."),
+        ((FAIL,), "fail", "Rude."),
+    ],
+)
+def test_the_reason_is_that_of_the_judges_who_gave_the_verdict(
+    workspace: Path, evalstore: Evalstore, documents: Any, votes: Any, verdict: str, reasons: str
+) -> None:
+    judges(workspace, *votes)
+    evalstore("run", "-q")
+    (result,) = documents("ls", "results", "tests/t.md")["results"]
+    assert (result["verdict"], result["feedback"]) == (verdict, reasons)
+    assert reasons.replace("\n", " · ") in evalstore("ls", "results").stdout
+
+
+def test_each_side_of_a_diff_has_the_reasons_for_its_verdict(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    """The vote of the judge who fails it is the same on both sides."""
+    settings = judges(workspace, FAIL, PASS, settings="verdict: any\n") / "evalstore.yaml"
+    evalstore("run", "-q")
+    settings.write_text(settings.read_text().replace("any", "all"))
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "        was: b: Mild.\n        now: a: Rude.\n" in shown
+
+
+def test_the_reason_is_about_an_attempt_with_the_verdict(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    answers = "[{answer: Bad 1., times: 1}, {answer: Good 2., times: 1}, {answer: Good 3.}]"
+    vote = (
+        "[{when: Bad, answer: {pass: false, feedback: Rude.}},"
+        " {answer: {pass: true, feedback: Polite.}}]"
+    )
+    judges(workspace, vote, settings="attempts: 3\n", answers=answers)
+    evalstore("run", "-q")
+    (result,) = documents("ls", "results", "tests/t.md")["results"]
+    assert (result["verdict"], result["feedback"]) == ("pass", "Polite.")
+    for session in result["sessions"][1:]:
+        evalstore("label", session, "pass", "--as", "Ada", "-m", "Fine.")
+    evalstore("label", result["sessions"][1], "fail", "--as", "Ada", "-m", "Dull.")
+    (result,) = documents("ls", "results", "tests/t.md")["results"]
+    reasons = "Rude.\nby Ada (a person): Dull."
+    assert (result["verdict"], result["feedback"]) == ("fail", reasons)

@@ -32,7 +32,7 @@ from evalstore.results.answer.answer_text import conversation
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.results.answer.answer import AnswerView
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
@@ -61,7 +61,7 @@ def reader_texts(
     case: CaseRow,
     picked: int,
     view: AnswerView,
-    feedback: Mapping[str, str],
+    feedback: Mapping[Decision, str],
     history: Callable[[Result], Sequence[str]],
     images: Mapping[str, Sequence[StyledLine]],
     hint: str,
@@ -71,7 +71,7 @@ def reader_texts(
 ) -> ReaderTexts:
     """Return the texts of a case.
 
-    `feedback` on the other candidates is by the ids of judgements, `images` are by their ids;
+    `feedback` has the reasons for the verdicts on the other candidates, `images` are by their ids;
     `history` returns the last verdicts of a result.
 
     `hint` says how to get what is missing, `cut_note` how to read all of a text that is cut.
