@@ -128,6 +128,7 @@ class RunRow:
     fixed: int
     text: str
     """What was edited before it, and where it is known its message and its arguments."""
+    names: str = ""
     status: str = ""
     """Empty if it is complete."""
     cost: str = ""

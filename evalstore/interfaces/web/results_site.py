@@ -259,13 +259,13 @@ class BuiltPage:
     path: Path
     cases: CasePlaces
     """The numbers of its cases."""
-    state: str
-    """The state of the store when it was made."""
     ended: float
     seconds: float
     """How long it took."""
     size: int
     """Its bytes."""
+    shown: object = None
+    """What a page of a run depends on."""
 
 
 class BuiltPages:
@@ -330,17 +330,23 @@ class BuiltPages:
     def build(self, run: str) -> BuiltPage:
         """Return the page of a run by its id, of the workspace as it is now, or the list of runs.
 
-        That of a run is made again after a change of the store, as of its labels; the others
+        That of a run is made again after a change of what it shows, as of labels; the others
         always, but not all the time if it takes long. Raises `EvalstoreError`.
         """
         with self._lock:
-            page = self._pages.get(run)
-            is_same = page and page.state == self.read_state().state
-            is_run = run not in (WORKSPACE, RUN_LIST)
-            if page is None or not (is_same if is_run else self._is_new(page)):
-                page = self._maker.submit(self._make, run).result()
+            page, shown = self._pages.get(run), self._read_shown(run)
+            if page is None or not (page.shown == shown if shown else self._is_new(page)):
+                page = replace(self._maker.submit(self._make, run).result(), shown=shown)
                 self._keep(run, page)
             return page
+
+    def _read_shown(self, run: str) -> object:
+        """Return what differs if the page of a run would: it, other runs or labels; None else."""
+        if run in (WORKSPACE, RUN_LIST):
+            return None
+        with open_store(self.location) as store:
+            newest = next(store.find_recent_runs(limit=1)).id
+            return store.load_run(run), newest, store.count_runs(), len(store.find_labels())
 
     def _keep(self, run: str, page: BuiltPage) -> None:
         """Keep a page in the place of an older one, and remove old files."""
@@ -391,4 +397,4 @@ class BuiltPages:
                 f"the page cannot be written to '{path.parent}': {error.strerror or error}"
             ) from error
         ended = time.monotonic()
-        return BuiltPage(path, places, state, ended, ended - started, path.stat().st_size)
+        return BuiltPage(path, places, ended, ended - started, path.stat().st_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore import __version__
@@ -21,7 +22,6 @@ from evalstore.results.stats.trend import (
     CandidateCounts,
     count_rates,
     count_results,
-    listed_candidates,
     rate_texts,
 )
 from evalstore.runs.run_text import scope_text
@@ -47,9 +47,9 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
             *count_rates(store, [entry.run for entry in entries])
         ]
         total = store.count_runs()
-    now, changed, problem = _read_workspace(location)
+    now, changed = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
-    names = listed_candidates([now, *rates], order)
+    names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
     return render(
         "runs.html",
@@ -59,25 +59,28 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         script=Drawing(read_asset("list.js")),
         version=__version__,
         candidates=list(map(safe, names)),
-        now=RunRow(
-            "workspace", "now", False, rate_texts(now, names, is_partial=False), *changed, ""
-        ),
-        problem=safe(problem),
+        now=RunRow("workspace", "now", False, rate_texts(now, names, is_partial=False), *changed),
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
 
-def _read_workspace(location: Location) -> tuple[Rates, tuple[int, int], str]:
-    """Return the results of the workspace as it is now and what changed, or what is wrong."""
+def _read_workspace(location: Location) -> tuple[Rates, tuple[int, int, str]]:
+    """Return the results of the workspace as it is now, and how many broke and were fixed.
+
+    The text says how many are pending or changed by a label, or what is wrong.
+    """
     try:
         with open_revision(location, WORK) as project:
             compared = compare_workspace(location, project)
             rates = count_results(compared.side.results)
     except EvalstoreError as error:
-        return {}, (0, 0), str(error)
-    diff = compared.diff
-    return rates, (len(diff.broke), len(diff.fixed)) if diff else (0, 0), ""
+        return {}, (0, 0, safe(str(error)))
+    broke, fixed = (diff.broke, diff.fixed) if (diff := compared.diff) else ((), ())
+    labels = sum(map(diff.reasons.has_other_label, chain(broke, fixed))) if diff else 0
+    counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
+    text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
+    return rates, (len(broke), len(fixed), text)
 
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
@@ -89,6 +92,7 @@ def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
         id=short(run.id),
         started=minute(run.started),
         text=safe(" · ".join(text for text in texts if text)),
+        names=safe(", ".join(entry.names)),
         rates=rate_texts(rates, names, is_partial=is_part),
         broke=broke,
         fixed=fixed,

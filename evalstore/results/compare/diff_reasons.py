@@ -85,6 +85,12 @@ class PairReasons:
         changes += self.judgements.get((was.evaluations, now.evaluations), ())
         return ", ".join(changes) or self._other_judgement(was, now)
 
+    def has_other_label(self, pair: Pair) -> bool:
+        """Return whether a label was given or removed, or no longer counts."""
+        both = [side.evaluations if side else () for side in (pair.was, pair.now)]
+        words = self.judgements.get((both[0], both[1]), ())
+        return any(word.startswith("label") for word in words)
+
     def _other_answer(self, was: Result, now: Result) -> list[str]:
         """Return how the answers to the same question differ; empty if they are the same."""
         if was.sessions == now.sessions:

@@ -166,23 +166,19 @@ def read_trend(
 
 
 def make_trend(runs: Sequence[TrendRun], order: Callable[[str], Any] = str) -> Trend:
-    """Return the trend of runs, which are given newest first."""
-    oldest_first = tuple(reversed(runs))
-    names = listed_candidates([run.rates for run in runs], order)
-    return Trend(
-        oldest_first, tuple(TrendLine(name, _points(oldest_first, name)) for name in names)
-    )
+    """Return the trend of runs, which are given newest first.
 
-
-def listed_candidates(listed: Iterable[Rates], order: Callable[[str], Any] = str) -> list[str]:
-    """Return the candidates; recorded answers only without others, or where their rate changes."""
+    Recorded answers have a line only without other candidates, or where their rate changes.
+    """
     found = dict[str, set[float]]()
-    for rates in listed:
-        for name, counts in rates.items():
+    for run in runs:
+        for name, counts in run.rates.items():
             found.setdefault(name, set()).add(counts.passed / max(1, counts.judged))
     if len(found) > 1 and len(found.get(RECORDED, ())) == 1:
         del found[RECORDED]
-    return sorted(found, key=order)
+    oldest = tuple(reversed(runs))
+    names = sorted(found, key=order)
+    return Trend(oldest, tuple(TrendLine(name, _points(oldest, name)) for name in names))
 
 
 def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:

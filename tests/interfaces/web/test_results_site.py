@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -23,7 +23,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.side_names import WORKSPACE
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.web import local_server, results_site
-from evalstore.interfaces.web.results_site import BuiltPages, ResultsSite
+from evalstore.interfaces.web.results_site import BuiltPage, BuiltPages, ResultsSite
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.store.wanted import note_reached
@@ -465,6 +465,26 @@ def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None
     assert text.count('class="partial"') == 1
 
 
+def test_the_first_page_says_what_is_pending_or_labelled_and_has_names_and_recorded_answers(
+    tmp_path: Path,
+) -> None:
+    recorded = (
+        "---\ndataset: data.csv\nanswer: '{{ item.a }}'\n---\n\n# 👤\n\n{{q}}\n\n---\n\nKind?\n"
+    )
+    files = {"tests/old.md": recorded, "tests/data.csv": "q,a\nWell?,Yes.\n"}
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "tag", "v1") == 0
+    assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
+    edit(root, "Well?,Yes.", "Well?,Yes.\nSo?,No.", "tests/data.csv")
+    with serving(root) as address:
+        text = ask(address)[1].partition("</table>")[0]
+    rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
+    assert ">recorded</th>" in text
+    assert "1 broke 1 pending · 1 changed by a label" in rows[0]
+    assert re.search(r"\b[0-9a-f]{8} v1 2", rows[1])
+
+
 def test_the_first_page_says_what_is_wrong_with_the_workspace(tmp_path: Path) -> None:
     root = make_workspace(tmp_path / "desk", {})
     assert call(root, "run", "--fail-on", "none") == 0
@@ -555,6 +575,30 @@ def test_the_page_of_a_run_is_made_again_once_a_label_was_given(
     after = ask(address, run)[1]
     assert "some results were labelled after this run" in after
     assert ask(address, run)[1] == after, "the store is as it was"
+
+
+def test_the_page_of_a_run_is_kept_while_the_store_changes_otherwise(
+    labelled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, address = labelled
+    made: list[str] = []
+    monkeypatch.setattr(BuiltPages, "_write", _noting(BuiltPages._write, made))
+    run = newest(address)
+    before = ask(address, run)[1]
+    assert call(root, "tag", "v1") == 0
+    assert (ask(address, run)[1], len(made)) == (before, 1)
+    edit(root, "Hello", "Hi")
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert newest(address) in ask(address, run)[1]
+    assert len(made) == 2
+
+
+def _noting(write: Callable[[BuiltPages, str], BuiltPage], made: list[str]) -> object:
+    def noted(pages: BuiltPages, run: str) -> BuiltPage:
+        made.append(run)
+        return write(pages, run)
+
+    return noted
 
 
 def test_attempts_are_labelled_apart_and_counted_as_one_result(tmp_path: Path) -> None:
