@@ -155,6 +155,8 @@ def read_stats(
     for name in (name for by in groupings for name in by):
         if name not in DIMENSIONS:
             hint = suggest(name, DIMENSIONS, "groups")
+            if name in ("judge", "evaluator"):
+                hint = "'evalstore stats --by judge' takes no other group, query or currency"
             raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
     with open_revision(location, revision) as project:
         return collect_stats(project, revision, groupings, query=query, currency=currency)
@@ -556,6 +558,18 @@ class JudgeStats:
     """The verdict of the judge and that of a person -> how often."""
     judges: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The same with another judge."""
+    alone: Counter[str] = field(default_factory=Counter)
+    """How many answers have this verdict by the judge, and the opposite one by all others."""
+
+    def add(self, words: Sequence[str], others: Sequence[str], count: int) -> None:
+        """Count so many answers with these verdicts by the judge, and those by other judges."""
+        for word in words:
+            self.verdicts[word] += count
+            for other in others:
+                self.judges[word, other] += count
+        own, opposite = ({"pass", "fail"}.intersection(each) for each in (words, others))
+        if len(own) == len(opposite) == 1 and own != opposite:
+            self.alone[own.pop()] += count
 
     @property
     def false_passes(self) -> int:
@@ -585,8 +599,8 @@ class JudgeStats:
             "evaluators": {
                 "agreed": agreed(self.judges),
                 "compared": compared(self.judges),
-                "passedAlone": self.judges["pass", "fail"],
-                "failedAlone": self.judges["fail", "pass"],
+                "passedAlone": self.alone["pass"],
+                "failedAlone": self.alone["fail"],
             },
         }
 
@@ -626,21 +640,19 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         collector = StatsCollector(project, run, [])
         collector.collect(batches)
         with collector.open_sums() as sums:
-            pairs = [*sums.judged_pairs()]
+            answers = sums.judged_answers()
         labelled = _judged_labels(project.store, project.settings.evaluations_per_evaluator)
-        ids = {pair.judge for pair in pairs} | {id for id, _, _ in labelled}
+        ids = {id for votes in answers for id, _ in votes} | {id for id, _, _ in labelled}
         names = evaluator_names(project.store, ids)
-        people = {id for id, (_, is_person) in names.items() if is_person}
     judges: dict[str, JudgeStats] = {}
-    for pair in pairs:
-        name, other = names[pair.judge][0], names.get(pair.other, ("", False))[0]
-        if pair.judge in people or pair.other in people or CHECKS in (pair.judge, pair.other):
-            continue
-        judge = judges.setdefault(name, JudgeStats(name))
-        if not pair.other:
-            judge.verdicts[pair.verdict] += pair.times
-        elif name != other:
-            judge.judges[pair.verdict, pair.word] += pair.times
+    for votes, count in answers.items():
+        said: dict[str, list[str]] = {}
+        for id, verdict in votes:
+            if id != CHECKS and not names[id][1]:
+                said.setdefault(names[id][0], []).append(verdict)
+        for name, words in said.items():
+            others = [word for other in said if other != name for word in said[other]]
+            judges.setdefault(name, JudgeStats(name)).add(words, others, count)
     for id, verdict, word in labelled:
         if names[id][0] in judges:
             judges[names[id][0]].people[verdict, word] += 1

@@ -34,7 +34,7 @@ from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
 from evalstore.planning.status.workspace_results import iterate_workspace
 from evalstore.providers.price_table import find_support
-from evalstore.results.labels.labels import read_labels
+from evalstore.results.labels.labels import current_labels, read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases, prompt_label
 from evalstore.workspace.catalogue import is_known_kind
 from evalstore.workspace.model_files import Model, bare_model
@@ -60,6 +60,8 @@ class Listing:
     """The columns that are printed; the rows may contain more."""
     left_out: list[Problem] = field(default_factory=list)
     """Errors of test files that are left out."""
+    unlisted: int = 0
+    """Labels that do not count in the workspace."""
 
     def document(self) -> Json:
         """Return the rows as JSON; those in a file as an iterator."""
@@ -201,8 +203,36 @@ def _tags(project: Project, selection: SelectionOptions, _full: bool) -> Listing
 
 
 def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> Listing:
-    rows = [*list_labels(project)]
-    return Listing("labels", rows, COLUMNS)
+    """Return the labels that count in the workspace, each with what checks and models say."""
+    labels, rule = read_labels(project.store), project.settings.verdict
+    rows: list[dict[str, Json]] = []
+    ids: set[str] = set()
+    for batch in iterate_workspace(project) if labels.by_place else ():
+        for result, case in batch:
+            listed = [label for label in labels.of(result) if label.verdict != "none"]
+            made = project.store.find_judgements(result.evaluations) if listed else {}
+            for label in listed:
+                ids.add(label.id)
+                subject = subject_of(label.sessions)
+                votes = [it.vote for it in made.values() if it.subject == subject]
+                judged = _verdict_of_evaluators(case, votes, rule)
+                name = prompt_label(project, result.prompt) if result.prompt else None
+                row = {
+                    "file": result.file,
+                    "row": result.row,
+                    "prompt": result.prompt,
+                    "promptName": name,
+                    "model": result.model,
+                    "label": label.verdict,
+                    "by": label.person,
+                    "judged": judged,
+                    "agrees": None if judged is None else judged == label.verdict,
+                    "note": label.note,
+                    "session": label.sessions[0],
+                }
+                rows.append(row)
+    columns = ("file", "row", "prompt", "model", "label", "by", "judged", "note")
+    return Listing("labels", rows, columns, unlisted=len(current_labels(project.store)) - len(ids))
 
 
 _LISTS: dict[str, _List] = {
@@ -316,39 +346,7 @@ def _part(part: Part) -> Json:
     return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
 
 
-# --- the labels of people that count in the workspace, each with what checks and models say
-
-
-COLUMNS = ("file", "row", "prompt", "model", "label", "by", "judged", "note")
-
-
-def list_labels(project: Project) -> Iterator[dict[str, Json]]:
-    """Yield a row for each label: the answer, the label, and the verdict without any label."""
-    labels, rule = read_labels(project.store), project.settings.verdict
-    if not labels.by_place:
-        return
-    for batch in iterate_workspace(project):
-        for result, case in batch:
-            listed = [label for label in labels.of(result) if label.verdict != "none"]
-            made = project.store.find_judgements(result.evaluations) if listed else {}
-            for label in listed:
-                subject = subject_of(label.sessions)
-                votes = [it.vote for it in made.values() if it.subject == subject]
-                judged = _verdict_of_evaluators(case, votes, rule)
-                name = prompt_label(project, result.prompt) if result.prompt else None
-                yield {
-                    "file": result.file,
-                    "row": result.row,
-                    "prompt": result.prompt,
-                    "promptName": name,
-                    "model": result.model,
-                    "label": label.verdict,
-                    "by": label.person,
-                    "judged": judged,
-                    "agrees": None if judged is None else judged == label.verdict,
-                    "note": label.note,
-                    "session": label.sessions[0],
-                }
+# --- the verdict of checks and models beside the labels of people
 
 
 def _verdict_of_evaluators(case: Case, votes: Sequence[Vote], rule: str) -> Verdict | None:

@@ -6,8 +6,10 @@ A group is of candidates, system prompts, tags and files; a case counts for each
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.values import VERDICTS, Json
@@ -100,19 +102,6 @@ class Call(NamedTuple):
     started: int
 
 
-class JudgedPair(NamedTuple):
-    """What two of those who judge said about the same answer."""
-
-    judge: str
-    """The id of an evaluator."""
-    verdict: str
-    other: str
-    """That of another one; empty: the counts are of all answers that the first has judged."""
-    word: str
-    """The verdict of the other."""
-    times: int
-
-
 class AttemptedCell(NamedTuple):
     """A result of which several answers are required."""
 
@@ -203,26 +192,22 @@ class ResultSums:
         for *key, id, who, at in self._rows(_calls(calls, by, columns, "AND x.usd IS NULL")):
             yield Call(_key(by, key), as_digits(id), as_digits(who), at)
 
-    def judged_pairs(self) -> Iterator[JudgedPair]:
-        """Yield how often two who judged the same answer said which words.
-
-        For each verdict of one there is also a pair without another.
-        """
+    def judged_answers(self) -> Counter[tuple[tuple[str, str], ...]]:
+        """Return how many answers have which evaluators, by id, with which verdicts."""
         judged = f"""{OF_RUNS} {_ORDINALS.format(ids="judgements")},
             call (id) AS (SELECT substr(r.judgements, 16 * o.n + 1, 16) {CELLS}
                 CROSS JOIN ordinals o
-                WHERE r.leaf = l.results AND o.n < length(r.judgements) / 16 GROUP BY 1),
-            judged (subject, evaluation, evaluator, verdict) AS (
-                SELECT j.subject, j.evaluation, j.evaluator, j.verdict
-                FROM call d CROSS JOIN evaluations j WHERE j.id = d.id)"""
-        alone = f"{judged} SELECT evaluator, verdict, count(*) FROM judged GROUP BY 1, 2"
-        for judge, verdict, count in self._rows(alone):
-            yield JudgedPair(as_digits(judge), verdict, "", "", count)
-        pairs = f"""{judged} SELECT a.evaluator, a.verdict, b.evaluator, b.verdict, count(*)
-            FROM judged a JOIN judged b ON b.subject = a.subject
-            AND b.evaluation = a.evaluation AND b.evaluator <> a.evaluator GROUP BY 1, 2, 3, 4"""
-        for judge, verdict, other, word, count in self._rows(pairs):
-            yield JudgedPair(as_digits(judge), verdict, as_digits(other), word, count)
+                WHERE r.leaf = l.results AND o.n < length(r.judgements) / 16 GROUP BY 1)
+            SELECT j.subject, j.evaluation, j.evaluator, j.verdict
+            FROM call d CROSS JOIN evaluations j WHERE j.id = d.id ORDER BY 1, 2, 3, 4"""
+        answers = groupby(self._rows(judged), key=lambda row: row[:2])
+        counts = Counter(tuple(row[2:] for row in rows) for _, rows in answers)
+        return Counter(
+            {
+                tuple((as_digits(id), verdict) for id, verdict in votes): count
+                for votes, count in counts.items()
+            }
+        )
 
     def count_labelled(self) -> int:
         """Return how many results have a label among their judgements."""

@@ -134,18 +134,18 @@ def print_judges(table: JudgeTable) -> None:
         count = compared(pairs)
         return f"{output.percent(agreed(pairs) / count)} of {count:,}" if count else "-"
 
+    def wrong(pairs: Counter[tuple[str, str]], said: str, label: str) -> str:
+        count = pairs[said, label]
+        labels = count + pairs[label, label]
+        return f"{count:,} of {labels:,} ({count / labels:.0%})" if labels else "-"
+
     header = (
         *("judge", "judged", "passed", "undecided", "agrees with people", "false passes"),
         *("false fails", "agrees with judges", "passed alone", "failed alone"),
     )
     rows = []
     for judge in table.groups:
-        words, has_labels = judge.verdicts, compared(judge.people) > 0
-        counts = [
-            *((judge.false_passes, has_labels), (judge.false_fails, has_labels)),
-            *((judge.judges[both], True) for both in (("pass", "fail"), ("fail", "pass"))),
-        ]
-        texts = [f"{count:,}" if is_known else "-" for count, is_known in counts]
+        words = judge.verdicts
         decided = words["pass"] + words["fail"]
         rows.append(
             (
@@ -153,9 +153,16 @@ def print_judges(table: JudgeTable) -> None:
                 f"{words.total():,}",
                 output.percent(words["pass"] / decided if decided else None),
                 f"{words['undecided'] + words['error']:,}",
-                *(share(judge.people), *texts[:2], share(judge.judges), *texts[2:]),
+                share(judge.people),
+                *(wrong(judge.people, *both) for both in (("pass", "fail"), ("fail", "pass"))),
+                share(judge.judges),
+                *(f"{judge.alone[word]:,}" for word in ("pass", "fail")),
             )
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
-    if not any(compared(judge.people) for judge in table.groups):
-        output.talk("(no judge has decided an answer with a label: 'evalstore label' gives labels)")
+    if any(compared(judge.people) for judge in table.groups):
+        note = "labels that no longer count in the workspace are compared, too"
+    else:
+        note = "no judge has decided an answer with a label: 'evalstore label' gives labels"
+    for text in output.wrap(f"({note})", output.width()):
+        output.talk(text)

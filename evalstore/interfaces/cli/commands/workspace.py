@@ -244,8 +244,16 @@ def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> 
 
 def _print_listing(listing: Listing) -> None:
     """Print a list for people, with what it needs to be understood."""
+    others = listing.unlisted
+    words = ("label does", "it") if others == 1 else ("labels do", "them")
+    note = (
+        f"({others:,} more {words[0]} not count in the workspace now; "
+        f"'evalstore stats --by judge' counts {words[1]} too)"
+    )
+    notes = output.wrap(note, output.width()) if others else []
     if not listing.rows:
-        output.talk(f"There are no {listing.kind}.")
+        where = " that count in the workspace" if others else ""
+        output.talk("\n".join((f"There are no {listing.kind}{where}.", *notes)))
         return
     print_table(_table(listing))
     if listing.kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):
@@ -254,7 +262,7 @@ def _print_listing(listing: Listing) -> None:
     if listing.kind == "labels":
         from evalstore.results.table.list import agreement_text
 
-        output.talk(f"{agreement_text(listing.rows)}.")
+        output.talk("\n".join((f"{agreement_text(listing.rows)}.", *notes)))
     if listing.kind == "checks":
         output.talk("'evalstore ls checks NAME' shows settings and examples.")
         output.talk("'not: true' reverses a check: {contains: Paris, not: true}")

@@ -72,7 +72,38 @@ def test_judges_are_compared_with_people(
     assert shown[0] == "workspace, judges"
     assert shown[1].startswith("JUDGE             JUDGED  PASSED  UNDECIDED  AGREES WITH PEOPLE")
     assert " ".join(shown[2].split()) == (
-        "scripted/lenient 4 75.0% 0 75.0% of 4 1 0 50.0% of 4 2 0"
+        "scripted/lenient 4 75.0% 0 75.0% of 4 1 of 2 (50%) 0 of 2 (0%) 50.0% of 4 2 0"
+    )
+
+
+def test_alone_is_who_decided_otherwise_than_all_others(
+    judged: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    """City 1 fails for the first two, cities 2 and 3 for all but the lenient one."""
+    third = JUDGE.format(name="third", fails="city [23]")
+    settings = FILES["evalstore.yaml"].replace("lenient]", "lenient, scripted/third]")
+    tree(judged, {"evalstore.yaml": settings, "models/third.yaml": third})
+    evalstore("run", "-q")
+    groups = documents("stats", "--by", "judge")["groups"]
+    alone = {
+        each["evaluator"]: (each["evaluators"]["passedAlone"], each["evaluators"]["failedAlone"])
+        for each in groups
+    }
+    assert alone == {
+        "scripted/lenient": (2, 0),
+        "scripted/strict": (0, 0),
+        "scripted/third": (1, 0),
+    }
+    assert groups[0]["evaluators"]["compared"] == 8, "two others for each answer"
+
+
+@pytest.mark.parametrize("options", [("judge,model",), ("model", "--by", "judge")])
+def test_judges_are_the_only_group(
+    judged: Path, evalstore: Evalstore, options: tuple[str, ...]
+) -> None:
+    assert evalstore("stats", "--by", *options).stderr == (
+        "error: results cannot be grouped by 'judge'\n"
+        "hint: 'evalstore stats --by judge' takes no other group, query or currency\n"
     )
 
 
@@ -87,6 +118,28 @@ def test_labels_of_earlier_answers_count_against_the_verdicts_on_them(
     for revision in ("@work", "@"):
         lenient, _ = documents("stats", revision, "--by", "judge")["groups"]
         assert lenient["people"] == {"agreed": 0, "compared": 1, "falsePasses": 0, "falseFails": 1}
+
+
+def test_labels_that_do_not_count_are_compared_and_not_listed(
+    judged: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("label", "tests/t.md::n=1", "pass", "--as", "Ada")
+    tree(judged, {"tests/t.md": FILES["tests/t.md"].replace("Where is it?", "Where?")})
+    evalstore("run", "-q")
+    note = (
+        "(1 more label does not count in the workspace now; 'evalstore stats --by judge' counts it "
+        "too)\n"
+    )
+    assert evalstore("ls", "labels").stderr == (
+        f"There are no labels that count in the workspace.\n{note}"
+    )
+    evalstore("label", "tests/t.md::n=4", "pass", "--as", "Ada")
+    assert evalstore("ls", "labels").stderr == (
+        f"1 of 1 label agrees with checks and judges (100.0%).\n{note}"
+    )
+    shown = evalstore("stats", "--by", "judge")
+    assert "50.0% of 2" in shown.stdout
+    assert shown.stderr == "(labels that no longer count in the workspace are compared, too)\n"
 
 
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
