@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.version_diff import (
+    RECORDED_ANSWER,
     Difference,
     Find,
     Name,
@@ -129,7 +130,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
     yield from _differ_prompts("judge prompt", was.judge_prompts, now.judge_prompts, find, name)
     yield from _differ("judged by", was, now)
     if was.recorded != now.recorded:
-        yield Difference("recorded answer", *(_recorded(case, find) for case in (was, now)))
+        yield Difference(RECORDED_ANSWER, *(recorded_answer(case, find) for case in (was, now)))
 
 
 def judging_changed(was: Case, now: Case, find: Find) -> tuple[str, ...]:
@@ -230,7 +231,7 @@ def _as_text(value: Json) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def _recorded(case: Case, find: Find) -> str | None:
+def recorded_answer(case: Case, find: Find) -> str | None:
     """Return the recorded answers of a case, joined; None when it has none."""
     version = find("model", case.recorded) if case.recorded else None
     return recorded_text(version) if version else None

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from evalstore.comparison.word_diff import changed_ranges, shared_ends
 from evalstore.core.display import plural, shorten
-from evalstore.core.values import AnswerRef, Json, SampleRef
+from evalstore.core.values import RECORDED, AnswerRef, Json, SampleRef
 
 _SHOWN = 60
 _INLINE = 64
@@ -30,6 +30,8 @@ _IN_PLACE = re.compile(
 )
 CODE_CHANGED = "the candidate's code changed"
 """The start of the difference between two versions of a model that is an application."""
+RECORDED_ANSWER = "recorded answer"
+"""That of the answers of a row that were recorded elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,9 @@ def _in_check(was: Json, now: Json, find: Find, name: Name) -> Difference:
 
 
 def differ_models(was: Json, now: Json) -> list[Difference]:
-    """Return the differences between two model versions."""
+    """Return the differences between two model versions; recorded answers differ in their texts."""
+    if all(_option(version, "answers") and version["code"] == RECORDED for version in (was, now)):
+        return [Difference(RECORDED_ANSWER, recorded_text(was), recorded_text(now))]
     old_files, new_files = (_files_of(version) for version in (was, now))
     changed = [
         Difference(f"{CODE_CHANGED}: {path}{change}")
@@ -213,9 +217,14 @@ def differ_models(was: Json, now: Json) -> list[Difference]:
 
 def _files_of(version: Json) -> dict[str, str]:
     """Return the hashes of the files of an application, by path; empty for another model."""
-    options = version.get("options") if isinstance(version, dict) else None
-    files = options.get("files") if isinstance(options, dict) else None
+    files = _option(version, "files")
     return files if isinstance(files, dict) else {}
+
+
+def _option(version: Json, name: str) -> Json:
+    """Return an option of a model; None when there is none, or the version is not that of one."""
+    options = version.get("options") if isinstance(version, dict) else None
+    return options.get(name) if isinstance(options, dict) else None
 
 
 def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:
@@ -368,7 +377,7 @@ def _value(value: Json) -> str | None:
 
 def recorded_text(version: Json) -> str:
     """Return the recorded answers of a model version, joined; empty if it has none in a list."""
-    answers = version.get("options", {}).get("answers")
+    answers = _option(version, "answers")
     return "\n".join(map(str, answers)) if isinstance(answers, list) else ""
 
 

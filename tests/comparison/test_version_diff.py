@@ -282,6 +282,17 @@ def test_options_of_a_model_are_named() -> None:
     ]
 
 
+@pytest.mark.parametrize("answers", [["Rome"], [""]])
+def test_recorded_answers_differ_in_their_text(answers: list[str]) -> None:
+    was, now = (
+        hashing.describe_model(ModelVersion("recorded", "recorded", None, {"answers": each}))
+        for each in (answers, ["Oslo"])
+    )
+    (difference,) = differ_models(was, now)
+    assert (difference.was, difference.now) == (*answers, "Oslo")
+    assert difference.subject == "recorded answer"
+
+
 @pytest.mark.parametrize(
     ("was", "now", "expected"),
     [

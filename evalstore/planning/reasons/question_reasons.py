@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.comparison.candidate_edits import number_or_none
-from evalstore.comparison.case_edits import judging_changed
+from evalstore.comparison.case_edits import judging_changed, recorded_answer
 from evalstore.comparison.version_diff import (
+    RECORDED_ANSWER,
     Difference,
     differ_models,
     differ_tests,
     in_place,
-    recorded_text,
     shorten_line,
 )
 from evalstore.core import hashing
@@ -141,8 +141,8 @@ class QuestionReasons:
         if cell.case.recorded:
             if case.recorded == cell.case.recorded:
                 return None
-            was, now = self._recorded(case), self._recorded(cell.case)
-            return reason_of([Difference("recorded answer", was, now)], "recorded answer")
+            was, now = (recorded_answer(each, self._find) or "" for each in (case, cell.case))
+            return reason_of([Difference(RECORDED_ANSWER, was, now)], RECORDED_ANSWER)
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
         return next(self._model_changes(cell, model, relative), None)
@@ -174,11 +174,6 @@ class QuestionReasons:
         prompt = ("system prompt",) if is_test and is_prompt else ()
         changes = (reason.cause for reason in self._model_changes(cell, model))
         return (*prompt, *judging, *(each for each in changes if each != first.cause))
-
-    def _recorded(self, case: Case) -> str:
-        """Return the recorded answers of a case, joined."""
-        version = self._find("model", case.recorded) if case.recorded else None
-        return recorded_text(version) if version else ""
 
     def _relative(self, cell: Cell, case: Case, model: RunCandidate | None) -> str | None:
         if model is None:

@@ -15,7 +15,7 @@ from evalstore.comparison.answer_pairs import (
 )
 from evalstore.comparison.candidate_edits import number_or_none
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
-from evalstore.comparison.version_diff import CODE_CHANGED, differ_models
+from evalstore.comparison.version_diff import CODE_CHANGED, RECORDED_ANSWER, differ_models
 from evalstore.core.display import plural
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
@@ -172,8 +172,11 @@ class QuestionChanges:
 
     def read(self, pairs: Iterable[Pair], sessions: Mapping[str, ComparedSession]) -> None:
         """Add the pairs that have other answers, whose sessions are given."""
-        others = filter(has_other_sessions, pairs)
+        others = [pair for pair in pairs if has_other_sessions(pair)]
         both = (side for pair in others for side in (pair, pair.swapped()))
+        models = (found.question.model for found in sessions.values() if others)
+        self._project.versions.read_ahead(("model", id) for id in models)
+        self._of_models.clear()
         found = {sessions_of(side): self._describe(side, sessions) for side in both}
         self.words.update({ids: change for ids, change in found.items() if change})
 
@@ -205,7 +208,8 @@ class QuestionChanges:
 
 
 def _model_change(project: Project, was: str, now: str) -> str:
-    """Describe how a model changed, with the changed file of an application."""
+    """Describe how a model changed: its recorded answer, or the changed file of an application."""
     old, new = (project.versions.find("model", id) or {} for id in (was, now))
     first = next(iter(differ_models(old, new)), None)
-    return str(first) if first and first.subject.startswith(CODE_CHANGED) else "model changed"
+    is_named = first and first.subject.startswith((CODE_CHANGED, RECORDED_ANSWER))
+    return str(first) if is_named else "model changed"

@@ -326,3 +326,17 @@ def test_a_renamed_file_and_its_tags_are_among_the_edits(
     assert evalstore("diff").stdout.endswith(edited)
     evalstore("run", "-q")
     assert evalstore("diff", "@~1", "@").stdout.endswith(edited)
+
+
+def test_the_cause_of_another_recorded_answer_is_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore
+) -> None:
+    text = "---\nanswer: {}\n---\n\n# 👤\n\nWhere?\n\n---\n\n~~~checks\n- contains: Oslo\n~~~\n"
+    monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": "", "tests/a.md": text.format("Rome")}))
+    evalstore("run", "-q")
+    (tmp_path / "tests/a.md").write_text(text.format("Oslo"))
+    cause = "(recorded answer: Rome -> Oslo)"
+    assert cause.strip("()") in evalstore("status", "--explain").stdout
+    evalstore("run", "-q")
+    assert cause in evalstore("diff", "@~1", "@").stdout
+    assert "(recorded answer: Oslo -> Rome)" in evalstore("diff", "@", "@~1").stdout
