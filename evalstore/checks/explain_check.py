@@ -50,7 +50,7 @@ def explain_check(name: str) -> CheckExplanation:
     """Return the explanation of a check type; raises `EvalstoreError` for an unknown name."""
     kind = find_kind(name)
     if kind is None:
-        raise EvalstoreError(f"there is no check '{name}'", hint=suggest_check(name))
+        raise EvalstoreError(f"unknown check '{name}'", hint=suggest_check(name))
     return _explain(name, kind)
 
 

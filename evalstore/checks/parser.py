@@ -219,7 +219,7 @@ def _example(kind: CheckType, name: str) -> str | None:
 
 
 def _unknown(name: str, line: int | None, value: Json = None) -> FileProblem:
-    return FileProblem(f"there is no check '{name}'", line, hint=suggest_check(name, value))
+    return FileProblem(f"unknown check '{name}'", line, hint=suggest_check(name, value))
 
 
 def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[str, Json]:

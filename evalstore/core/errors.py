@@ -122,7 +122,7 @@ class StoreMissingError(StoreError):
         if may_make:
             new = "'evalstore init' makes a new one"
             hint = f"{hint}; {new}" if self.others else "run 'evalstore init' first"
-        super().__init__(f"there is no store at '{address}'", hint=hint)
+        super().__init__(f"no store at '{address}'", hint=hint)
 
 
 def stores_text(schemas: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ class ProgressListener:
         """Report a message to the user."""
 
     def warn(self, message: str) -> None:
-        """Report a warning before any call is made; the report of the run has it, too."""
+        """Report a warning that is shown even if the user wants to see less."""
 
     def agrees(self, question: str) -> bool | None:
         """Return whether the user confirms; None without a terminal."""

@@ -203,7 +203,7 @@ def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]
 
 def _missing(path: Path, base: Path) -> EvalstoreError:
     name = os.path.relpath(path, base)
-    return EvalstoreError(f"there is no file or folder '{name}'", hint=suggest_beside(path, name))
+    return EvalstoreError(f"file or folder '{name}' not found", hint=suggest_beside(path, name))
 
 
 _PROJECT, _DATABASE = "ai-tester", "ai-tester-db"
@@ -214,7 +214,7 @@ def _refuse_project(format: str, path: Path, base: Path) -> None:
     """Raise `EvalstoreError` for a project of ai-tester, which `init --from` adopts."""
     if format == _PROJECT and format not in format_names():
         folder = path if path.is_dir() else path.parent
-        raise EvalstoreError(f"there is no format '{format}'", hint=_adopting(folder, base))
+        raise EvalstoreError(f"unknown format '{format}'", hint=_adopting(folder, base))
     if format == _DATABASE and path.is_dir():
         message = f"'{path.name}' is a folder, not a regular file"
         raise EvalstoreError(message, hint=_adopting(path, base))
@@ -238,7 +238,7 @@ def _without_format(text: str, base: Path) -> EvalstoreError:
         )
     path = base / text
     if text == _PROJECT and not path.exists():
-        return EvalstoreError(f"there is no format '{text}'", hint=_adopting(None, base))
+        return EvalstoreError(f"unknown format '{text}'", hint=_adopting(None, base))
     format = guess_format(path) if path.exists() else None
     hint = f"type 'evalstore import {format or 'FORMAT'} {text}'"
     if path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):

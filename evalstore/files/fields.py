@@ -318,4 +318,4 @@ def _suggest(name: str, known: tuple[str, ...], plural: str) -> str:
 def _list(known: tuple[str, ...], plural: str) -> str:
     more = f" … ({len(known)} in all)" if len(known) > _LISTED else ""
     listed = ", ".join(known[:_LISTED]) + more
-    return f"the {plural} are {listed}" if known else f"there are no {plural}"
+    return f"the {plural} are {listed}" if known else f"no {plural} are defined"

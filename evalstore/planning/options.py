@@ -206,7 +206,7 @@ class RunOptions:
     agreed: ApprovedPlan | None = None
     """The plan that the user has approved; a run that would do more does nothing."""
     exit_first: bool = False
-    """Stop at the first verdict that is not a pass."""
+    """Stop at the first failing verdict of this run."""
     executor: LaunchedBy | None = None
     """What starts further runners, which take part in the run."""
     workers: int | None = None

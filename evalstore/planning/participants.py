@@ -81,7 +81,7 @@ class Participants:
                 continue
             if participant.prompt not in prompts:
                 raise EvalstoreError(
-                    f"evalstore.yaml: there is no judge prompt '{participant.prompt}'",
+                    f"evalstore.yaml: unknown judge prompt '{participant.prompt}'",
                     hint=suggest(participant.prompt, prompts, "judge prompts"),
                 )
             version = self._keep_model(model.version("evaluator"))

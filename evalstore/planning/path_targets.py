@@ -122,7 +122,7 @@ def _find(
     if prompt and (used := sorted(users(prompt))):
         return [Target(name) for name in used]
     hint = _file_hint(workspace, file, tests)
-    raise EvalstoreError(f"there is no test file '{path}'", hint=hint)
+    raise EvalstoreError(f"test file '{path}' not found", hint=hint)
 
 
 def name_prompt_file(workspace: WorkspaceFolder, file: str) -> str | None:
@@ -259,7 +259,7 @@ def _listed(rows: Sequence[str]) -> str:
 
 def no_run_has(workspace: WorkspaceFolder, file: str, known: Collection[str]) -> EvalstoreError:
     """Return the error for a test file that no run has; `known` are the test files of runs."""
-    none = "there are no runs: 'evalstore run' makes one"
+    none = "no runs yet: 'evalstore run' makes one"
     hint = _file_hint(workspace, file, known) if known else none
     return EvalstoreError(f"no run has a test file '{file}'", hint=hint)
 

@@ -334,7 +334,7 @@ def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...
     if RECORDED in models:
         return False
     raise EvalstoreError(
-        "there are no candidates",
+        "no candidates",
         hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
     )
 
@@ -404,7 +404,7 @@ def find_failed(project: Project, cells: StreamedCells, *, hint: str) -> bytearr
         if entries:
             _look_up(rows, entries, cells, waiting, failed)
     if cells and not any(failed):
-        words = "there is no run yet" if is_first else "nothing failed when it last ran"
+        words = "no runs yet" if is_first else "nothing failed when it last ran"
         raise NothingSelectedError(f"nothing is selected: {words}", hint=hint)
     return failed
 

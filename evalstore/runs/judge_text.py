@@ -168,7 +168,7 @@ def _read_check(project: Project, number: int, check: Json) -> Json:
         schemas = project.reading.library.schemas
         if schema not in schemas:
             raise EvalstoreError(
-                f"check {number}: there is no schema '{schema}'",
+                f"check {number}: unknown schema '{schema}'",
                 hint="'evalstore ls schemas' lists them",
             )
         canonical["schema"] = schemas[schema]
@@ -180,7 +180,7 @@ def _make_cells(project: Project, case: Case, selection: SelectionOptions) -> li
     cells, _ = build_cells({"": CaseFile((case,))}, [], judges, lambda _path, _case: True)
     if "models" in case.judged_by and not cells[0].judges:
         raise EvalstoreError(
-            "there are no judges for texts",
+            "no judges for texts",
             hint="list a model under 'evaluators:' in evalstore.yaml, or name one",
         )
     return cells

@@ -77,6 +77,7 @@ def carry_out_plans(
             judged=listener.judged,
             spent=listener.spent,
             warn=listener.note,
+            warn_always=listener.warn,
         ),
         stops_at=partial(fails, rule=settings.verdict) if options.exit_first else None,
         allows=project.code.allows,

@@ -147,7 +147,7 @@ def _range_hint(store: Store) -> str:
         if running := store.find_shared_runs():
             name = short(running[0].id)
             return f"run {name} is in progress: 'evalstore show {name}' shows its progress"
-        return "there are no runs yet: 'evalstore run' makes one"
+        return "no runs yet: 'evalstore run' makes one"
     if count == 1:
         return "there is only one run, @"
     return f"there are {count} runs, the oldest is @~{count - 1}"
@@ -181,7 +181,7 @@ def resolve_run(store: Store, text: str) -> Run:
         back = int(latest[1] or 0)
         runs = store.find_runs(limit=1, offset=back)
         if not runs:
-            raise RevisionError(f"there is no run '{text}'", hint=_range_hint(store))
+            raise RevisionError(f"unknown run '{text}'", hint=_range_hint(store))
         return runs[0]
     earlier = _EARLIER.match(text)
     if earlier:
@@ -189,7 +189,7 @@ def resolve_run(store: Store, text: str) -> Run:
     if dated := _AT_DATE.match(text):
         runs = store.find_runs(limit=1, before=read_date(dated[1]))
         if not runs:
-            raise RevisionError(f"there is no run before '{dated[1]}'", hint=_first_hint(store))
+            raise RevisionError(f"no run before '{dated[1]}'", hint=_first_hint(store))
         return runs[0]
     kind, id = resolve(store, text)
     if kind != "run":
@@ -206,7 +206,7 @@ def _find_earlier(store: Store, run: Run, back: int, text: str) -> Run:
     earlier = list(store.find_recent_runs(before=run, limit=back))
     if len(earlier) < back:
         raise RevisionError(
-            f"there is no run '{text}'",
+            f"unknown run '{text}'",
             hint=f"{plural(len(earlier), 'run')} came before {short(run.id)}",
         )
     return earlier[-1]
@@ -290,7 +290,7 @@ def resolve_remote_run(ids: Sequence[str], remote: str, text: str) -> str:
             return ids[back]
         oldest = f"; the oldest is {remote}/@~{len(ids) - 1}" if ids else ""
         raise RevisionError(
-            f"there is no run '{remote}/{text}'",
+            f"unknown run '{remote}/{text}'",
             hint=f"'{remote}' had {plural(len(ids), 'run')} when it was last read{oldest}",
         )
     earlier = _EARLIER.match(text)
@@ -300,7 +300,7 @@ def resolve_remote_run(ids: Sequence[str], remote: str, text: str) -> str:
         if newer + back < len(ids):
             return ids[newer + back]
         raise RevisionError(
-            f"there is no run '{remote}/{text}'",
+            f"unknown run '{remote}/{text}'",
             hint=f"{plural(len(ids) - newer - 1, 'run')} of '{remote}' came before {earlier[1]}",
         )
     matches = [id for id in ids if id.startswith(text.lower())]

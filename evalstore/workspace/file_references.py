@@ -202,7 +202,7 @@ class References:
                 hint=f"copy the file into the workspace, or allow it with '{FLAG}'",
             )
         raise FileProblem(
-            f"there is no file '{mentioned}'",
+            f"file '{mentioned}' not found",
             hint=f"the path counts from '{self._tests}/', then from the file that mentions it",
         )
 

@@ -346,7 +346,7 @@ def _provider_of_kind(
         return ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
     if not known_kinds(kind):
         raise UnknownProviderProblem(
-            f"there is no provider '{kind}'",
+            f"unknown provider '{kind}'",
             fields.line("provider"),
             hint=suggest(kind, providers, "providers"),
         )

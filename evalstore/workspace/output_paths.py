@@ -57,4 +57,4 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _missing_folder(path: Path, name: Path) -> str:
-    return "" if path.resolve().parent.is_dir() else f"there is no folder '{name.parent}'"
+    return "" if path.resolve().parent.is_dir() else f"folder '{name.parent}' not found"

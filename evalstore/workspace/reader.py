@@ -201,7 +201,7 @@ class _Reader:
             reading.problems.append(
                 Problem(
                     folder,
-                    "there are no test files",
+                    "no test files",
                     hint=f"write a test into '{folder}/', such as '{folder}/hello.md'"
                     + _OF_OTHERS * bool(self._settings.remotes),
                 )
@@ -232,11 +232,11 @@ class _Reader:
                     participant.id in reading.models
                     or model_files.bare_model(participant.id, is_known_kind)
                 ):
-                    message = f"there is no model '{participant.id}' for this {part}"
+                    message = f"unknown model '{participant.id}' for this {part}"
                     known = reading.models.keys() - {each.id for each in others}
                     hint = suggest_model(participant.id, known, reading.providers)
                 elif part == "evaluator" and participant.prompt not in prompts:
-                    message = f"there is no judge prompt '{participant.prompt}'"
+                    message = f"unknown judge prompt '{participant.prompt}'"
                     hint = suggest(participant.prompt, prompts, "judge prompts")
                 elif part == "evaluator" and not silent.isdisjoint(prompts[participant.prompt]):
                     message = f"the judge prompt '{participant.prompt}' never uses '{INSTRUCTIONS}'"

@@ -48,5 +48,5 @@ def write_schemas(start: Path, folder: Path, kinds: Iterable[str] = ()) -> list[
 def _find(kind: str) -> FileSchema:
     if kind not in SCHEMAS:
         hint = suggest(kind, SCHEMAS, "kinds")
-        raise EvalstoreError(f"there is no schema '{kind}'", hint=hint)
+        raise EvalstoreError(f"unknown schema '{kind}'", hint=hint)
     return SCHEMAS[kind]

@@ -173,7 +173,7 @@ def test_when_models_judge_is_not_part_of_their_instructions() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["- contians: a"], "there is no check 'contians'"),
+        (["- contians: a"], "unknown check 'contians'"),
         (["- contains: ''"], "the check 'contains' has an empty 'expected'"),
         (["- contains: []"], "the check 'contains' has an empty 'expected'"),
         (["- {contains: a, ignorecase: true}"], "the check 'contains' has no setting 'ignorecase'"),
@@ -188,7 +188,7 @@ def test_when_models_judge_is_not_part_of_their_instructions() -> None:
         (["[]"], "the list of checks is empty"),
         (["pass: most", "checks: [{contains: a}]"], "'pass' must be all, any"),
         (["evaluator: never", "checks: [{contains: a}]"], "'evaluator' must be"),
-        (["- jsonSchema: nobody"], "there is no schema 'nobody'"),
+        (["- jsonSchema: nobody"], "unknown schema 'nobody'"),
         (["- jsonSchema: {type: 1}"], "this is not a JSON Schema"),
         (["- json: false"], "to reverse a check"),
     ],

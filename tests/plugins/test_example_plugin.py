@@ -94,7 +94,7 @@ def test_a_model_that_the_provider_does_not_have_is_a_failure(
 
     done = run(workspace, "run", "--json", site=installed)
     assert done.returncode == 3
-    assert "there is no model 'verses'" in json.loads(done.stdout)["failures"][0]["message"]
+    assert "unknown model 'verses'" in json.loads(done.stdout)["failures"][0]["message"]
 
 
 def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
     assert "palindrome" in checked.stdout + checked.stderr
     imported = run(workspace, "import", "quiz-csv", "x.csv")
     assert imported.returncode == 2
-    assert "there is no format 'quiz-csv'" in imported.stderr
+    assert "unknown format 'quiz-csv'" in imported.stderr
 
 
 def test_the_package_imports_only_the_stable_names() -> None:

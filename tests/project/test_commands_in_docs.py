@@ -63,7 +63,7 @@ def problems_in(command: str) -> Iterator[str]:
     if not words or not re.fullmatch("[a-z]+", words[0]):
         return
     if words[0] not in group.commands:
-        yield f"there is no command '{words[0]}'"
+        yield f"unknown command '{words[0]}'"
         return
     names = {name for parameter in group.commands[words[0]].params for name in parameter.opts}
     for word in words[1:]:

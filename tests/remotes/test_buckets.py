@@ -79,7 +79,7 @@ def test_a_refusal_is_explained_without_what_the_server_says(
     ("answer", "message"),
     [
         (response(b"", status=404, headers={"content-length": "0"}), "has no file 'format'"),
-        (response(b"<Code>NoSuchBucket</Code>", status=404), "there is no such bucket"),
+        (response(b"<Code>NoSuchBucket</Code>", status=404), "no such bucket"),
         (response(b"x", status=418), "its server answered with 418"),
         (response(b"", status=301), "is in another region"),
     ],

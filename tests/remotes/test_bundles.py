@@ -156,7 +156,7 @@ def test_a_push_since_a_run_that_is_not_there_makes_no_remote(
     workspace = str(shutil.copytree(finished, tmp_path / "w"))
     assert main(["-C", workspace, "remote", "add", "origin", str(tmp_path / "r")]) == 0
     assert main(["-C", workspace, "push", "--since", "@~9"]) == 2
-    assert "there is no run '@~9'" in capsys.readouterr().err
+    assert "unknown run '@~9'" in capsys.readouterr().err
     assert not (tmp_path / "r").exists()
 
 
@@ -164,7 +164,7 @@ def test_a_bundle_that_cannot_be_written_changes_nothing(finished: Path, tmp_pat
     file = tmp_path / "all.bundle"
     create_bundle(Location(finished), file)
     before = file.read_bytes()
-    with pytest.raises(EvalstoreError, match="there is no run after '@'"):
+    with pytest.raises(EvalstoreError, match="no run after '@'"):
         create_bundle(Location(finished), file, since="@")
     workspace = shutil.copytree(finished, tmp_path / "w")
     with stores.opened(workspace / ".evalstore/store.db") as store, store.writing() as connection:
@@ -242,13 +242,16 @@ def test_the_command_says_what_it_did(
         (["push", "other.db"], "'other.db' is neither a remote nor a bundle"),
         (["push", "../team"], "'../team' is neither a remote nor a bundle"),
         (["push", "s3://team/results"], "'s3://team/results' is neither a remote nor a bundle"),
-        (["push", "orgin"], "there is no remote 'orgin'"),
+        (["push", "orgin"], "unknown remote 'orgin'"),
         (["pull", "a.bundle"], "a.bundle' cannot be read: No such file or directory"),
-        (["pull", "tests"], "there is no remote 'tests'"),
+        (["pull", "tests"], "unknown remote 'tests'"),
         (["pull", "../w/tests"], "'../w/tests' is neither a bundle nor a store"),
         (["pull", "s3://team/results"], "'s3://team/results' is neither a bundle nor a store"),
         (["fsck", "--remote", "a.bundle"], "a.bundle' cannot be read: No such file or directory"),
-        (["fsck", "--remote", "postgresql://u:secret@h/d"], "no remote 'postgresql://u:***@h/d'"),
+        (
+            ["fsck", "--remote", "postgresql://u:secret@h/d"],
+            "unknown remote 'postgresql://u:***@h/d'",
+        ),
         (["push", "postgresql://u:secret@h/d"], "'postgresql://u:***@h/d' is neither a remote nor"),
     ],
 )

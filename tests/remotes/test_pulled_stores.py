@@ -221,7 +221,7 @@ def test_what_is_not_another_store_is_refused(
     here = _workspace(tmp_path / "here")
     with pytest.raises(EvalstoreError, match="is the store of this workspace"):
         pull(here, str(Path(".evalstore/store.db")))
-    with pytest.raises(StoreError, match="there is no store at"):
+    with pytest.raises(StoreError, match="no store at"):
         pull(here, str(Path("missing.db")))
     (tmp_path / "text.db").write_text("not a database, but a text of some length" * 99)
     assert main(["-C", str(here.directory), "pull", "../text.db"]) == 6

@@ -287,7 +287,7 @@ def test_a_folder_above_the_remote_is_not_made(tmp_path: Path) -> None:
 def test_a_bucket_that_does_not_exist_is_reported(s3: None, scheme: str) -> None:
     for message in use(places.s3_files(f"{scheme}://nobody/x")):
         assert message == (
-            f"the remote '{scheme}://nobody/x' cannot be used: there is no such bucket | make the "
+            f"the remote '{scheme}://nobody/x' cannot be used: no such bucket | make the "
             "bucket first, or correct the address of the remote"
         )
 

@@ -34,7 +34,7 @@ def test_any_revision_of_a_run_may_be_followed_by_the_number_of_runs_before(stor
     assert resolve_run(store, f"{second}~0").id == second
     assert resolve_run(store, "@~1~1").id == first
     assert resolve(store, f"{second[:8]}~1") == ("run", first)
-    with pytest.raises(RevisionError, match=f"there is no run '{second[:8]}~2'") as caught:
+    with pytest.raises(RevisionError, match=f"unknown run '{second[:8]}~2'") as caught:
         resolve_run(store, f"{second[:8]}~2")
     assert caught.value.hint == f"1 run came before {second[:8]}"
 
@@ -70,7 +70,7 @@ def test_there_is_no_run_before_the_oldest(store: Store, text: str) -> None:
 def test_before_the_first_run_the_hint_says_how_to_make_one(store: Store) -> None:
     with pytest.raises(RevisionError) as caught:
         resolve_run(store, "@")
-    assert caught.value.hint == "there are no runs yet: 'evalstore run' makes one"
+    assert caught.value.hint == "no runs yet: 'evalstore run' makes one"
 
 
 def test_the_start_of_an_id_is_enough(store: Store) -> None:

@@ -25,7 +25,7 @@ KEY = hashing.question_id(ASKED)
 
 
 def test_a_missing_store_is_made_only_when_asked_for(path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no store") as caught:
+    with pytest.raises(StoreError, match="no store") as caught:
         Store.open(path)
     assert caught.value.exit_code == STORE_UNUSABLE
     assert not path.exists()

@@ -72,7 +72,7 @@ def test_the_files_of_a_command_line_belong_to_it(
     ("text", "message"),
     [
         ("provider: python", "the application has no 'code'"),
-        ("provider: python\ncode: apps/none.py", "there is no file 'apps/none.py'"),
+        ("provider: python\ncode: apps/none.py", "file 'apps/none.py' not found"),
         ("provider: python\ncode: apps/bot.py:nothing", "'apps/bot.py' defines no function "
          "'nothing'"),
         ("provider: python\ncode: apps/bad.py", "'apps/bad.py:1' is not Python: invalid syntax"),
@@ -84,7 +84,7 @@ def test_the_files_of_a_command_line_belong_to_it(
          "shown to a model"),
         ("provider: python\ncode: apps/bot.py\nuses: [/etc/passwd]", "'/etc/passwd' is not a path "
          "of a file in the workspace"),
-        ("provider: python\ncode: apps/bot.py\nuses: [apps]", "there is no file 'apps'"),
+        ("provider: python\ncode: apps/bot.py\nuses: [apps]", "file 'apps' not found"),
         ("provider: python\ncode: apps/bot.py\nenv: ['A=b']", "'env' holds what is not the name of "
          "a variable (entry 1)"),
         ("provider: python\ncode: apps/bot.py\nenv: [PATH]", "'PATH' cannot be in 'env'"),
@@ -95,7 +95,7 @@ def test_the_files_of_a_command_line_belong_to_it(
         ("provider: command\ncode: ''", "'code' must be a text, not empty"),
         ("provider: command\ncode: []", "'code' names no program"),
         ("provider: command\ncode: 'a \"b'", "'code' is not a command line: No closing quotation"),
-        ("provider: command\ncode: ./none.sh", "there is no file 'none.sh'"),
+        ("provider: command\ncode: ./none.sh", "file 'none.sh' not found"),
         ("provider: command\ncode: ../x.sh", "'../x.sh' has a '..' in it"),
         ("provider: command\ncode: x --key=sk-0123456789abcdefghij", "'code' holds a key, and "
          "command lines are stored"),

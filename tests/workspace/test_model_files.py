@@ -200,7 +200,7 @@ def test_an_effort_is_sent_as_such(thinking: str, sent: dict[str, Json]) -> None
     ("text", "line", "message"),
     [
         ("code: c", 1, "model 'c' has no 'provider'"),
-        ("code: c\nprovider: lokal", 2, "there is no provider 'lokal'"),
+        ("code: c\nprovider: lokal", 2, "unknown provider 'lokal'"),
         ("provider: local\ncapabilites: {}", 2, "unknown field 'capabilites'"),
         ("provider: local\ncapabilities:\n  input: {sound: true}", 3, "unknown field 'sound'"),
         ("provider: local\ncapabilities:\n  input: {text: 1}", 3, "'text' must be true or false"),

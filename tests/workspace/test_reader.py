@@ -187,8 +187,8 @@ def test_a_changed_reference_reads_again_only_what_uses_it(
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("tools/weather.yaml", "tests/tool.md:2: there is no tool 'weather'"),
-        ("tests/docs/a.txt", "tests/file.md:3: there is no file 'docs/a.txt'"),
+        ("tools/weather.yaml", "tests/tool.md:2: unknown tool 'weather'"),
+        ("tests/docs/a.txt", "tests/file.md:3: file 'docs/a.txt' not found"),
     ],
 )
 def test_a_reference_that_is_gone_is_noticed(
@@ -312,7 +312,7 @@ def test_ids_must_differ(folder: Path, kind: str, first: str, other: str) -> Non
 @pytest.mark.parametrize("files", [{}, {"tests/README.md": "Hi"}, {"tests/a.MD": "Hi"}])
 def test_a_workspace_needs_tests(folder: Path, files: Files) -> None:
     (actual,) = read(folder, files).problems
-    assert (actual.file, actual.message) == ("tests", "there are no test files")
+    assert (actual.file, actual.message) == ("tests", "no test files")
 
 
 def test_test_files_lie_at_any_depth(folder: Path) -> None:
@@ -410,8 +410,8 @@ def test_a_path_counts_from_the_tests_folder_then_from_the_file(
 @pytest.mark.parametrize(
     ("mentioned", "message"),
     [
-        ("none.txt", "there is no file 'none.txt'"),
-        ("docs", "there is no file 'docs'"),
+        ("none.txt", "file 'none.txt' not found"),
+        ("docs", "file 'docs' not found"),
         ("../../outside.txt", "'../../outside.txt' is outside the workspace"),
         ("link.txt", "'link.txt' is outside the workspace"),
         ("linked/outside.txt", "'linked/outside.txt' is outside the workspace"),

@@ -49,7 +49,7 @@ def evaluate(tree: ast.expr, look_up: Callable[[str], Json]) -> Any:
     except RecursionError:
         raise ExpressionError("the values of the expression are nested too deeply") from None
     except KeyError as error:
-        words = f"there is no key {str(error)[:_WORDS]}"
+        words = f"unknown key {str(error)[:_WORDS]}"
     except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
         words = str(error)[:_WORDS] or type(error).__name__
     raise ExpressionError(f"the expression cannot be computed: {words}")

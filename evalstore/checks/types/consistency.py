@@ -31,7 +31,7 @@ class AnswerPair(NamedTuple):
 def prepared_answers(subject: CheckInput) -> list[str]:
     """Return the prepared texts of all answers, at least one."""
     if not subject.answers:
-        raise GroupError("there are no answers to compare")
+        raise GroupError("no answers to compare")
     return [subject.prepare(answer) or answer for answer in subject.answers]
 
 

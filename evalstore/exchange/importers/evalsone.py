@@ -38,7 +38,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
                 _read_file(file, name, imported)
     if not imported.files and not imported.left:
         raise EvalstoreError(
-            "there are no samples of EvalsOne here", hint="name a file of JSON lines, or its folder"
+            "no samples of EvalsOne here", hint="name a file of JSON lines, or its folder"
         )
     return imported
 

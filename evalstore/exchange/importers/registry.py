@@ -92,5 +92,5 @@ def find_importer(name: str) -> Importer:
     if name in plugged_in:
         return cast("Importer", plugged_in[name].load())
     raise EvalstoreError(
-        f"there is no format '{name}'", hint=suggest(name, {**_OWN, **plugged_in}, "formats")
+        f"unknown format '{name}'", hint=suggest(name, {**_OWN, **plugged_in}, "formats")
     )

@@ -253,7 +253,7 @@ def open_typed_database(
         if not may_lack:
             push = "'evalstore push' makes them"
             raise RemoteError(
-                f"'{address}' is not a remote of evalstore: there are no tables",
+                f"'{address}' is not a remote of evalstore: it has no tables",
                 hint=f"{push}; {error.others}" if error.others else push,
             ) from error
     with closing(database) if database else nullcontext():

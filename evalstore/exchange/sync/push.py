@@ -194,7 +194,7 @@ def create_bundle(
             runs = choose_since(store, since, with_failures=with_failures)
             if not runs.later:
                 raise RemoteError(
-                    f"there is no run after '{since}', so the bundle would be empty",
+                    f"no run after '{since}', so the bundle would be empty",
                     hint="'evalstore log' lists the runs",
                 )
         presumes = sorted(id.hex() for id in runs.earlier) if runs else []

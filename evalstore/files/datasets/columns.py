@@ -74,7 +74,7 @@ class DatasetColumns:
             key = by_name.get(old, by_alias.get(old))
             if key is None:
                 hint = suggest(old, [*by_name, *by_alias], "columns")
-                raise FileProblem(f"'rename': there is no column '{old}'", line, hint=hint)
+                raise FileProblem(f"'rename': unknown column '{old}'", line, hint=hint)
             if key in changed:
                 raise FileProblem(f"'rename' gives the column '{old}' two names", line)
             changed[key] = new

@@ -54,7 +54,7 @@ class RowCondition:
                 self._names.append(name)
             elif not is_global(name):
                 hint = advice or suggest(name, [ITEM, *columns.known], "names")
-                raise spec.problem("where", f"'where': there is no column '{name}'", hint)
+                raise spec.problem("where", f"'where': unknown column '{name}'", hint)
 
     def __call__(self, row: DatasetRow) -> bool:
         """Return whether the row is kept."""

@@ -123,9 +123,7 @@ def _find_folder(named: Path | None) -> Path:
     if not folder.is_dir():
         from evalstore.files.fields import suggest_beside
 
-        raise EvalstoreError(
-            f"there is no folder '{named}'", hint=suggest_beside(folder, str(named))
-        )
+        raise EvalstoreError(f"folder '{named}' not found", hint=suggest_beside(folder, str(named)))
     return Path(os.path.normpath(folder))
 
 

@@ -55,9 +55,7 @@ def explain_usage(error: TyperException, context: Any = None) -> EvalstoreError:
     if isinstance(error, typer.BadParameter):
         return _explain_value(error.message, parameter, context)
     if option is not None and hasattr(error, "possibilities"):
-        return EvalstoreError(
-            f"there is no option '{option}'", hint=_nearest_option(option, context)
-        )
+        return EvalstoreError(f"unknown option '{option}'", hint=_nearest_option(option, context))
     if option is not None:
         return _explain_option(option, error.message, context)
     extra = re.fullmatch(r"Got unexpected extra arguments? ?(?:\(s\) )?\((.*)\)", error.message)
@@ -73,7 +71,7 @@ def unknown_command(name: str, known: Iterable[str]) -> EvalstoreError:
     if name in GONE:
         return EvalstoreError(f"'evalstore {name}' is now 'evalstore {GONE[name]}'")
     hint = nearest(name, known) or "'evalstore --help' lists the commands"
-    return EvalstoreError(f"there is no command '{name}'", hint=hint)
+    return EvalstoreError(f"unknown command '{name}'", hint=hint)
 
 
 def hint_on_file(location: Location, text: str, arguments: Sequence[str]) -> str | None:

@@ -191,7 +191,7 @@ def _find_tool(tools: Sequence[Tool], name: str) -> Tool:
             "this server is read-only",
             hint="the user can start it with '--allow-run --max-cost USD'",
         )
-    raise EvalstoreError(f"there is no tool '{name}'", hint=suggest(name, list(names), "tools"))
+    raise EvalstoreError(f"unknown tool '{name}'", hint=suggest(name, list(names), "tools"))
 
 
 def _read_arguments(tool: Tool, values: dict[str, Any]) -> Arguments:

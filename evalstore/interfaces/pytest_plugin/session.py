@@ -366,7 +366,7 @@ class CaseItem(pytest.Item):
         _, row, _, model = case.place
         path = os.path.relpath(self.path, self.config.invocation_params.dir)
         place = f"{path}:{self._find_line()}" + (f" [{row}]" if row else "")
-        feedback = case.feedback or "there is no feedback"
+        feedback = case.feedback or "no feedback"
         lines = [
             f"{case.word}: {_shortened(feedback)}",
             f"case: {safe(place)}",

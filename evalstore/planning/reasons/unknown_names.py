@@ -39,7 +39,7 @@ def no_such_model(
         hint = "its file may have errors: 'evalstore check' lists them"
     if part == "candidates" and (" " in id or hint.endswith(NO_FILE)):
         hint += "; the message of a run is '--message'"
-    return EvalstoreError(f"there is no model '{id}' ({part})", hint=hint)
+    return EvalstoreError(f"unknown model '{id}' ({part})", hint=hint)
 
 
 def matches_any(text: str, values: Iterable[str]) -> bool:

@@ -225,7 +225,7 @@ def explain(error: Exception, address: str, scheme: str) -> RemoteError:
     variables = _VARIABLES.get(scheme, "the credentials")
     if _NO_BUCKET.search(text):
         return RemoteError(
-            f"{place} cannot be used: there is no such bucket",
+            f"{place} cannot be used: no such bucket",
             hint="make the bucket first, or correct the address of the remote",
         )
     if kind and kind[2] == "BadScheme":

@@ -46,7 +46,7 @@ _SHOWN = 120
 def missing_lines(view: AnswerView, *, is_judged: bool) -> Iterator[StyledLine]:
     """Yield what is missing and why; `is_judged` is false if nothing judges the answer."""
     if view.id is None:
-        yield from text_lines("There is no answer yet.", "pending")
+        yield from text_lines("No answer yet.", "pending")
     elif is_judged and all(judgement.why_not for judgement in view.judgements):
         yield from text_lines("It is not judged yet.", "pending")
     elif any(place.word in ("pending", "no reply") for place in view.places):

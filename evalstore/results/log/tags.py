@@ -21,8 +21,8 @@ def list_tags(location: Location) -> list[RunTag]:
         return [*read_tags(store).values()]
 
 
-def tag_run(location: Location, name: str, revision: str = "@") -> list[RunTag]:
-    """Give a name to a run, instead of the one that has it; raises `RevisionError`."""
+def tag_run(location: Location, name: str, revision: str = "@") -> tuple[RunTag, RunTag | None]:
+    """Give a name to a run; return also the run that had it. Raises `RevisionError`."""
     require_name(name)
     with open_store(location) as store:
         run = resolve_run(store, revision).id
@@ -32,7 +32,7 @@ def tag_run(location: Location, name: str, revision: str = "@") -> list[RunTag]:
         )  # later even if the clock was set back
         tag = RunTag(name, run, at, name_of_user(location.directory), is_removed=False)
         add_tag(store, tag)
-        return [tag]
+        return tag, before
 
 
 def untag(location: Location, name: str) -> list[RunTag]:

@@ -326,7 +326,7 @@ def _find_query(project: Project, name: str) -> AnalysisQuery:
     names = [query.description for query in queries]
     if not queries:
         raise EvalstoreError(
-            f"there is no query '{name}'",
+            f"unknown query '{name}'",
             hint="describe some under 'analysisQueries:' in evalstore.yaml",
         )
     same = [query for query in queries if query.description.casefold() == name.casefold()]
@@ -334,7 +334,7 @@ def _find_query(project: Project, name: str) -> AnalysisQuery:
         query for query in queries if name.casefold() in query.description.casefold()
     ]
     if not matches:
-        raise EvalstoreError(f"there is no query '{name}'", hint=suggest(name, names, "queries"))
+        raise EvalstoreError(f"unknown query '{name}'", hint=suggest(name, names, "queries"))
     if len(matches) > 1:
         listed = ", ".join(f"'{query.description}'" for query in matches)
         raise EvalstoreError(f"'{name}' is {len(matches)} queries", hint=f"it could be {listed}")
@@ -348,7 +348,7 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
         if code == "USD":
             return lambda usd, _at: usd
         raise EvalstoreError(
-            f"there is no currency '{code}'",
+            f"unknown currency '{code}'",
             hint=suggest(code, {"USD", *project.reading.currencies}, "currencies"),
         )
     rates: dict[int, float] = {}

@@ -118,6 +118,6 @@ def _find_prompts(project: Project, names: Sequence[str]) -> set[str]:
     for name in names:
         if name not in versions:
             raise EvalstoreError(
-                f"there is no system prompt '{name}'", hint=suggest(name, versions, "prompts")
+                f"unknown system prompt '{name}'", hint=suggest(name, versions, "prompts")
             )
     return {id for name in names for id in versions[name]}

@@ -86,7 +86,7 @@ def find_filtered(
     for word in wanted.verdicts:
         if word not in URGENCY:
             hint = suggest(word, URGENCY, "verdicts")
-            raise EvalstoreError(f"there is no verdict '{word}'", hint=hint)
+            raise EvalstoreError(f"unknown verdict '{word}'", hint=hint)
     with open_revision(location, revision) as project:
         run = find_run(project, revision)
         if run.id == WORKSPACE:

@@ -46,6 +46,8 @@ _OVERLOADED = (429, 503, 529)
 """Statuses of an overloaded server."""
 _LONGEST_WAIT = 2.0
 """Seconds after which a call that waits looks whether its turn comes sooner by now."""
+_TOLD_AFTER = 10.0
+"""Seconds of retries of one call after which the user is told."""
 STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
 """Kinds of calls that were not made, because calls to the model are stopped or the run ends."""
 
@@ -100,6 +102,8 @@ class RunEnvironment:
     spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
     """Called with the cost of a call in USD, None if it is not known, and its tokens."""
     warn: Callable[[str], None] = lambda _message: None
+    warn_always: Callable[[str], None] = lambda _message: None
+    """Warns also a user who wants to see less."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits this many seconds before a call is retried."""
     monotonic: Callable[[], float] = time.monotonic
@@ -165,6 +169,8 @@ class ModelCaller:
         self._highest_cost: dict[ModelKey, float] = {}
         """Model whose provider says what an answer cost -> the most USD of an answer so far."""
         self._warned_of_budget = False
+        self._slow = set[ModelKey]()
+        """The models that were retried for so long that the user was told."""
         self._halted = asyncio.Event()
 
     def note_outputs(self, outputs: Mapping[ModelKey, OutputTokens]) -> None:
@@ -231,6 +237,12 @@ class ModelCaller:
                 waited = self._retry_policy.waits(error)
                 self._circuit_breaker.count_failure(model, error, waited=waited)
                 raise CallFailed(error, attempts) from error
+            if self._limits.timeout - remaining >= _TOLD_AFTER and model not in self._slow:
+                self._slow.add(model)
+                calls = (
+                    f"calls to '{model[0]}', each for up to {self._limits.timeout:g} s (--timeout)"
+                )
+                self._environment.warn_always(f"retrying {calls}: {error.message}")
             await self._pause(delay)
             if self.is_halted():
                 raise CallFailed(error, attempts) from error

@@ -145,7 +145,7 @@ def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:
             known = reading.currencies.get(cost.currency)
             yield Problem(
                 reading.model_files[id],
-                f"the price is unknown: there is no currency file for '{cost.currency}'"
+                f"the price is unknown: no currency file for '{cost.currency}'"
                 if known is None
                 else f"the price is unknown: '{cost.currency}' has no rate for {then}",
                 cost.line,

@@ -245,7 +245,7 @@ def _read(location: Location, name: str) -> tuple[Path, bytes]:
                 hint = f"for a variable: evalstore trust env {name} HOST"
             else:
                 hint = suggest_beside(path, name)
-            raise EvalstoreError(f"there is no file '{name}'", hint=hint)
+            raise EvalstoreError(f"file '{name}' not found", hint=hint)
         if path.suffix != ".py":
             raise EvalstoreError(
                 f"'{name}' is not a Python file, so nothing would run it",
@@ -335,7 +335,7 @@ def find_applications(
                 raise WorkspaceError(errors)
             if not place.is_file():
                 hint = suggest_file(name, reading.model_files.values(), "model files")
-                raise EvalstoreError(f"there is no file '{name}'", hint=hint)
+                raise EvalstoreError(f"file '{name}' not found", hint=hint)
             raise EvalstoreError(
                 f"'{name}' is not a model file of this workspace, so nothing would run it",
                 hint="'evalstore status' names the files that wait for trust",

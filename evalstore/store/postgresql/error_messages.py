@@ -52,14 +52,14 @@ _REASONS: tuple[tuple[tuple[type[Error], ...], str, str, str | None], ...] = (
     (
         (errors.InvalidCatalogName,),
         r'FATAL: .*database "[^"]*" does not exist',
-        "there is no database at '{name}': {text}",
+        "no database at '{name}': {text}",
         "create it with 'createdb', or name another one",
     ),
     ((errors.ReadOnlySqlTransaction,), "", "the store '{name}' is read-only: {text}", None),
     (
         (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded),
         "",
-        "there is no room left for the store '{name}': {text}",
+        "no room left for the store '{name}': {text}",
         "free some space on its server and run again: what is in the store stays there",
     ),
     (

@@ -71,9 +71,7 @@ class SQLiteDriver:
         """Open the file at a path and bring its tables up to date, as `Database.open` does."""
         if not path.exists():
             if not create:
-                raise StoreError(
-                    f"there is no store at '{path}'", hint="run 'evalstore init' first"
-                )
+                raise StoreError(f"no store at '{path}'", hint="run 'evalstore init' first")
             path.parent.mkdir(parents=True, exist_ok=True)
         patience = int(busy * 1000)
         try:

@@ -39,7 +39,7 @@ def open_unchanged(location: StoreLocation) -> Iterator[Store]:
         return
     path = location
     if not path.is_file():
-        raise StoreError(f"there is no store at '{path}'", hint=suggest_beside(path))
+        raise StoreError(f"no store at '{path}'", hint=suggest_beside(path))
     if not Path(f"{path}-wal").exists() and _is_current(path):
         with closing(Store.open(path, immutable=True)) as store:
             yield store

@@ -86,7 +86,7 @@ class Objects:
             if offset is not None:
                 with _mapped(index.with_suffix(".pack")) as pack:
                     return self._read_packed(pack, offset, len(id), depth)
-        raise GitError(f"there is no object {digits}")
+        raise GitError(f"object {digits} not found")
 
     def _read_packed(self, pack: mmap, offset: int, size: int, depth: int) -> tuple[str, bytes]:
         """Read an object of a pack; deltas are applied from the base on."""

@@ -86,7 +86,7 @@ def read_application(
             files[path] = programs.read(path)
         except FileProblem as problem:
             hint = f"the path counts from the folder of the workspace, '{programs.root}'"
-            is_missing = problem.message.startswith("there is no file")
+            is_missing = problem.message.endswith("not found")
             raise FileProblem(
                 problem.message, line, hint=hint if is_missing else problem.hint
             ) from problem

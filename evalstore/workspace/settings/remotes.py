@@ -46,7 +46,7 @@ def find_remote(workspace: WorkspaceFolder, name: str | None) -> tuple[str, Remo
                 hint="'evalstore remote add origin FOLDER', with a folder that your team shares",
             )
     if name not in remotes:
-        raise EvalstoreError(f"there is no remote '{name}'", hint=_known(remotes))
+        raise EvalstoreError(f"unknown remote '{name}'", hint=_known(remotes))
     return name, remotes[name]
 
 

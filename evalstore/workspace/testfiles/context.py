@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
-    raise spec.problem("path", "there are no data files here")
+    raise spec.problem("path", "no data files here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class FillContext:
             hint = suggest(id, library.evaluator_prompts, "judge prompts")
             if id in library.prompts:
                 hint = "it is a system prompt; judge prompts have the tag '_evaluator'"
-            raise FileProblem(f"there is no judge prompt '{id}'", line, hint=hint)
+            raise FileProblem(f"unknown judge prompt '{id}'", line, hint=hint)
         if self.has_instructions and not library.silent.isdisjoint(versions):
             raise FileProblem(
                 f"the judge prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
@@ -159,5 +159,5 @@ class FillContext:
         self.result.dependencies[f"schema:{id}"] = version
         if version is None:
             hint = suggest(id, self.library.schemas, "schemas")
-            raise FileProblem(f"there is no schema '{id}'", line, hint=hint)
+            raise FileProblem(f"unknown schema '{id}'", line, hint=hint)
         return version

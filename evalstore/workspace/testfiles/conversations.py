@@ -138,7 +138,7 @@ def _conversation(
     turns = split_turns(lines)
     if not turns or turns[-1].role == "system":
         raise FileProblem(
-            "there is no user message",
+            "no user message",
             turns[-1].section.first if turns and name is None else first,
             hint="start it with a line '# User' or '# 👤'",
         )

@@ -339,7 +339,7 @@ def _resolve_prompts(
             result.problems.append(
                 Problem(
                     test.path,
-                    f"there is no system prompt '{id}'",
+                    f"unknown system prompt '{id}'",
                     test.line_of("systemPrompts", number),
                     hint=hint,
                 )
@@ -365,7 +365,7 @@ def _resolve(
             result.problems.append(
                 Problem(
                     test.path,
-                    f"there is no {kind} '{id}'",
+                    f"unknown {kind} '{id}'",
                     test.line_of(field_name, number),
                     hint=suggest(id, known, f"{kind}s"),
                 )

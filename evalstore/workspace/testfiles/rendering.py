@@ -105,7 +105,7 @@ class RowValues:
             return self.item[name.removeprefix(f"{ITEM}.")]
         except KeyError:
             raise NoValueError(
-                f"there is no value for '{name}'",
+                f"no value for '{name}'",
                 hint=f"for rows without one write '{name} | default(…)'",
             ) from None
 

@@ -126,7 +126,7 @@ def _read_pick(
     if isinstance(source, WrittenScalar):
         if source.text not in lists:
             raise FileProblem(
-                f"there is no list '{source.text}'",
+                f"unknown list '{source.text}'",
                 document.line(*place, "list"),
                 hint=suggest(source.text, lists, "lists"),
             )

@@ -126,7 +126,7 @@ def test_true_is_the_full_score() -> None:
         ({"expr": "True or nn"}, "uses 'nn', which is not known; did you mean 'n'"),
         ({"expr": "len == 1"}, "uses 'len', which is not known"),
         ({"expr": "json['a']"}, "the answer is not JSON"),
-        ({"expr": "item['b']"}, "there is no key 'b'"),
+        ({"expr": "item['b']"}, "unknown key 'b'"),
         ({"expr": "words[5]"}, "index out of range"),
         ({"expr": "n[0]"}, "a number has no elements"),
         ({"expr": "n < word"}, "a number < a text cannot be compared"),

@@ -415,7 +415,7 @@ def test_the_check_inside_is_in_canonical_form() -> None:
         ),
         ({"jsonPath": {"path": "a", "contains": "x", "equals": "y"}}, "two checks in one"),
         ({"jsonPath": "a", "contains": "x", "equals": "y"}, "two checks in one"),
-        ({"jsonPath": "a", "check": {"contians": "x"}}, "there is no check 'contians'"),
+        ({"jsonPath": "a", "check": {"contians": "x"}}, "unknown check 'contians'"),
         ({"jsonPath": "a", "check": {"contains": "x", "actual": "y"}}, "cannot have 'actual'"),
         ({"type": "jsonPath", "check": {"contains": "x"}}, "the check needs 'path'"),
     ],

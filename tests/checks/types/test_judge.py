@@ -182,7 +182,7 @@ def test_prose_that_the_prompt_does_not_show_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        (("- judge: nobody",), (8, "there is no judge prompt 'nobody'")),
+        (("- judge: nobody",), (8, "unknown judge prompt 'nobody'")),
         ((CHOICE, "- judge: fact"), (9, "a second check 'judge'")),
         (("- judge: {choices: [A, B], pass: A}",), (8, "nothing says what models should judge by")),
         (

@@ -95,7 +95,7 @@ def test_two_columns_can_change_their_names() -> None:
 @pytest.mark.parametrize(
     ("renamed", "message"),
     [
-        ({"answr": "x"}, "'rename': there is no column 'answr'"),
+        ({"answr": "x"}, "'rename': unknown column 'answr'"),
         ({"answer": "question"}, "'rename' gives two columns the name 'question'"),
         ({"Answer": "x", "answer": "y"}, "'rename' gives the column 'answer' two names"),
     ],

@@ -42,7 +42,7 @@ def test_a_condition_that_keeps_nothing_is_a_problem() -> None:
 def test_a_column_that_is_not_there_is_a_problem() -> None:
     error = problem(json_lines(*MANY), where="levle > 1")
     assert (error.message, error.hint) == (
-        "'where': there is no column 'levle'",
+        "'where': unknown column 'levle'",
         "did you mean 'level'?",
     )
 

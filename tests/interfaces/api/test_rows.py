@@ -55,7 +55,7 @@ def test_rows_of_a_run_or_of_the_workspace(workspace: Workspace) -> None:
 
 
 def test_rows_of_an_unknown_run_are_an_error(workspace: Workspace) -> None:
-    with pytest.raises(EvalstoreError, match="there is no run '@~7'"):
+    with pytest.raises(EvalstoreError, match="unknown run '@~7'"):
         workspace.to_rows("@~7")
 
 

@@ -147,13 +147,13 @@ def test_a_value_that_is_not_a_text_is_judged_as_json(workspace: Workspace) -> N
     ("options", "message"),
     [
         ({}, "nothing says how to judge the text"),
-        ({"checks": [{"contians": "a"}]}, "check 1: there is no check 'contians'"),
+        ({"checks": [{"contians": "a"}]}, "check 1: unknown check 'contians'"),
         (
             {"checks": ["json", {"python": "a.py", "function": "f"}]},
             "check 2: 'python' needs a test file",
         ),
-        ({"checks": [{"jsonSchema": "invoice"}]}, "check 1: there is no schema 'invoice'"),
-        ({"instructions": "Be kind.", "evaluators": ["gpt"]}, "there is no model 'gpt'"),
+        ({"checks": [{"jsonSchema": "invoice"}]}, "check 1: unknown schema 'invoice'"),
+        ({"instructions": "Be kind.", "evaluators": ["gpt"]}, "unknown model 'gpt'"),
         ({"instructions": "Be kind.", "evaluators": "judge"}, "'evaluators' is one text"),
         ({"instructions": "Be kind.", "max_cost": -1}, "'max_cost' must be at least 0"),
     ],

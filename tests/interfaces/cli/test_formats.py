@@ -146,9 +146,7 @@ def test_what_is_not_a_list_is_refused_as_one(workspace: Path, evalstore: Evalst
     place = "tests/weather.md::city=Oslo"
     ran = evalstore("show", place, "-o", "csv")
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == (
-        "error: there is no list to print as csv\nhint: '-o json' prints all of it\n"
-    )
+    assert ran.stderr == ("error: no list to print as csv\nhint: '-o json' prints all of it\n")
     assert evalstore("show", place, "-o", "json") == evalstore("show", place, "--json")
     added = evalstore("remote", "add", "origin", "shared", "-o", "md")
     assert (added.exit_code, "origin" in Path("evalstore.yaml").read_text()) == (2, False)

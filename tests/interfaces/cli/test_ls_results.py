@@ -119,7 +119,7 @@ def test_people_see_the_case_and_the_reason(
         "VERDICT  CASE                               ANSWER    REASON",
         "fail     tests/refunds/late.md [city=Oslo]  <short>  It is cold there.",
     ]
-    assert evalstore("ls", "results", "--verdict", "error").stderr == "There are no results.\n"
+    assert evalstore("ls", "results", "--verdict", "error").stderr == "No results.\n"
 
 
 def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) -> None:
@@ -139,10 +139,10 @@ def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) ->
     [
         (["-m", "frob"], "no candidate is called 'frob'"),
         (["-t", "frob"], "no case has the tag 'frob'"),
-        (["--verdict", "fial"], "there is no verdict 'fial'"),
+        (["--verdict", "fial"], "unknown verdict 'fial'"),
         (["--since", "@"], "'--since' needs '--broke'"),
         (["--grep", "…"], "'…' has no word to search for"),
-        (["frob.md"], "there is no test file 'frob.md'"),
+        (["frob.md"], "test file 'frob.md' not found"),
         (["frob.md", "--run", "@"], "run <short> has no test file 'frob.md'"),
     ],
 )

@@ -88,7 +88,7 @@ def test_what_is_not_for_reading_is_not_paged(screen: Terminal) -> None:
 
 def test_an_error_before_the_first_line_is_reported_without_it(screen: Terminal) -> None:
     code, seen = ran(screen, "show", "@", PAGER=MARKS)
-    assert (code, "paged:" in seen, "error: there is no run '@'" in seen) == (2, False, True)
+    assert (code, "paged:" in seen, "error: unknown run '@'" in seen) == (2, False, True)
 
 
 def test_leaving_it_early_ends_the_command(screen: Terminal) -> None:

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from tests.interfaces.cli.conftest import Evalstore
 
 REPORTS = {
-    "statsu": ("there is no command 'statsu'", "did you mean 'stats'?"),
-    "zzz": ("there is no command 'zzz'", "'evalstore --help' lists the commands"),
+    "statsu": ("unknown command 'statsu'", "did you mean 'stats'?"),
+    "zzz": ("unknown command 'zzz'", "'evalstore --help' lists the commands"),
     "run --concurency 3": (
-        "there is no option '--concurency'",
+        "unknown option '--concurency'",
         "did you mean '--concurrency'?",
     ),
-    "ls --bogus": ("there is no option '--bogus'", "'evalstore ls --help' lists the options"),
-    "log -3": ("there is no option '-3'", "write '-n N', such as '-n 3'"),
-    "run --quite": ("there is no option '--quite'", "did you mean '--quiet'?"),
-    "--colr always ls": ("there is no option '--colr'", "did you mean '--color'?"),
-    "--json status": ("there is no option '--json'", "write '--json' after the command"),
+    "ls --bogus": ("unknown option '--bogus'", "'evalstore ls --help' lists the options"),
+    "log -3": ("unknown option '-3'", "write '-n N', such as '-n 3'"),
+    "run --quite": ("unknown option '--quite'", "did you mean '--quiet'?"),
+    "--colr always ls": ("unknown option '--colr'", "did you mean '--color'?"),
+    "--json status": ("unknown option '--json'", "write '--json' after the command"),
     "--color alway ls": ("--color: 'alway' is not a valid value", "did you mean 'always'?"),
     "ls tets": ("KIND: 'tets' is not a valid value", "did you mean 'tests'?"),
     "label x maybe": (
@@ -110,20 +110,20 @@ NEAREST = {
         "did you mean 'tests/weather.md'?",
     ),
     "log prompts/shop.md": (2, "no run has a test file 'prompts/shop.md'", USED),
-    "diff @ @ -- prompts/shop.md": (2, "there is no test file 'prompts/shop.md'", USED),
+    "diff @ @ -- prompts/shop.md": (2, "test file 'prompts/shop.md' not found", USED),
     "diff -- tests/data/q.csv": (
         2,
-        "there is no test file 'tests/data/q.csv'",
+        "test file 'tests/data/q.csv' not found",
         USED.replace("prompts/shop.md' is a prompt", "tests/data/q.csv' is a data file"),
     ),
     "run tests/map.txt": (
         2,
-        "there is no test file 'tests/map.txt'",
+        "test file 'tests/map.txt' not found",
         USED.replace("prompts/shop.md' is a prompt", "tests/map.txt' is not a test file"),
     ),
     "diff -- evalstore.yaml": (
         2,
-        "there is no test file 'evalstore.yaml'",
+        "test file 'evalstore.yaml' not found",
         "the test files are tests/weather.md",
     ),
     "log prompts/none.md": (
@@ -133,55 +133,55 @@ NEAREST = {
     ),
     "trust models/jugde.yaml": (
         2,
-        "there is no file 'models/jugde.yaml'",
+        "file 'models/jugde.yaml' not found",
         "did you mean 'models/judge.yaml'?",
     ),
     "trust checks/exact.py": (
         2,
-        "there is no file 'checks/exact.py'",
+        "file 'checks/exact.py' not found",
         "did you mean 'checks/exactly.py'?",
     ),
     "run -m scripted/jugde": (
         2,
-        "there is no model 'scripted/jugde' (candidates)",
+        "unknown model 'scripted/jugde' (candidates)",
         "did you mean 'scripted/one'?",
     ),
     "run -m gpt-4o-mini": (
         2,
-        "there is no model 'gpt-4o-mini' (candidates)",
+        "unknown model 'gpt-4o-mini' (candidates)",
         "did you mean 'openai/gpt-4o-mini'?",
     ),
     "run -m openai:chat:gpt-4o-mini": (
         2,
-        "there is no model 'openai:chat:gpt-4o-mini' (candidates)",
+        "unknown model 'openai:chat:gpt-4o-mini' (candidates)",
         "write 'openai/gpt-4o-mini'",
     ),
     "run -m zz": (
         2,
-        "there is no model 'zz' (candidates)",
+        "unknown model 'zz' (candidates)",
         "the models are scripted/one; "
         "'PROVIDER/MODEL', such as 'openai/gpt-5.4-mini', needs no file; "
         "the message of a run is '--message'",
     ),
     "run -m local/big": (
         2,
-        "there is no model 'local/big' (candidates)",
+        "unknown model 'local/big' (candidates)",
         "a model of the provider file 'local' needs a model file "
         "with 'provider: local', 'code: big' and 'id: local/big'",
     ),
     "run -m ome": (
         2,
-        "there is no model 'ome' (candidates)",
+        "unknown model 'ome' (candidates)",
         "did you mean 'scripted/one'?",
     ),
     "run --judge-only -J juge": (
         2,
-        "there is no model 'juge' (evaluators)",
+        "unknown model 'juge' (evaluators)",
         "did you mean 'scripted/judge'?",
     ),
     "run --judge-only -J scripted/ones": (
         2,
-        "there is no model 'scripted/ones' (evaluators)",
+        "unknown model 'scripted/ones' (evaluators)",
         "did you mean 'scripted/judge'?",
     ),
     "diff @ @ -m scripted/om": (
@@ -211,12 +211,12 @@ NEAREST = {
     ),
     "label tests/nope.md pass": (
         2,
-        "there is no test file 'tests/nope.md'",
+        "test file 'tests/nope.md' not found",
         "the test files are tests/weather.md",
     ),
     "status tests/other/wether.txt": (
         2,
-        "there is no test file 'tests/other/wether.txt'",
+        "test file 'tests/other/wether.txt' not found",
         "did you mean 'tests/weather.md'?",
     ),
     "show tests/wether": (
@@ -265,7 +265,7 @@ NEAREST = {
     ),
     "pull .evalstore/stor.db": (
         6,
-        "there is no store at 'ROOT/.evalstore/stor.db'",
+        "no store at 'ROOT/.evalstore/stor.db'",
         "did you mean 'store.db'?",
     ),
     "-c evalstor.yaml status": (
@@ -273,7 +273,7 @@ NEAREST = {
         "evalstor.yaml: cannot be read: No such file or directory",
         "did you mean 'evalstore.yaml'?",
     ),
-    "-C test status": (2, "there is no folder 'test'", "did you mean 'tests'?"),
+    "-C test status": (2, "folder 'test' not found", "did you mean 'tests'?"),
     "stats -o run.csv": (
         2,
         "--output: 'run.csv' is not a valid value",
@@ -426,10 +426,10 @@ def test_a_provider_file_with_an_error_is_not_also_reported_as_missing(
         "providers/desk.yaml:3: unknown field 'baseUrl'"
     ]
     assert evalstore("doctor", "-m", "mine").stderr == (
-        "error: there is no model 'mine' (-m)\n"
+        "error: unknown model 'mine' (-m)\n"
         "hint: its file may have errors: 'evalstore check' lists them\n"
     )
     tree(workspace, {"providers/desk.yaml": "code: dest\ntype: openai\n"})
     assert evalstore("check").stderr == (
-        "error: models/mine.yaml:2: there is no provider 'desk'\nhint: did you mean 'dest'?\n"
+        "error: models/mine.yaml:2: unknown provider 'desk'\nhint: did you mean 'dest'?\n"
     )

@@ -472,7 +472,7 @@ def test_a_link_to_a_report_is_followed(root: Path) -> None:
     ("name", "problem"),
     [
         ("tests", "it is a folder"),
-        ("no/report.SUFFIX", "there is no folder 'no'"),
+        ("no/report.SUFFIX", "folder 'no' not found"),
         ("pipe.SUFFIX", "it is not a regular file"),
         ("circle.SUFFIX", "Too many levels of symbolic links"),
         (f"{'x' * 300}.SUFFIX", "File name too long"),
@@ -504,8 +504,7 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
     root = make_workspace(tmp_path / "desk", {})
     told = evalstore("-C", str(root), "report", "@", exit_code=2).stderr
     assert told == (
-        "error: there is no run '@'\n"
-        f"hint: there are no runs yet: 'evalstore -C {root} run' makes one\n"
+        f"error: unknown run '@'\nhint: no runs yet: 'evalstore -C {root} run' makes one\n"
     )
     assert summary_of(report(root, "@work"))[:2] == [
         "Nothing is judged yet.",
@@ -514,7 +513,7 @@ def test_without_a_run_or_a_test_there_is_no_report(tmp_path: Path, evalstore: E
     (root / "tests/hello.md").unlink()
     for options in ((), ("--json",)):
         told = evalstore("-C", str(root), "report", "@work", *options, exit_code=2).stderr
-        assert "tests: there are no test files" in told
+        assert "tests: no test files" in told
     assert not (root / "evalstore-report.html").exists()
 
 

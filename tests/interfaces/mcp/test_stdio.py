@@ -206,7 +206,7 @@ def test_statistics_of_judges_say_how_they_agree(agent: ConnectedClient) -> None
             "has no test file '../../etc/passwd'",
             "test file",
         ),
-        ("trust", {}, "there is no tool 'trust'", "the tools are check, diff,"),
+        ("trust", {}, "unknown tool 'trust'", "the tools are check, diff,"),
         ("diff", {"versus": "a"}, "'versus' compares two candidates", "name the other candidate"),
     ],
 )

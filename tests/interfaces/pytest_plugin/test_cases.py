@@ -160,9 +160,9 @@ def test_a_broken_test_file_is_an_error_of_collection(run: Run, rerun: Path) -> 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"evalstore.yaml": "candidates: [nobody]\n"}, "*there is no model 'nobody'*"),
+        ({"evalstore.yaml": "candidates: [nobody]\n"}, "*unknown model 'nobody'*"),
         ({"evalstore.yaml": "unknown: 1\n"}, "*evalstore.yaml:1: *'unknown'*"),
-        ({"evalstore.yaml": ""}, "*there are no candidates*"),
+        ({"evalstore.yaml": ""}, "*no candidates*"),
     ],
     ids=["model", "setting", "candidates"],
 )

@@ -228,7 +228,7 @@ def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
 
 def test_a_workspace_without_a_run_has_its_page(tmp_path: Path) -> None:
     with serving(make_workspace(tmp_path / "desk", {})) as address:
-        assert "There are no runs yet." in ask(address)[1]
+        assert "No runs yet." in ask(address)[1]
         assert "All answers have a label." in ask(address, "label")[1]
         response, text = ask(address, "work")
         assert (response.status, "Nothing is judged yet" in text) == (200, True)

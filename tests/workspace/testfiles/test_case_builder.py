@@ -286,7 +286,7 @@ def problems(*arguments: Any, **more: Any) -> list[tuple[str, int | None, str]]:
 
 def test_problems_of_rows_are_reported_once_with_the_first_row() -> None:
     errors = problems(lines(A, {"q": "b"}, {"q": "c"}))
-    message = "there is no value for 'ideal' (q.jsonl:2 and other rows)"
+    message = "no value for 'ideal' (q.jsonl:2 and other rows)"
     assert errors == [("tests/t.md", 13, message)]
 
 

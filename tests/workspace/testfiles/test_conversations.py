@@ -81,7 +81,7 @@ def test_repetitions_are_a_count() -> None:
         (user("a"), ("repetitions: true",), 2, "'repetitions' must be a whole number"),
         (user("a"), ("repetitions: 99999999",), 2, "'repetitions' must be a whole number"),
         (f"# ▶ x\n\n{user('a')}# ▶ x\n\n{user('b')}", (), 7, "two conversations are called 'x'"),
-        (f"# ▶ x\n\n# ▶ y\n\n{user('b')}", (), 1, "there is no user message"),
+        (f"# ▶ x\n\n# ▶ y\n\n{user('b')}", (), 1, "no user message"),
         (f"{user('a')}# ▶ x\n\n{user('b')}", (), 7, "two user messages follow one another"),
     ],
 )

@@ -205,11 +205,11 @@ def test_a_plain_file_is_shown_as_it_is() -> None:
     [
         (
             "systemPrompts: [helpfull]",
-            "there is no system prompt 'helpfull'",
+            "unknown system prompt 'helpfull'",
             "did you mean 'helpful'?",
         ),
-        ("availableTools: [wether]", "there is no tool 'wether'", "did you mean 'weather'?"),
-        ("structuredResponseSchema: x", "there is no schema 'x'", "the schemas are invoice"),
+        ("availableTools: [wether]", "unknown tool 'wether'", "did you mean 'weather'?"),
+        ("structuredResponseSchema: x", "unknown schema 'x'", "the schemas are invoice"),
     ],
 )
 def test_an_unknown_id_has_a_hint(line: str, message: str, hint: str) -> None:

@@ -55,8 +55,8 @@ def test_what_a_file_depends_on_is_kept_with_the_ids_it_had() -> None:
         "tool:gone": None,
     }
     assert [(problem.message, problem.line) for problem in expanded_file.problems] == [
-        ("there is no system prompt 'gone'", 2),
-        ("there is no tool 'gone'", 3),
+        ("unknown system prompt 'gone'", 2),
+        ("unknown tool 'gone'", 3),
     ]
 
 

@@ -223,7 +223,7 @@ def test_a_comment_does_not_hide_a_heading(line: str) -> None:
     [
         ("# User\n\nHi\n\n# User\n\nHo\n", "two user messages follow one another", 5),
         ("# Assistant\n\nHi\n", "the conversation must start with a user message ('# 👤')", 1),
-        ("# System\n\nHi\n", "there is no user message", 1),
+        ("# System\n\nHi\n", "no user message", 1),
         ("# User\n\nHi\n\n# Assistant\n\nHo\n", "the conversation ends with a fixed answer", 5),
     ],
 )

@@ -72,7 +72,7 @@ def test_other_items_stay_as_they_are() -> None:
     [
         ([pick("$permute", "a, b, c", "[x, y]")], "needs 3 different values, and its list has 2"),
         ([pick("$permute", "a, b", "[x, x]")], "needs 2 different values, and its list has 1"),
-        ([PETS, pick("$permute", "a", "PETS")], "there is no list 'PETS'"),
+        ([PETS, pick("$permute", "a", "PETS")], "unknown list 'PETS'"),
         ([PETS, pick("$permute", "a", "[]")], "an empty list"),
         (["lists: {P: []}", pick("$permute", "a", "P")], "an empty list"),
         ([PETS, pick("$permute", "a, a")], "must differ"),

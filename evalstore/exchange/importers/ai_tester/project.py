@@ -39,7 +39,7 @@ _FOLDERS = {
 }
 _LEFT_OUT = {
     "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' also imports its answers",
-    "AI_TESTER_LOGS_DIR": "there is no log folder",
+    "AI_TESTER_LOGS_DIR": "no log folder",
     "AI_TESTER_OLLAMA_BASE_URL": "write it, ending in '/v1' instead of '/api', as 'baseURL' into a "
     "provider file of type 'ollama'; only models with a model file use that",
     "MAX_TEST_THINKING_TOKENS": "a model file says how much its model thinks",

@@ -66,9 +66,7 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
     if not scenarios or not libraries:
         missing = "requirements model (JSON)" if libraries else "templates (CSV)"
         raise EvalstoreError(
-            f"there is no file with a {missing}"
-            if libraries
-            else f"there is no file with {missing}",
+            f"no file with a {missing}" if libraries else f"no file with {missing}",
             hint="name both: the templates, and the model that selects and fills them",
         )
     for _, scenario in scenarios:

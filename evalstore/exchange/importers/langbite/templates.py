@@ -141,7 +141,7 @@ def _template(
     kind = cells[7]
     if kind not in OPERATIONS:
         known = " and ".join(f"'{oracle}'" for oracle in OPERATIONS)
-        return rejected(7, f"there is no oracle '{kind}', only {known}")
+        return rejected(7, f"unknown oracle '{kind}', only {known}")
     try:
         operation, expected, key = read_prediction(kind, cells[8])
     except ValueError as problem:

@@ -128,7 +128,7 @@ def translate_checker(test: CheckerTest) -> LveJudging:
             )
         return translate_class(test)
     if lve_checker is None:
-        raise NotTakenError(f"there is no checker '{name}'", ARGUMENTS, "checker_name")
+        raise NotTakenError(f"unknown checker '{name}'", ARGUMENTS, "checker_name")
     return lve_checker(test)
 
 
@@ -144,7 +144,7 @@ def _regex(test: CheckerTest) -> LveJudging:
     if flag != 0:
         if not isinstance(flag, str) or flag not in _FLAGS:
             known = ", ".join(_FLAGS)
-            message = f"there is no flag {short_json(flag)}; there are {known}"
+            message = f"unknown flag {short_json(flag)}; there are {known}"
             raise NotTakenError(message, ARGUMENTS, "flags")
         check["flags"] = _FLAGS[flag]
     try:

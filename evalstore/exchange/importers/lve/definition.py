@@ -304,7 +304,7 @@ def _tags(entries: Json) -> tuple[tuple[str, str], ...]:
     for tag in entries:
         name, value = (tag.get("name"), tag.get("value")) if isinstance(tag, dict) else (None, None)
         if not isinstance(name, str) or name not in _TAG_VALUES or not isinstance(value, str):
-            raise NotTakenError(f"there is no tag {short_json(tag)}", "tags")
+            raise NotTakenError(f"unknown tag {short_json(tag)}", "tags")
         allowed = _TAG_VALUES[name]
         if allowed and value not in allowed:
             raise NotTakenError(

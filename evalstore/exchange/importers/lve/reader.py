@@ -62,7 +62,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
             _Reader(folder, name, folders, imported, options).read(models)
     if not has_tests:
         raise EvalstoreError(
-            f"there is no '{_TEST}' in '{paths[0].name}'",
+            f"no '{_TEST}' in '{paths[0].name}'",
             hint="name a folder of an LVE repository, or one of its tests",
         )
     if models:

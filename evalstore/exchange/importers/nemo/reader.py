@@ -40,7 +40,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     jobs = [job for file in files if (job := _read_job(file, imported, only=len(files) == 1))]
     if not jobs and not imported.left:
         raise EvalstoreError(
-            "there is no job of NeMo Evaluator here",
+            "no job of NeMo Evaluator here",
             hint="name the JSON or YAML of a job or a configuration: it has 'tasks', or a 'metric'",
         )
     for job in jobs:

@@ -49,7 +49,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
             )
     if not importer.imported.files and not importer.imported.left:
         raise EvalstoreError(
-            f"there are no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
+            f"no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
         )
     return importer.imported
 
@@ -80,7 +80,7 @@ class _EvalsImporter:
         files = yaml_files(folder)
         if not samples and not files:
             raise EvalstoreError(
-                f"there are no evals in '{folder.name}'",
+                f"no evals in '{folder.name}'",
                 hint="name the folder that has 'evals/*.yaml' and 'data', or samples (.jsonl)",
             )
         for path in files:

@@ -298,7 +298,7 @@ class Assertions:
             for step in str(place).removeprefix("#").strip("/").split("/"):
                 target = target.get(step) if isinstance(target, dict) else None
             if not isinstance(target, dict):
-                raise NotTakenError(f"there is no '{place}' in the configuration")
+                raise NotTakenError(f"no '{place}' in the configuration")
             entry = {**target, **{name: value for name, value in entry.items() if name != "$ref"}}
         raise NotTakenError("its reference leads to itself")
 

@@ -95,7 +95,7 @@ def find_files(name: str, folder: Path) -> list[Path]:
         reason = error.strerror if isinstance(error, OSError) else error
         raise NotTakenError(f"'{shown}' cannot be looked for: {reason}") from error
     if not matches:
-        raise NotTakenError(f"there is no file '{shown}'")
+        raise NotTakenError(f"file '{shown}' not found")
     return sorted(matches)
 
 

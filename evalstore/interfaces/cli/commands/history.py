@@ -250,7 +250,7 @@ def log(
         return
     if not runs.entries:
         dates = "in this time" if since or until else "yet: 'evalstore run' makes one"
-        output.talk(f"There are no runs {dates}.")
+        output.talk(f"No runs {dates}.")
     else:
         print_log(runs, oneline=oneline, graph=graph)
 
@@ -349,19 +349,27 @@ def tag(
 ) -> None:
     """Name a run, or list the names of runs.
 
-    A name is a revision. It is stored beside the results, and push and pull copy it. If several
-    people give it to different runs, the last counts.
+    A name is a revision. It is stored beside the results, and push and pull copy it. A name that
+    another run has moves to REV; if several people move it, the last move counts.
     """
     from evalstore.results.log.tags import list_tags, tag_run, untag
 
     if remove and name is None:
         raise EvalstoreError("the name is missing", hint="write 'evalstore tag -d NAME'")
-    if name is not None:
-        changed = untag(here(), name) if remove else tag_run(here(), name, revision)
-    else:
+    before = None
+    if name is None:
         changed = list_tags(here())
+    elif remove:
+        changed = untag(here(), name)
+    else:
+        named, before = tag_run(here(), name, revision)
+        changed = [named]
     listed = {"tags": [each.document() for each in changed]}
     if print_data(listed, ["tags"], output_format, kind="tag", json=json):
+        return
+    if before and before.run != changed[0].run:
+        runs = f"{output.short(before.run)} to {output.short(changed[0].run)}"
+        output.line(f"moved '{name}' from {runs}")
         return
     for each in changed:
         verb = "removed  " if each.is_removed else ""

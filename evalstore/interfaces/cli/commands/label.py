@@ -35,7 +35,9 @@ def label(
         ),
     ] = None,
     remove: Annotated[bool, option("--remove", "Remove your label.")] = False,
-    note: Annotated[str, option("-m, --message NOTE", "A note.")] = "",
+    note: Annotated[
+        str, option("-m, --message NOTE", "A note on the label; the model is --model.")
+    ] = "",
     model: Annotated[
         list[str] | None,
         option("--model ID", "The candidate, if several have answered.", completions.models),

@@ -60,7 +60,7 @@ RUN: options.Table = {
             "then apply to verdicts.",
         ),
         yes=option("-y, --yes", "Skip the confirmation of the cost."),
-        exit_first=option("-x, --exitfirst", "Stop at the first new failure."),
+        exit_first=option("-x, --exitfirst", "Stop at the first failing verdict of this run."),
         executor=option(
             "--executor",
             "Start further runners of this run: as processes on this machine, or as tasks of dask.",

@@ -253,7 +253,7 @@ def _print_listing(listing: Listing) -> None:
     notes = output.wrap(note, output.width()) if others else []
     if not listing.rows:
         where = " that count in the workspace" if others else ""
-        output.talk("\n".join((f"There are no {listing.kind}{where}.", *notes)))
+        output.talk("\n".join((f"No {listing.kind}{where}.", *notes)))
         return
     print_table(_table(listing))
     if listing.kind == "models" and any(capabilities_text(row) == "?" for row in listing.rows):

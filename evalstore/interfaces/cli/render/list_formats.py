@@ -28,9 +28,7 @@ def print_as(format: Format, content: Any, names: Sequence[str], kind: str) -> N
         output.document(content)
         return
     if not names:
-        raise EvalstoreError(
-            f"there is no list to print as {format}", hint="'-o json' prints all of it"
-        )
+        raise EvalstoreError(f"no list to print as {format}", hint="'-o json' prints all of it")
     document = to_json(content)
     listed = ((name, to_json(row)) for name in names for row in document[name])
     rows = ({"list": name, **row} if len(names) > 1 else row for name, row in listed)

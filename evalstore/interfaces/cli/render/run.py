@@ -89,7 +89,7 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
         output.talk("(simulated: scripted models call no service, so nothing is paid)")
     if report.stopped_at_failure and summary.status != "complete":
         rest = "" if summary.is_refresh else "; the next run continues from there"
-        output.sentence(f"stopped at the first failure (-x){rest}")
+        output.sentence(f"stopped at the first failing verdict (-x){rest}")
     _print_thresholds(report)
     _print_end(report, summary, threshold)
     if report.is_refresh and report.asked and report.changes is not None:

@@ -97,7 +97,8 @@ def print_status(
     for each in status.in_progress:
         output.sentence(in_progress_text(each))
     if outcome := outcome_text(status):
-        output.sentence(f'{outcome} (use "evalstore diff" to list them)')
+        them = "it" if status.broke + status.fixed + status.undecided == 1 else "them"
+        output.sentence(f'{outcome} (use "evalstore diff" to list {them})')
     if lost := lost_labels_text(status):
         output.sentence(lost)
     if labels := labels_text(status):

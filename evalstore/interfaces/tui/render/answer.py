@@ -235,7 +235,7 @@ def compared_lines(
     for number, (result, view) in enumerate((one, other)):
         lines = [BLANK]
         if view.id is None:
-            lines += text_lines("There is no answer yet.", "pending")
+            lines += text_lines("No answer yet.", "pending")
         elif is_marked:
             colour = ("old", "new")[number]
             if differ:

@@ -48,7 +48,7 @@ def dashboard_lines(
     note: str = "",
     running: Sequence[str] = (),
 ) -> Iterator[StyledLine]:
-    """Yield the pass rate, pending work, what broke last and the trend, in `height` lines.
+    """Yield the pass rate, pending work, what is broken now and the trend, in `height` lines.
 
     `runs` are the newest first. In one line is what broke, or else what is pending. Figures that
     are old are faint, and the `note` says so. In place of pending work is what a run does that is
@@ -108,7 +108,7 @@ def _figure_lines(
     room = width - _LABEL
     problem = dashboard.problem if dashboard else None
     if dashboard is None:
-        for label, text in (("passing now", note or READING), ("pending", ""), ("broke last", "")):
+        for label, text in (("passing now", note or READING), ("pending", ""), ("broken now", "")):
             yield _line(label, StyledSpan(text or READING, "faint"))
         return
     notes = [StyledSpan(f"  {note}", "faint")] if note else []
@@ -123,9 +123,9 @@ def _figure_lines(
         yield _line("passing now", figure, *notes, *rest)
         yield _line("pending", *_pending_spans(dashboard.status, room))
     if dashboard.broken is None:
-        yield _line("broke last", StyledSpan("unknown until the settings can be read", "faint"))
+        yield _line("broken now", StyledSpan("unknown until the settings can be read", "faint"))
     else:
-        yield _line("broke last", *_broken_spans(dashboard.broken, runs, room))
+        yield _line("broken now", *_broken_spans(dashboard.broken, runs, room))
     if dashboard.status:
         yield _line("edited", *_edited_spans(dashboard.status, room))
 
@@ -211,7 +211,7 @@ def _broken_spans(
 ) -> tuple[StyledSpan, ...]:
     """Return the names of cases, as many as fit, and when they broke."""
     if not broken:
-        text = "no case is broken now" if len(runs) > 1 else "there is no earlier run"
+        text = "none" if len(runs) > 1 else "no earlier run"
         return (StyledSpan(clip(text, room), "faint"),)
     count = len(broken)
     while count > 1 and columns_of("".join(span.text for span in _named(broken, count))) > room:

@@ -133,7 +133,7 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     if group.attempted:
         yield from text_lines(
             f"flaky: two attempts at the same case differ in {100 * (group.flip or 0):.0f}%; "
-            f"attempts disagree in {group.flaky:,} of {plural(group.attempted, 'result')}"
+            f"attempts disagree in {plural(group.flaky, 'result')} of {group.attempted:,}"
         )
     rerolls = stats.rerolls.text(stats.total.rate.passed)
     if rerolls:
@@ -147,7 +147,7 @@ def trend_lines(trend: Trend | None, width: int, height: int) -> Iterator[Styled
     lines = [line for line in trend.lines if line.points] if trend else []
     runs = {point.run for line in lines for point in line.points}
     if trend is None or len(runs) < 2:
-        yield from text_lines("no trend: there is no earlier run" if trend else READING, "faint")
+        yield from text_lines("no trend: no earlier run" if trend else READING, "faint")
         return
     has_now = len(trend.runs) - 1 in runs and trend.runs[-1].id == WORKSPACE
     count = len(runs) - has_now

@@ -185,7 +185,7 @@ class CaseActionsPage(ActionsPage):
         """Open a file of the highlighted case in the editor, then show what the edit means."""
         place = self.edited_place
         if place is None:
-            self.warn("There is no file here.")
+            self.warn("No file here.")
         else:
             edit_place(self, place)
 

@@ -276,7 +276,7 @@ class AnswerPage(DatedPage):
 
     def action_attempt(self, by: int) -> None:
         """Show the next answer to the same case, or the one before."""
-        self._step(self.navigator.to_attempt(by), "there is no other answer")
+        self._step(self.navigator.to_attempt(by), "no other answer")
 
     def action_beside(self) -> None:
         """Show the answer of the next candidate beside this one; after the last, none."""

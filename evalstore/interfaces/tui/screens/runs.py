@@ -61,7 +61,7 @@ _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""
 _PARTIAL = "~"
 """The sign of a run of a selection."""
-_NO_RUNS = "there are no runs yet: {page.run} makes one"
+_NO_RUNS = "no runs yet: {page.run} makes one"
 _ON_MARK = "the cursor is on the marked line: move it to another one, or mark that with {list.mark}"
 
 _HELP = """\

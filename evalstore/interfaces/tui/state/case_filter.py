@@ -211,7 +211,7 @@ class FilteredCases:
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
         """Explain why no case matches."""
         if not query.conditions:
-            return "There are no cases here.\n'evalstore check' reads the test files."
+            return "No cases here.\n'evalstore check' reads the test files."
         wrong = list(self.complaints(query))
         wrong += () if is_searching else _unknown_fields(query)
         if wrong:
@@ -226,7 +226,7 @@ def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
     for word in query.words:
         matched = _LIKE_A_FIELD.match(word)
         if matched:
-            yield f"there is no '{matched[0]}'", ", ".join(f"{name}:" for name in FIELDS)
+            yield f"unknown filter '{matched[0]}'", ", ".join(f"{name}:" for name in FIELDS)
 
 
 def _urgency(row: CaseRow) -> int:

@@ -134,7 +134,7 @@ EXAMPLE: dict[str, str | bytes] = {
 
 NOTES = [
     "AI_TESTER_SQLITE_DB_PATH: 'evalstore import ai-tester-db FILE' also imports its answers",
-    "AI_TESTER_LOGS_DIR: there is no log folder",
+    "AI_TESTER_LOGS_DIR: no log folder",
     "GOOGLE_VERTEX_AI_REGION: no effect: set VERTEXAI_LOCATION instead",
     "'ollama/tiny:3b-q4/default' in 'candidates' is left out: no model file has this id",
     "'vertex/gemini-9/default' in 'evaluators' is left out: no model file has this id",
@@ -163,7 +163,7 @@ def test_the_example_has_one_error_of_its_own(project: Path) -> None:
         (
             "data/tests/0005-tide.md",
             8,
-            "there is no system prompt 'an-expert-that-is-missing'",
+            "unknown system prompt 'an-expert-that-is-missing'",
         )
     ]
     assert [len(file.cases) for file in reading.files.values()] == [2, 3, 2, 1]
@@ -190,5 +190,5 @@ def test_check_of_the_example_ends_with_that_error_alone(
     assert main(["check"]) == 2
     output = capsys.readouterr()
     assert output.err.count("error: ") == 1
-    assert "data/tests/0005-tide.md:8: there is no system prompt" in output.err
+    assert "data/tests/0005-tide.md:8: unknown system prompt" in output.err
     assert output.out.endswith("1 error\n")

@@ -484,7 +484,7 @@ def test_the_only_error_of_a_project_is_its_own(folder: Path) -> None:
     tree(folder, {"evalstore.yaml": adopt(folder)[0]})
     reading = read_workspace(WorkspaceFolder(folder))
     assert [(error.file, error.line, error.message) for error in reading.errors] == [
-        ("data/tests/3-weather.md", 4, "there is no system prompt 'an-expert-that-is-missing'")
+        ("data/tests/3-weather.md", 4, "unknown system prompt 'an-expert-that-is-missing'")
     ]
     assert [
         (problem.file, problem.line)

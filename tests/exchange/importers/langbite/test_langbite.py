@@ -153,7 +153,7 @@ def test_columns_may_be_parted_by_commas(tmp_path: Path) -> None:
 
 def test_a_library_needs_a_model_of_what_is_required(tmp_path: Path) -> None:
     tree(tmp_path, {"prompts_en_us.csv": table(prompt())})
-    with pytest.raises(EvalstoreError, match="there is no file with a requirements model"):
+    with pytest.raises(EvalstoreError, match="no file with a requirements model"):
         read([tmp_path], ImportOptions("langbite"))
 
 

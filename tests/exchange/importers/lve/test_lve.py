@@ -520,7 +520,7 @@ def test_functions_over_answers_with_names_find_them(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tests_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match=r"there is no 'test\.json'"):
+    with pytest.raises(EvalstoreError, match=r"no 'test\.json'"):
         read([tmp_path], ImportOptions("lve"))
 
 

@@ -201,5 +201,5 @@ def test_samples_alone_are_judged_as_match_and_that_is_reported(tmp_path: Path) 
 
 
 def test_a_folder_without_evals_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match="there are no evals in 'source'"):
+    with pytest.raises(EvalstoreError, match="no evals in 'source'"):
         imported(tmp_path, "openai-evals", {"README.md": "x"})

@@ -186,7 +186,7 @@ def test_a_result_that_lacks_a_part_is_reported(
         ),
         (
             {"testCase": {"assert": [{"type": "contains", "value": "file://../secret"}]}},
-            "an assertion: there is no file '../secret'",
+            "an assertion: file '../secret' not found",
         ),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_reference_stands_for_what_it_points_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("assertion", "reason"),
     [
-        ("$ref: '#/assertionTemplates/none'", "there is no '#/assertionTemplates/none'"),
+        ("$ref: '#/assertionTemplates/none'", "no '#/assertionTemplates/none'"),
         ("$ref: '#/assertionTemplates/loop'", "its reference leads to itself"),
         ("type: assert-set\n        threshold: 0.5\n        assert: []", "a bound of its own"),
         ("type: equals\n        value: x\n        transform: output.name", "'transform' changes"),
@@ -104,7 +104,7 @@ def test_a_reference_stands_for_what_it_points_to(tmp_path: Path) -> None:
             "is the judge's prompt",
         ),
         ("type: contains\n        value: file://a.js", "is code"),
-        ("type: contains\n        value: file://none.txt", "there is no file 'none.txt'"),
+        ("type: contains\n        value: file://none.txt", "file 'none.txt' not found"),
     ],
 )
 def test_one_bad_assertion_leaves_the_others(tmp_path: Path, assertion: str, reason: str) -> None:

@@ -110,7 +110,7 @@ def test_a_scenario_stands_beside_tests(tmp_path: Path) -> None:
     [
         ("{tests: []}", 3, "it needs a list 'config'"),
         ("{config: [$values: file://x.yaml]}", 3, "is elsewhere ('$values')"),
-        ("file://none.yaml", 3, "there is no file 'none.yaml'"),
+        ("file://none.yaml", 3, "file 'none.yaml' not found"),
     ],
 )
 def test_a_bad_scenario_is_reported(tmp_path: Path, scenario: str, line: int, reason: str) -> None:

@@ -270,8 +270,7 @@ def test_a_price_nobody_knows_is_a_warning(
 def test_a_currency_without_a_rate_is_a_warning(project: Path, evalstore: Evalstore) -> None:
     edit(project / "models/one.yaml", "[{costPer", "[{currency: EUR, costPer")
     assert (
-        "warn  currency  models/one.yaml:4: the price is unknown: "
-        "there is no currency file for 'EUR'"
+        "warn  currency  models/one.yaml:4: the price is unknown: no currency file for 'EUR'"
     ) in lines(evalstore("doctor", "--no-ping").stdout)
     tree(project, {"currencies/eur.yaml": "code: EUR\nrates: [{rateInUSD: 1.1}]\n"})
     assert "ok  currency  EUR" in lines(evalstore("doctor", "--no-ping").stdout)
@@ -315,7 +314,7 @@ def test_a_workspace_without_tests_is_no_error_and_the_hint_writes_one(
 def test_a_name_that_is_not_a_model_is_an_error(project: Path, evalstore: Evalstore) -> None:
     ran = evalstore("doctor", "-m", "oen")
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == "error: there is no model 'oen' (-m)\nhint: did you mean 'one'?\n"
+    assert ran.stderr == "error: unknown model 'oen' (-m)\nhint: did you mean 'one'?\n"
 
 
 def test_the_store_is_named_and_unchanged(project: Path, evalstore: Evalstore) -> None:

@@ -90,7 +90,7 @@ def test_settings_and_an_example_of_checks_are_listed_where_they_fit(
 
 def test_an_unknown_check_is_an_error_with_the_nearest_name(evalstore: Evalstore) -> None:
     assert evalstore("ls", "checks", "contain") == Ran(
-        2, "", "error: there is no check 'contain'\nhint: did you mean 'contains'?\n"
+        2, "", "error: unknown check 'contain'\nhint: did you mean 'contains'?\n"
     )
 
 

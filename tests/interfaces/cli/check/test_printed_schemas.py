@@ -44,7 +44,7 @@ def test_the_kinds_are_listed(evalstore: Evalstore) -> None:
 
 
 def test_an_unknown_kind_is_an_error_with_the_nearest_name(evalstore: Evalstore) -> None:
-    expected = Ran(2, "", "error: there is no schema 'modle'\nhint: did you mean 'model'?\n")
+    expected = Ran(2, "", "error: unknown schema 'modle'\nhint: did you mean 'model'?\n")
     assert evalstore("check", "--schema", "modle") == expected
     assert evalstore("check", "--schema", "modle", "--into", "out") == expected
     assert not Path("out").exists()

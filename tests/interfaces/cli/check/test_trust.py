@@ -221,7 +221,7 @@ def test_no_file_of_a_workspace_says_what_is_trusted(
     ("arguments", "message"),
     [
         ((), "no file is named"),
-        (("nobody.py",), "there is no file 'nobody.py'"),
+        (("nobody.py",), "file 'nobody.py' not found"),
         (("--revoke", FILE), f"'{FILE}' is not trusted"),
         (("--list", FILE), "'--list' cannot be combined with anything else"),
         (("--revoke", "--network", FILE), "'--revoke' cannot be combined with '--network'"),
@@ -249,7 +249,7 @@ def test_a_list_that_others_can_write_is_refused(coded: Path, evalstore: Evalsto
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("checks/none.py", "there is no file 'checks/none.py'"),
+        ("checks/none.py", "file 'checks/none.py' not found"),
         ("../../outside.py", "'../../outside.py' is outside the workspace"),
         ("../.env", "'../.env' is private"),
     ],

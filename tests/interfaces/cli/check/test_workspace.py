@@ -269,7 +269,7 @@ def test_an_empty_tests_folder(workspace: Path, evalstore: Evalstore) -> None:
     assert evalstore("run") == Ran(
         2,
         "",
-        "error: tests: there are no test files\n"
+        "error: tests: no test files\n"
         "hint: write a test into 'tests/', such as 'tests/hello.md'\n"
         "1 error in 1 file; nothing was asked\n",
     )
@@ -375,8 +375,8 @@ def test_every_problem_of_one_file_is_reported_at_once(
     assert evalstore("check").stderr == (
         "error: tests/weather.md:2: unknown field 'tag'\n"
         "hint: did you mean 'tags'?\n"
-        "error: tests/weather.md:3: there is no tool 'order'\n"
-        "hint: there are no tools\n"
+        "error: tests/weather.md:3: unknown tool 'order'\n"
+        "hint: no tools are defined\n"
         "error: tests/weather.md:4: 'attempts' must be a whole number from 1 to 10,000\n"
         "error: tests/weather.md:5: replacement 'unused' is never used\n"
         "hint: write `{{unused}}` where it belongs, or remove it\n"
@@ -426,7 +426,7 @@ def test_unreadable_checks_are_reported_once(workspace: Path, evalstore: Evalsto
     wrong = "~~~checks\n- contans: '{{ sample.output_text }} {{city}}'\n~~~"
     edit(workspace / "tests/weather.md", "The answer must be warm.", wrong)
     assert evalstore("check").stderr == (
-        "error: tests/weather.md:14: there is no check 'contans'\nhint: did you mean 'contains'?\n"
+        "error: tests/weather.md:14: unknown check 'contans'\nhint: did you mean 'contains'?\n"
     )
 
 
@@ -436,8 +436,8 @@ def test_unreadable_checks_are_reported_once(workspace: Path, evalstore: Evalsto
         (
             ["icontains: hi", "contain: a", "equals: {a: 1, bad: 2}", "contains: '{{no}}'"],
             [
-                "14: there is no check 'icontains'",
-                "15: there is no check 'contain'",
+                "14: unknown check 'icontains'",
+                "15: unknown check 'contain'",
                 "16: the check 'equals' has no setting 'a'",
             ],
         ),
@@ -478,7 +478,7 @@ def test_a_price_without_a_rate_is_a_warning(workspace: Path, evalstore: Evalsto
     assert ran == Ran(
         0,
         "1 test file, 2 cases: no errors, 1 warning\n",
-        f"{place} there is no currency file for 'EUR'\n"
+        f"{place} no currency file for 'EUR'\n"
         "hint: write a currency file with the code 'EUR' and its rates in USD\n",
     )
     (workspace / "currencies").mkdir()

@@ -268,7 +268,7 @@ def test_a_path_that_neither_run_knows_is_an_error(twice: Path, evalstore: Evals
     tree(twice, {"tests/later.md": "# 👤\n\nHello.\n\n---\n\nAnything.\n"})
     output = evalstore("diff", "@~1", "@", "--", "tests/later.md")
     assert output.exit_code == 2
-    assert output.stderr.startswith("error: there is no test file 'tests/later.md'\n")
+    assert output.stderr.startswith("error: test file 'tests/later.md' not found\n")
 
 
 def test_answers_are_shown_as_in_the_browser(workspace: Path, evalstore: Evalstore) -> None:

@@ -170,7 +170,7 @@ def test_an_unknown_baseline_asks_nothing(broken: Evalstore, echo: Echo) -> None
     for argv in (GATE, (*GATE, "-n")):
         ran = broken(*argv, "--baseline", "@~7")
         assert (ran.exit_code, len(echo.asked)) == (2, asked)
-        assert "there is no run '@~7'" in ran.stderr
+        assert "unknown run '@~7'" in ran.stderr
 
 
 def rename(old: str, new: str) -> None:

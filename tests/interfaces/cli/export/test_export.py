@@ -237,7 +237,7 @@ def test_a_dry_run_has_nothing_to_write(workspace: Path, evalstore: Evalstore) -
         ("r.txt", "the suffix of 'r.txt' names no format"),
         ("tests", "the suffix of 'tests' names no format"),
         ("folder.csv", "'folder.csv' cannot be written: it is a folder"),
-        ("gone/r.csv", "'gone/r.csv' cannot be written: there is no folder 'gone'"),
+        ("gone/r.csv", "'gone/r.csv' cannot be written: folder 'gone' not found"),
         ("pipe.csv", "'pipe.csv' cannot be written: it is not a regular file"),
     ],
 )
@@ -285,7 +285,7 @@ def test_an_export_that_fails_leaves_the_old_file(
 
 def test_an_unknown_run_writes_nothing(workspace: Path, evalstore: Evalstore) -> None:
     ran = evalstore("export", "@~3", "-o", "r.csv")
-    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (2, "error: there is no run '@~3'")
+    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (2, "error: unknown run '@~3'")
     assert not (workspace / "r.csv").exists()
 
 

@@ -43,7 +43,7 @@ def test_an_empty_folder_is_filled_and_another_is_refused(
     ("name", "problem"),
     [
         ("evalstore.yaml", "it is not a folder"),
-        ("gone/out", "there is no folder 'gone'"),
+        ("gone/out", "folder 'gone' not found"),
     ],
 )
 def test_a_folder_that_cannot_be_made_is_refused(

@@ -22,7 +22,7 @@ def test_an_unknown_format_is_reported_with_the_nearest_one(
     ran = evalstore("import", "prompfoo", ".")
     assert (ran.exit_code, ran.stderr) == (
         2,
-        "error: there is no format 'prompfoo'\nhint: did you mean 'promptfoo'?\n",
+        "error: unknown format 'prompfoo'\nhint: did you mean 'promptfoo'?\n",
     )
 
 
@@ -137,12 +137,12 @@ def test_tests_that_models_judge_ask_for_evaluators(workspace: Path, evalstore: 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("openai-evals", "none.jsonl"), "error: there is no file or folder 'none.jsonl'"),
+        (("openai-evals", "none.jsonl"), "error: file or folder 'none.jsonl' not found"),
         (
             ("openai-evals", "source/capitals.jsonl", "--into", "../x"),
             "error: '../x' is not a folder inside the tests folder",
         ),
-        (("openai-evals", "evalstore.yaml"), "error: there are no evals in 'evalstore.yaml'"),
+        (("openai-evals", "evalstore.yaml"), "error: no evals in 'evalstore.yaml'"),
     ],
 )
 def test_what_cannot_be_imported_is_an_error(
@@ -311,12 +311,12 @@ def test_a_format_that_is_missing_is_named(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("ai-tester", "project"), "there is no format 'ai-tester'"),
-        (("ai-tester", "project/ai-tester.config.yaml"), "there is no format 'ai-tester'"),
+        (("ai-tester", "project"), "unknown format 'ai-tester'"),
+        (("ai-tester", "project/ai-tester.config.yaml"), "unknown format 'ai-tester'"),
         (("ai-tester-db", "project"), "'project' is a folder, not a regular file"),
         (("project",), "the format of 'project' is missing"),
         (("with-database",), "the format of 'with-database' is missing"),
-        (("ai-tester",), "there is no format 'ai-tester'"),
+        (("ai-tester",), "unknown format 'ai-tester'"),
     ],
 )
 def test_a_project_of_ai_tester_is_sent_to_init(

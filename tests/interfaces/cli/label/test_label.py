@@ -61,7 +61,7 @@ def test_a_note_that_is_a_candidate_is_refused(ran: Any, evalstore: Evalstore, n
 def test_labels_are_listed_with_what_the_judges_say(
     ran: Any, documents: Any, evalstore: Evalstore
 ) -> None:
-    assert evalstore("ls", "labels") == Ran(0, "", "There are no labels.\n")
+    assert evalstore("ls", "labels") == Ran(0, "", "No labels.\n")
     evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
     evalstore("label", "tests/weather.md::city=Rome", "pass", "--as", "Bob")
     assert "0 new verdicts, 2 results decided by labels, $0" in evalstore("run", "-q").stdout
@@ -316,9 +316,9 @@ def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> N
     ("command", "message", "hint"),
     [
         (("tests/weather.md",), "has 2 cases", "tests/weather.md::city=Oslo, tests/weather.md::c"),
-        (("tests/none.md",), "there is no test file 'tests/none.md'", "weather"),
+        (("tests/none.md",), "test file 'tests/none.md' not found", "weather"),
         (("@",), "'@' is not an answer or a case (run)", "'evalstore show' names the answers"),
-        (("abcd1234",), "there is no test file", "weather"),
+        (("abcd1234",), "test file '<short>' not found", "weather"),
     ],
 )
 def test_what_cannot_be_labelled_is_reported(

@@ -48,7 +48,7 @@ def test_what_is_no_date_and_a_date_before_all_runs_are_named(
     assert wrong.stderr.startswith("error: 'frob' is not a date\nhint: write monday, ")
     early = evalstore("diff", "--since", "3.weeks")
     assert early.stderr.startswith(
-        "error: there is no run before '3.weeks'\nhint: the first run is <short> of 2"
+        "error: no run before '3.weeks'\nhint: the first run is <short> of 2"
     )
     assert "'evalstore diff <short>'" in early.stderr
     assert evalstore("log", "--until", "frob").exit_code == 2
@@ -61,7 +61,7 @@ def test_log_lists_the_runs_of_a_time(days: Any, documents: Any, evalstore: Eval
     assert len(documents("log", "tests/weather.md", "--until", "1.day")["runs"]) == 1
     assert documents("log", "tests/weather.md", "--since", "1.day")["runs"] == []
     none = evalstore("log", "--since", "1.day")
-    assert (none.stdout, none.stderr) == ("", "There are no runs in this time.\n")
+    assert (none.stdout, none.stderr) == ("", "No runs in this time.\n")
 
 
 def test_times_are_dates_where_one_asks_for_them(
@@ -89,7 +89,7 @@ def test_a_name_is_a_revision_until_it_is_removed(
     assert documents("show", "v1.0:tests/weather.md::Oslo")["kind"] == "case"
     assert evalstore("report", "v1.0", "-o", "-").exit_code == 0
     assert evalstore("log").stdout.count("(v1.0)\n") == 1
-    evalstore("tag", "v1.0")
+    assert evalstore("tag", "v1.0").stdout == "moved 'v1.0' from <short> to <short>\n"
     assert documents("show", "v1.0")["id"] == newer
     assert documents("show", "v1.0~1")["id"] == older
     assert [tag["name"] for tag in documents("tag")["tags"]] == ["v1.0"]

@@ -18,7 +18,7 @@ from tests.interfaces.cli.run.test_run import edit
 
 
 def test_log_without_a_run(workspace: Path, evalstore: Evalstore) -> None:
-    assert evalstore("log") == Ran(0, "", "There are no runs yet: 'evalstore run' makes one.\n")
+    assert evalstore("log") == Ran(0, "", "No runs yet: 'evalstore run' makes one.\n")
 
 
 def test_log_lists_runs_newest_first(workspace: Path, evalstore: Evalstore) -> None:
@@ -313,7 +313,7 @@ def test_diff_needs_a_run(workspace: Path, evalstore: Evalstore) -> None:
     assert evalstore("diff") == Ran(
         2,
         "",
-        "error: there is no run '@'\nhint: there are no runs yet: 'evalstore run' makes one\n",
+        "error: unknown run '@'\nhint: no runs yet: 'evalstore run' makes one\n",
     )
 
 
@@ -619,7 +619,7 @@ def test_a_test_file_is_shown_with_its_results(
 @pytest.mark.parametrize(
     ("revision", "message"),
     [
-        ("@~7", "error: there is no run '@~7'\nhint: there is only one run, @\n"),
+        ("@~7", "error: unknown run '@~7'\nhint: there is only one run, @\n"),
         ("abc", "error: 'abc' is too short\nhint: write at least 4 digits\n"),
         (
             "hello",

@@ -550,14 +550,14 @@ def test_a_database_without_tables_or_none_is_told(
     for command in ("pull", "pull -n", "remote show team"):
         refused = evalstore(*command.split())
         assert refused.exit_code == STORE_UNUSABLE
-        assert "is not a remote of evalstore: there are no tables" in refused.stderr
+        assert "is not a remote of evalstore: it has no tables" in refused.stderr
         assert "hint: 'evalstore push' makes them" in refused.stderr
     settings = (workspace / "evalstore.yaml").read_text()
     tree(workspace, {"evalstore.yaml": settings.replace("/postgres?", "/nowhere?")})
     for command in ("push", "pull"):
         refused = evalstore(command, "--allow-outside")
         assert refused.exit_code == STORE_UNUSABLE
-        assert "there is no database" in refused.stderr
+        assert "no database" in refused.stderr
 
 
 def test_the_store_itself_is_no_remote(team: str, evalstore: Evalstore) -> None:

@@ -203,7 +203,7 @@ def test_the_schema_is_evalstore_and_others_are_other_stores_of_the_database(
             for url in (plain, other)
         ]
         assert counts == [2, 1]
-        with pytest.raises(Exception, match="there is no store"):
+        with pytest.raises(Exception, match="no store"):
             Store.open(read_address(postgresql_server.url()))
     finally:
         execute(named, "DROP SCHEMA evalstore CASCADE")

@@ -168,7 +168,7 @@ def test_the_store_of_the_settings_needs_consent_before_anything_is_connected(
     for command in ("--allow-outside run", "status", "run --judge-only", "log"):
         missing = evalstore(*command.split())
         assert missing.exit_code == STORE_UNUSABLE
-        assert "there is no store at" in missing.stderr
+        assert "no store at" in missing.stderr
         assert "'evalstore init'" in missing.stderr.partition("hint: ")[2]
     assert evalstore("init").exit_code == OK
     assert evalstore("run").exit_code == NO

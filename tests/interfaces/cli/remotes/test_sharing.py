@@ -482,7 +482,7 @@ def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
             "'remote add' takes NAME ADDRESS",
             "evalstore remote add NAME ADDRESS",
         ),
-        (["remote", "remove", "x"], "there is no remote 'x'", "name one: origin"),
+        (["remote", "remove", "x"], "unknown remote 'x'", "name one: origin"),
         (
             ["remote", "add", "origin", "y"],
             "there is a remote 'origin' already: shared",
@@ -495,7 +495,7 @@ def test_a_remote_is_cleaned_up(shared: Path, evalstore: Evalstore) -> None:
         ),
         (["remote", "add", "x", " "], "the address is empty", "name a folder, as in ../team"),
         (["remote", "add", "x", "file://"], "the address is empty", "name a folder, as in ../team"),
-        (["push", "orgin"], "there is no remote 'orgin'", "name one: origin"),
+        (["push", "orgin"], "unknown remote 'orgin'", "name one: origin"),
         (
             ["pull", "--for-plan", "--dry-run"],
             "'--for-plan' cannot be combined with '--dry-run'",
@@ -617,9 +617,9 @@ def test_a_run_is_named_among_those_of_a_remote(
 @pytest.mark.parametrize(
     ("revision", "error"),
     [
-        ("origin/@~5", "there is no run 'origin/@~5'"),
+        ("origin/@~5", "unknown run 'origin/@~5'"),
         ("origin/0000000", "'origin' had no run that starts with '0000000' when it was last read"),
-        ("orgin/@", "there is no remote 'orgin'"),
+        ("orgin/@", "unknown remote 'orgin'"),
         ("origin/@work", "'origin/@work' is not a revision"),
     ],
 )

@@ -160,7 +160,7 @@ def test_a_misspelt_schema_is_told_with_those_that_have_a_store(
         return error, hint.removeprefix("hint: ")
 
     assert complain("pull", address("x")) == (
-        f"error: there is no store at '{address('x')}'",
+        f"error: no store at '{address('x')}'",
         "this database has no store that this user can see",
     )
     assert complain("--store", address("x"), "log")[1] == "run 'evalstore init' first"

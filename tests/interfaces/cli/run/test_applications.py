@@ -225,7 +225,7 @@ def test_trust_refuses_what_nothing_would_run(bots: Path, evalstore: Evalstore) 
     for name, message in (
         ("models/plain.yaml", "is not the model file of an application, so nothing would run"),
         ("evalstore.yaml", "is not a model file of this workspace, so nothing would run it"),
-        ("models/none.yaml", "there is no file 'models/none.yaml'"),
+        ("models/none.yaml", "file 'models/none.yaml' not found"),
         ("models/bad.yaml", "models/bad.yaml:1: the application has no 'code'"),
     ):
         ran = evalstore("trust", name)

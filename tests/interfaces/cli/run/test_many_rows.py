@@ -349,5 +349,5 @@ def test_a_case_that_nobody_answers_is_reported_however_few_are_taken(
 ) -> None:
     tree(place, {**RECORDED, "tests/data.jsonl": answers(3), "tests/z.md": HELLO})
     ran = evalstore("run", "--limit", "1")
-    assert (ran.exit_code, ran.stderr.split("\n")[0]) == (2, "error: there are no candidates")
+    assert (ran.exit_code, ran.stderr.split("\n")[0]) == (2, "error: no candidates")
     assert "1 new verdict" in evalstore("run", "tests/rows.md", "--limit", "1").stdout

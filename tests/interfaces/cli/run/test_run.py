@@ -156,7 +156,7 @@ def test_explain_without_a_dry_run_asks_nothing(workspace: Path, evalstore: Eval
         "error: '--explain' is only for '--dry-run'\n"
         "hint: 'evalstore status --explain' lists what a run would do, with the reasons\n"
     )
-    assert evalstore("log").stderr.startswith("There are no runs yet")
+    assert evalstore("log").stderr.startswith("No runs yet")
 
 
 def test_a_quiet_dry_run_is_one_line(workspace: Path, evalstore: Evalstore) -> None:
@@ -267,7 +267,7 @@ def test_a_path_that_names_nothing(workspace: Path, evalstore: Evalstore) -> Non
     assert evalstore("run", "tests/wether.md") == Ran(
         2,
         "",
-        "error: there is no test file 'tests/wether.md'\nhint: did you mean 'tests/weather.md'?\n",
+        "error: test file 'tests/wether.md' not found\nhint: did you mean 'tests/weather.md'?\n",
     )
 
 
@@ -286,7 +286,7 @@ def test_an_unknown_model(workspace: Path, evalstore: Evalstore) -> None:
     assert evalstore("run", "-m", "scripted/om") == Ran(
         2,
         "",
-        "error: there is no model 'scripted/om' (candidates)\nhint: did you mean 'scripted/one'?\n",
+        "error: unknown model 'scripted/om' (candidates)\nhint: did you mean 'scripted/one'?\n",
     )
 
 

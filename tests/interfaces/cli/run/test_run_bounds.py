@@ -145,7 +145,9 @@ def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
     assert (actual["asked"], actual["judged"]) == (5, 4)
     assert actual["verdicts"] == {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 6}
     refreshed = evalstore("run", "-x", "--refresh").stdout
-    assert "\nstopped at the first failure (-x)\n" in refreshed  # a plain run does not continue it
+    assert (
+        "\nstopped at the first failing verdict (-x)\n" in refreshed
+    )  # a plain run does not continue it
 
 
 def test_a_failure_in_the_last_case_stops_nothing(many: Path, evalstore: Evalstore) -> None:
@@ -156,7 +158,7 @@ def test_a_failure_in_the_last_case_stops_nothing(many: Path, evalstore: Evalsto
     assert "stopped at" not in shown
     for name in ("t3", "t9"):
         edit(many / f"tests/{name}.md", "Judge", "Please judge")
-    there = "\nstopped at the first failure (-x); the next run continues from there\n"
+    there = "\nstopped at the first failing verdict (-x); the next run continues from there\n"
     assert there in evalstore("run", "-x").stdout
 
 

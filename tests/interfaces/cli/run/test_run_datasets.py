@@ -255,7 +255,7 @@ def test_a_value_that_a_row_lacks_is_reported_with_both_places(
 ) -> None:
     write(ROW + lines(row))
     output = evalstore("check").stderr
-    assert f"error: {place}: there is no value for " in output
+    assert f"error: {place}: no value for " in output
     assert "(tests/data/q.jsonl:2)" in output
 
 
@@ -395,7 +395,7 @@ def test_a_column_that_an_expression_needs_must_be_in_each_row(
     echo: Echo, evalstore: Evalstore
 ) -> None:
     write(ROW + lines({"q": "b"}), test=with_check("- expr: answer == ideal"))
-    assert "error: tests/t.md:12: there is no value for 'ideal'" in evalstore("check").stderr
+    assert "error: tests/t.md:12: no value for 'ideal'" in evalstore("check").stderr
 
 
 # --- messages that a row gives ------------------------------------------------------------

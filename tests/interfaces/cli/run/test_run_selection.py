@@ -171,7 +171,7 @@ def test_lf_with_nothing_failed_selects_nothing(workspace: Path, evalstore: Eval
     output = evalstore("run", "--lf")
     assert (output.exit_code, output.stderr.splitlines()[0]) == (
         5,
-        "error: nothing is selected: there is no run yet",
+        "error: nothing is selected: no runs yet",
     )
     evalstore("run", "-k", "Rome")
     output = evalstore("run", "--lf")

@@ -153,7 +153,7 @@ def test_a_call_that_fails_in_the_middle_of_a_case_is_all_that_is_repeated(
         ("# ▶ x ×2.5", "'x ×2.5' cannot be the name of a conversation"),
         ("# ▶ {{ q }}", "'{{ q }}' cannot be the name of a conversation"),
         ("# ▶ answers", "'answers' cannot be the name of a conversation"),
-        ("# ▶ x\n\n# ▶ y", "there is no user message"),
+        ("# ▶ x\n\n# ▶ y", "no user message"),
     ],
 )
 def test_odd_runs_are_reported_at_their_line(
@@ -250,7 +250,7 @@ def test_what_several_rows_lack_is_reported_once(echo: Echo, evalstore: Evalstor
     rows: list[dict[str, Any]] = [{"q": "a"}, {"x": 1}, {"x": 2}]
     write(rows, ONE, "- contains: a")
     output = evalstore("check").stderr
-    assert output.count("there is no value for 'q' (tests/q.jsonl:2 and other rows)") == 1
+    assert output.count("no value for 'q' (tests/q.jsonl:2 and other rows)") == 1
 
 
 def test_the_words_of_a_turned_check_are_plain(echo: Echo, documents: Any) -> None:
@@ -366,7 +366,7 @@ def test_recorded_can_be_named_as_the_candidate(echo: Echo, documents: Any) -> N
 
 def test_recorded_is_not_a_model(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], ONE, "- contains: a")
-    assert "there is no model 'recorded'" in evalstore("run", "-J", "recorded").stderr
+    assert "unknown model 'recorded'" in evalstore("run", "-J", "recorded").stderr
     tree(Path(), {"models/recorded.yaml": "provider: scripted\nresponses: [{answer: a}]\n"})
     assert "the id 'recorded' is reserved for recorded answers" in evalstore("check").stderr
 

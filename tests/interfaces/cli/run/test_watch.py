@@ -382,7 +382,7 @@ def test_an_edited_key_is_used_at_once(workspace: Path, watch: Watch) -> None:
 
 def test_an_empty_selection_is_reported_in_one_line(weather: Path, play: Play) -> None:
     played = play(weather.touch, command="run --json --lf")
-    assert played.rounds[0] == "nothing is selected: there is no run yet\n"
+    assert played.rounds[0] == "nothing is selected: no runs yet\n"
     assert played.exit_code == 5
 
 

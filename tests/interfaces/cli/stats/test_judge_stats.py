@@ -130,9 +130,7 @@ def test_labels_that_do_not_count_are_compared_and_not_listed(
         "(1 more label does not count in the workspace now; 'evalstore stats --by judge' counts it "
         "too)\n"
     )
-    assert evalstore("ls", "labels").stderr == (
-        f"There are no labels that count in the workspace.\n{note}"
-    )
+    assert evalstore("ls", "labels").stderr == (f"No labels that count in the workspace.\n{note}")
     evalstore("label", "tests/t.md::n=4", "pass", "--as", "Ada")
     assert evalstore("ls", "labels").stderr == (
         f"1 of 1 label agrees with checks and judges (100.0%).\n{note}"

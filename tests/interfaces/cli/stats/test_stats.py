@@ -156,9 +156,9 @@ def test_a_query_selects(
     ("arguments", "code", "message"),
     [
         (["--by", "modl"], 2, "results cannot be grouped by 'modl'\nhint: did you mean 'model'?"),
-        (["--currency", "EU"], 2, "there is no currency 'EU'\nhint: did you mean 'EUR'?"),
+        (["--currency", "EU"], 2, "unknown currency 'EU'\nhint: did you mean 'EUR'?"),
         (["--query", "in euro"], 0, ""),
-        (["--query", "zz"], 2, "there is no query 'zz'\nhint: the queries are "),
+        (["--query", "zz"], 2, "unknown query 'zz'\nhint: the queries are "),
         (["--query", "no"], 2, "'no' is 3 queries\nhint: it could be 'nobody', 'no judge'"),
         (["--query", "hot"], 5, "the query 'hot' selects nothing of run <short>\nhint: "),
         (
@@ -171,8 +171,8 @@ def test_a_query_selects(
             2,
             "'scripted/juge' is not an evaluator of run <short>\nhint: did",
         ),
-        (["--query", "no prompt"], 2, "there is no system prompt 'breif'\nhint: did you mean"),
-        (["@~3"], 2, "there is no run '@~3'\nhint: "),
+        (["--query", "no prompt"], 2, "unknown system prompt 'breif'\nhint: did you mean"),
+        (["@~3"], 2, "unknown run '@~3'\nhint: "),
     ],
 )
 def test_unknown_names_are_reported(

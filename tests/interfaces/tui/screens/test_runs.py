@@ -263,7 +263,7 @@ FILTERS = {
 MISTAKES = {
     "verdict:failed": "no verdict is called 'failed': "
     "pass, fail, undecided, error, no reply, pending, answered, broke\n",
-    "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
+    "verdicts:fail": "unknown filter 'verdicts:': verdict:, tag:, model:, file:",
     "tag:nosuch": "no tag contains 'nosuch': manners, weather",
     "model:gpt": "no candidate contains 'gpt': scripted/one, scripted/two",
     "file:nosuch": "no file contains 'nosuch': tests/greeting.md, tests/weather.md",

@@ -58,7 +58,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
             "answers $0.0900 ($3.00 per 100 answers), judging $0, when they were made; "
             "costs of scripted models are simulated\n"
             "\n"
-            "no trend: there is no earlier run"
+            "no trend: no earlier run"
         )
         page = pilot.app.screen
         assert isinstance(page, StatsPage)
@@ -144,7 +144,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_a_hollow_point_for_some_cas
         assert text.endswith("○ a run of some cases, or with verdicts missing")
         assert re.search(r"\n +\d\d:\d\d", text)
         await press(pilot, "escape", "G", "S")
-        assert "no trend: there is no earlier run" in facts(pilot)
+        assert "no trend: no earlier run" in facts(pilot)
 
     drive(scenario, size=size)
 

@@ -452,5 +452,5 @@ def test_a_line_is_named_as_the_editor_takes_it(tmp_path: Path) -> None:
     with pytest.raises(EvalstoreError) as missing:
         editor_command({"PATH": "", "EDITOR": "nano"}, path, 3)
     assert missing.value.hint == "set EDITOR to the command of an editor that is installed"
-    with pytest.raises(EvalstoreError, match="there is no editor"):
+    with pytest.raises(EvalstoreError, match="no editor"):
         editor_command({"PATH": ""}, path, None)

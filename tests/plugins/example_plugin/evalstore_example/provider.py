@@ -25,7 +25,7 @@ class Reverser:
             return Reply(text[::-1], finish_reason="stop")
         if self._model == "words":
             return Reply(" ".join(text.split()[::-1]), finish_reason="stop")
-        raise ProviderError("status", f"there is no model '{self._model}'", stops_model=True)
+        raise ProviderError("status", f"unknown model '{self._model}'", stops_model=True)
 
     async def close(self) -> None:
         """Give back connections; there are none."""

@@ -97,7 +97,9 @@ def test_a_run_waits_for_a_server_that_takes_no_call_now(
     be_away(place, clock, refused)
     place.ask(*QUESTIONS)
     ran = run(place)
-    assert (ran.exit_code, ran.verdicts, ran.stderr) == (0, {"pass": 12}, "")
+    assert (ran.exit_code, ran.verdicts) == (0, {"pass": 12})
+    told = ran.stderr.splitlines()
+    assert all(line.startswith("warning: retrying calls to 'one', each for up to") for line in told)
 
 
 TOLD = [
@@ -176,3 +178,13 @@ def test_a_server_that_stays_away_stops_the_model(place: Place, clock: Clock) ->
     assert "answered 503: Down (5 times in a row until the timeout of 60 s)" in ran.stderr
     assert (ran.exit_code, ran.verdicts) == (3, {"pending": 12})
     assert clock() < 5 * 60
+
+
+def test_a_quiet_run_says_once_that_it_waits(place: Place, clock: Clock) -> None:
+    place.server.reply = lambda request: refusal(503, "Closed")
+    place.ask(*QUESTIONS)
+    assert run(place, "-q").stderr == (
+        "warning: retrying calls to 'one', each for up to 60 s (--timeout): "
+        "the server answered 503: Closed\n"
+    )
+    assert clock() > 60

@@ -206,7 +206,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
         text = indent(block.text, " " * 4) if block.lines else block.text  # checks are code
         yield f"## {markdown_line(block.title)}\n\n{safe(text, lines=True)}\n"
     if view.id is None:
-        yield "There is no answer yet.\n"
+        yield "No answer yet.\n"
     for title, others in other_judgements(view):
         yield f"## {title}\n"
         for judgement in others:

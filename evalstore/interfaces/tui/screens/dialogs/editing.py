@@ -106,7 +106,7 @@ def editor_command(environment: Mapping[str, str], path: Path, line: int | None)
             return words + _at(words[0], path, line)
     if usual is None:
         hint = "install one, then set VISUAL or EDITOR to its command"
-        raise EvalstoreError("there is no editor", hint=hint)
+        raise EvalstoreError("no editor found", hint=hint)
     return [usual, *_at(usual, path, line)]
 
 

@@ -38,7 +38,7 @@ class Labelling:
         """Return whether anything can be labelled; otherwise a message says so."""
         if not self._results:
             self._page.warn(
-                "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
+                "Nothing here can be labelled: no answer yet, or nothing judges the case."
             )
         return bool(self._results)
 
