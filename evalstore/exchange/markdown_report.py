@@ -16,7 +16,6 @@ from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import is_partial
 from evalstore.results.attempts import attempts_text
-from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_text import count_cases, describe_pair, summary_lines
 from evalstore.results.flips.regressions import find_open_regressions, regressions_text
@@ -63,7 +62,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     with open_catalogue(location) as project:
         store = project.store
         run = resolve_run(store, revision)
-        was = resolve_run(store, compare) if compare else find_compared_run(store, run)
+        was = resolve_run(store, compare) if compare else store.find_run_before(run)
         with open_sums(store, run.results) as sums:
             usd = sum_savings(sums, run)
         saved = saved_text(usd, is_simulated=is_all_scripted(store, run)) if usd else ""

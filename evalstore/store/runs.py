@@ -70,6 +70,13 @@ class RunQueries(Database):
                 return
             left -= most
 
+    def find_run_before(self, run: Run | None = None) -> Run | None:
+        """Return the newest run before one, or of all; None without one.
+
+        Results are compared with it where no run is named, whatever it covered.
+        """
+        return next(self.find_recent_runs(before=run, limit=1), None)
+
     def load_run(self, id: str) -> Run:
         """Return a run by its full id; raises `StoreError` when it is not there."""
         with self._reading() as connection:

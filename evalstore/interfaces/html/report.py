@@ -26,7 +26,6 @@ from evalstore.results.answer.verdict_explanation import (
     explain_stored_result,
     explain_workspace_result,
 )
-from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.flips.regressions import find_open_regressions
@@ -244,7 +243,7 @@ def _finish(collector: StatsCollector) -> list[Stats]:
 def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:
     """Compare a stored run with another one, by default the previous one; None if there is none."""
     if revision is None:
-        earlier = find_compared_run(project.store, run)
+        earlier = project.store.find_run_before(run)
         return diff(location, earlier.id, run.id, opened=project) if earlier else None
     # The files of the workspace are not read where the report is of a run.
     return diff(location, revision, run.id, opened=None if revision == WORK else project)

@@ -298,7 +298,7 @@ class BuiltPages:
         """Return what has been stored so far; raises `StoreError`."""
         text = repr(store_stamp(self.location))
         with open_store(self.location) as store:
-            newest = next(store.find_recent_runs(limit=1), None)
+            newest = store.find_run_before()
         return ResultsState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])
 
     def find_run(self, revision: str) -> str:
@@ -345,8 +345,8 @@ class BuiltPages:
         if run in (WORKSPACE, RUN_LIST):
             return None
         with open_store(self.location) as store:
-            newest = next(store.find_recent_runs(limit=1)).id
-            return store.load_run(run), newest, store.count_runs(), len(store.find_labels())
+            runs = store.load_run(run), store.find_run_before(), store.count_runs()
+            return runs, len(store.find_labels())
 
     def _keep(self, run: str, page: BuiltPage) -> None:
         """Keep a page in the place of an older one, and remove old files."""

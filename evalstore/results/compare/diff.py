@@ -14,7 +14,6 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
-from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_causes import find_causes
 from evalstore.results.compare.diff_reasons import PairReasons, attempts_notes, selection_notes
@@ -83,7 +82,7 @@ def diff(
         else open_sides(location, selection, needs_files=second is None)
     ) as project:
         store, folder = project.store, project.settings.paths["tests"]
-        earlier = None if first else find_compared_run(store)
+        earlier = None if first else store.find_run_before()
         runs = [earlier or resolve_run(store, first or "@")]
         runs += [resolve_run(store, second)] if second else []
         known = [each.name or each.id for each in project.settings.candidates]

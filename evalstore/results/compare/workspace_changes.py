@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from evalstore.core.batches import in_batches
 from evalstore.planning.options import SelectionOptions, is_partial
 from evalstore.planning.status.workspace_results import workspace_as_run
-from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_sides import workspace_side
 from evalstore.results.flips.regressions import find_open_regressions
@@ -68,7 +67,7 @@ def compare_workspace(
 ) -> ComparedWorkspace:
     """Compare the workspace with a run, by default the one before it."""
     side = workspace_side(project, SelectionOptions(), is_marked=True)
-    if revision is None and (earlier := find_compared_run(project.store)):
+    if revision is None and (earlier := project.store.find_run_before()):
         revision = earlier.id
     compared = diff(location, revision, opened=project, workspace=side) if revision else None
     return ComparedWorkspace(side, compared)

@@ -168,7 +168,7 @@ def has_case_without_verdict(
     a verdict in it or in a run before it. The cells are those of the workspace.
     """
     store, reading = project.store, project.reading
-    newest = baseline.run if baseline else next(store.find_recent_runs(limit=1), None)
+    newest = baseline.run if baseline else store.find_run_before()
     if newest is None:
         return True
     failures = (_failure(result, result, case) for result, case in cells)

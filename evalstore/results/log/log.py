@@ -170,7 +170,7 @@ def log(
             for change in changes
         ]
         if not entries:
-            newest = next(store.find_recent_runs(limit=1), None)
+            newest = store.find_run_before()
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
             problem = no_run_has(workspace, name, files)
             raise _explain_run(store, name, problem)

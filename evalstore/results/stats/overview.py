@@ -41,14 +41,6 @@ class Shift(NamedTuple):
         return f"{points:+.1f}" if points else "0"
 
     @property
-    def sentence(self) -> str:
-        """Return the change as part of a sentence: `, 54% to 77%`, ` by 50.0 points`."""
-        if self.shared:  # their rates are not those that a table of all results shows
-            return f" by {abs(100 * (self.now - self.was)):.1f} points"
-        before, after = _rounded(self.was, self.now)
-        return f", {before} to {after}"
-
-    @property
     def part(self) -> str:
         """Return `in 24 shared results`; empty without a change, or if it is of all results."""
         return (
@@ -205,7 +197,10 @@ def _shift_texts(
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     for row, shift in moved[:_MOST_NAMED]:
         word = "better" if shift.now > shift.was else "worse"
-        yield f"{names[row.name]} got {word}{so_far}{shift.sentence}"
+        text = f", {' to '.join(_rounded(shift.was, shift.now))}"
+        if shift.shared:  # their rates are not those that a table of all results shows
+            text = f" by {abs(100 * (shift.now - shift.was)):.1f} points"
+        yield f"{names[row.name]} got {word}{so_far}{text}"
 
 
 def _changes_text(diff: Diff, regressions: Sequence[Regression]) -> str:

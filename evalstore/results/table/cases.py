@@ -37,7 +37,7 @@ from evalstore.results.labels.labels import LabelIndex, read_labels
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_run, find_tagged_results, open_revision
 from evalstore.results.table.case_rows import CaseRow, in_order
-from evalstore.store.revisions import WORK
+from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.index import see
 
@@ -90,11 +90,17 @@ class RunLine:
     """What was edited since the runs before it, as `log` says it; only of the newest runs."""
     is_simulated: bool = False
     """Whether it has a cost, and all of it is of scripted models."""
+    names: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
-        """Return the message, or what was edited."""
-        return self.message or "; ".join(self.edits)
+        """Return the names, and the message or what was edited: `(baseline) first`."""
+        return f"{self.named}{self.message or '; '.join(self.edits)}".rstrip()
+
+    @property
+    def named(self) -> str:
+        """Return the names before a text; empty without one."""
+        return f"({', '.join(self.names)}) " if self.names else ""
 
     @property
     def counted(self) -> int:
@@ -154,9 +160,12 @@ def list_runs(location: Location) -> list[RunLine]:
     with open_store(location) as store:
         runs = store.find_runs()
         edits = find_run_edits(location, store, runs[:_EDITS])
+        names = names_of_runs(store)
     pushes = find_first_pushes(location, RUNS.name, [run.id for run in runs])
     return [
-        _line(run, pushes.get(run.id), tuple(map(str, edited)))
+        replace(
+            _line(run, pushes.get(run.id), tuple(map(str, edited))), names=names.get(run.id, ())
+        )
         for run, edited in zip(runs, chain(edits, repeat(())), strict=False)
     ]
 

@@ -11,7 +11,6 @@ from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.plan_price import PriceSums
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.status.status_report import FileChange, ReasonCounts
-from evalstore.results.compare.compared_run import find_compared_run
 from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
 from evalstore.results.edits.participant_edits import find_current_edits, without_named
@@ -107,7 +106,7 @@ class StatusSums:
         """`items` takes the items of the plans."""
         self._project, self._items = project, items
         self._explainer = Explainer(project)
-        self.last = find_compared_run(project.store)
+        self.last = project.store.find_run_before()
         self.plans = PlanSums(project, settled)
         self.edits = find_current_edits(project, selection) if self.last else []
         """How candidates and evaluators differ from the last run, where no reason says so."""

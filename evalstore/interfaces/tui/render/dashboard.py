@@ -56,7 +56,7 @@ def dashboard_lines(
     """
     is_wide = width >= _WIDE
     room = min(_FIGURES, width // 2) if is_wide else width
-    now = dashboard.rate if dashboard and not _is_partial(dashboard) else None
+    now = dashboard.rate if dashboard and not dashboard.verdicts.get("pending") else None
     trend = rate_series(runs, now)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if running:
@@ -134,18 +134,13 @@ def _line(label: str, *spans: StyledSpan) -> StyledLine:
     return StyledLine((StyledSpan(f"{label:<{_LABEL}}", "faint"), *spans))
 
 
-def _is_partial(dashboard: Dashboard) -> bool:
-    """Return whether the pass rate is that of some cases only: other results are pending."""
-    return bool(dashboard.verdicts.get("pending"))
-
-
 def _rate_spans(dashboard: Dashboard, room: int) -> tuple[StyledSpan, ...]:
-    """Return the pass rate with its interval as numbers and as a bar; `~` says it is partial."""
+    """Return the pass rate with its interval as numbers and as a bar."""
     rate, undecided = dashboard.rate, dashboard.verdicts.get("undecided")
     if rate is None or rate.interval is None:
         return (StyledSpan("nothing is judged yet", "faint"),)
     low, high = rate.interval
-    text = f"{'~' * _is_partial(dashboard)}{rate.text} of {rate.judged:,}"
+    text = f"{rate.text} of {rate.judged:,}"
     text += f", {undecided:,} undecided" if undecided else ""
     interval = f"95% interval {100 * low:.1f} to {percent(high)}"
     drawn = interval_bar(rate.interval, rate.rate, _BAR)

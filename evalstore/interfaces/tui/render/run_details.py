@@ -125,9 +125,8 @@ def run_lines(
 ) -> Iterator[StyledLine]:
     """Yield what a run did; `find` returns the differences of a run from earlier verdicts."""
     run = runs[number]
-    note = f"  {run.message}" if run.message else ""
     git = f"  git {run.git}" if run.git else ""
-    yield heading(f"run {run.id[:8]}{git}{note}")
+    yield heading(f"run {run.id[:8]}{git}  {run.named}{run.message}".rstrip())
     share = "nothing judged" if run.rate is None else f"{100 * run.rate:.1f}% of {run.counted:,}"
     yield from text_lines(f"{verdict_counts(run.verdicts)}: {share}")
     failed = f", {plural(run.failed, 'call')} failed" if run.failed else ""

@@ -597,6 +597,22 @@ def test_lists_and_texts_move_by_pages_and_halves(workspace: Path) -> None:
     drive(scenario)
 
 
+def test_the_names_of_a_run_are_in_the_list_and_in_its_details(workspace: Path) -> None:
+    main(["run", "--quiet", "--message", "first"])
+    main(["tag", "baseline"])
+    main(["tag", "v1.0"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down")
+        page = pilot.app.screen
+        assert isinstance(page, RunsPage)
+        assert page._cells(1)[-1].text == "(baseline, v1.0) first"
+        text = page.query_one("#details", TextView).text
+        assert text.splitlines()[0].endswith("  (baseline, v1.0) first")
+
+    drive(scenario)
+
+
 def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: Path) -> None:
     file = workspace / "tests/greeting.md"
     file.write_text(file.read_text().replace("hello", "arm"))

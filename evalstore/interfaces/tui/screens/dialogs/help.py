@@ -22,7 +22,7 @@ from evalstore.interfaces.tui.render.plot import beside
 from evalstore.interfaces.tui.render.verdicts import verdict_cell
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
-from evalstore.interfaces.tui.widgets.footer import KeyFooter, key_name
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, key_name
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ class HelpPage(Page):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "back", "Close", show=False, id="help.close"),
     ]
+    FOOTER: ClassVar[Sequence[FooterHint]] = (
+        FooterHint("Scroll", "text.page_down", "text.page_up"),
+    )
     TITLE = "Help"
     WAY = "{help} on any screen"
     HELP = "The keys of the screen you came from, and the way to all others."
