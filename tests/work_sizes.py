@@ -165,7 +165,8 @@ def copies() -> dict[str, list[tuple[str, str]]]:
     """Where each number is: in its module, and in those that import it."""
     found = {name: [_place(name)] for name in (*drawn_names(), *OF_TREES)}
     by_place = {place: name for name, [place] in found.items()}
-    for module, tree in _modules():
+    constants = re.compile("|".join(sorted({constant for _, constant in by_place})))
+    for module, tree in _modules(lambda text: bool(constants.search(text))):
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
@@ -214,12 +215,9 @@ def _is_number(value: ast.expr) -> bool:
     ) and not isinstance(value, ast.Name)
 
 
-@cache
-def _modules() -> list[tuple[str, ast.Module]]:
-    return [
-        (
-            ".".join(("evalstore", *path.relative_to(_PACKAGE).with_suffix("").parts)),
-            ast.parse(path.read_text(encoding="utf-8")),
-        )
-        for path in sorted(_PACKAGE.rglob("*.py"))
-    ]
+def _modules(has: Callable[[str], bool] = bool) -> Iterator[tuple[str, ast.Module]]:
+    """Yield the modules whose text is accepted; all of them in memory slow each later test down."""
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        if has(text := path.read_text(encoding="utf-8")):
+            name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts)
+            yield f"evalstore.{name}", ast.parse(text)
