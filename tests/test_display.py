@@ -74,6 +74,12 @@ def test_the_widest_of_very_many_texts() -> None:
 
 def test_an_upper_bound_is_not_less_than_a_bound() -> None:
     assert likely_price(0.00001, 40) == "less than $0.0001 (if an answer has 40 tokens)"
+    assert likely_price(0.1, 40, 60) == (
+        "about $0.1000 (if an answer has 40 tokens and a verdict 60)"
+    )
+    assert likely_price(0.1, None, 60, at_most=True) == (
+        "up to about $0.1000 (if a verdict has 60 tokens)"
+    )
     assert likely_price(0.00001, None) == "less than $0.0001"
     assert likely_price(None, 40) == "at an unknown price"
     assert likely_price(None, 40, brief=True) == "price unknown"

@@ -133,14 +133,16 @@ def saved_text(usd: float, *, is_simulated: bool) -> str:
 def likely_price(
     usd: float | None,
     guess: int | None,
+    verdict_guess: int | None = None,
     *,
     at_most: bool = False,
     brief: bool = False,
     is_simulated: bool = False,
 ) -> str:
-    """Return the estimated cost as text; `guess` is the assumed tokens of an answer.
+    """Return the estimated cost as text.
 
-    With `at_most`, some of the calls may not be necessary. With `brief`, the guess is left out.
+    `guess` and `verdict_guess` are the assumed tokens of an answer and of a judge's verdict. With
+    `at_most`, some of the calls may not be necessary. With `brief`, the guesses are left out.
     With `is_simulated`, it says that nobody is paid.
     """
     if usd is None:
@@ -149,10 +151,14 @@ def likely_price(
         text = money(usd)
         text = f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
         text = simulated(text) if usd and is_simulated else text
-        told = bool(usd) and guess is not None and not brief
-        return f"{text} (if an answer has {plural(guess or 0, 'token')})" if told else text
-    most = f"up to about {money(usd).removeprefix('<')}"
-    return simulated(most) if is_simulated else most
+    else:
+        text = f"up to about {money(usd).removeprefix('<')}"
+        text = simulated(text) if is_simulated else text
+    told = "" if guess is None else f"an answer has {plural(guess, 'token')}"
+    if verdict_guess is not None:
+        of_verdict = f"has {plural(verdict_guess, 'token')}"
+        told = f"{told} and a verdict {verdict_guess:,}" if told else f"a verdict {of_verdict}"
+    return f"{text} (if {told})" if told and usd and not brief else text
 
 
 def planned_judgements(count: int, by_checks: int, *, may_be_less: bool) -> str:

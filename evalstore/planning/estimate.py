@@ -69,6 +69,7 @@ def estimate(
     )
     scripted = {id: _scripted_tokens(project, id) for id in {a.cell.candidate.id for a in new}}
     total, paid, guessed, count = 0.0, 0.0, 0, 0
+    verdict_guess: int | None = None
     by_mean = Counter[str]()
     parts: dict[PartKey, tuple[int, float]] = {}
 
@@ -123,7 +124,8 @@ def estimate(
             texts = prompts.get(judgement.judge.prompt, 0) + evaluation_lengths.get(
                 judgement.cell.case.evaluation or "", 0
             )
-            usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), _VERDICT)
+            verdict_guess = _VERDICT
+            usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), verdict_guess)
         judged.append(price.cost(usage).usd)
         add(judgement, True, judgement.judge.id, price.cost(usage).usd)
         paid += 0.0 if price.is_simulated else judgement.count * price.cost(usage).usd
@@ -134,6 +136,7 @@ def estimate(
         total=total,
         paid=paid,
         guessed=(guessed, count),
+        verdict_guess=verdict_guess,
         by_mean=by_mean,
         costs_before=_costs_before(asks, relative_sessions, by_mean) if by_mean else {},
         unpriced_judges=tuple(unpriced),

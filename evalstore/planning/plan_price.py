@@ -41,6 +41,8 @@ class Estimate(NamedTuple):
     """None when a price is not known."""
     guess: int | None
     """The mean guessed tokens of an answer; None when stored answers tell those of all."""
+    verdict_guess: int | None
+    """The guessed tokens of a verdict; None when stored verdicts tell those of all."""
     known: float
     """The part with known prices; the same as `usd` when all are known."""
     unpriced: tuple[str, ...]
@@ -64,6 +66,8 @@ class BatchPrice(NamedTuple):
     """The part of `total` that is not of scripted models."""
     guessed: tuple[int, int]
     """The guessed tokens of all answers, and how many answers they are of."""
+    verdict_guess: int | None
+    """The guessed tokens of a verdict by a judge without any; None if there is none."""
     by_mean: Mapping[str, int]
     """The candidates whose price only the answers that are asked for again tell, by id, each with
     how many answers it is asked for."""
@@ -108,6 +112,7 @@ class PriceSums:
     def __init__(self) -> None:
         self.means = MeanCosts()
         self._total, self._paid, self._guessed = 0.0, 0.0, (0, 0)
+        self._verdict_guess: int | None = None
         self._by_mean = Counter[str]()
         self._unpriced_judges: dict[str, None] = {}
         self._parts: dict[PartKey, tuple[int, float]] = {}
@@ -118,6 +123,7 @@ class PriceSums:
         self._paid += price.paid
         tokens, answers = price.guessed
         self._guessed = (self._guessed[0] + tokens, self._guessed[1] + answers)
+        self._verdict_guess = self._verdict_guess or price.verdict_guess
         self._by_mean.update(price.by_mean)
         self.means.add(price.costs_before)
         self._unpriced_judges.update(dict.fromkeys(price.unpriced_judges))
@@ -141,6 +147,7 @@ class PriceSums:
         return Estimate(
             usd=None if names else known,
             guess=round(tokens / count) if count else None,
+            verdict_guess=self._verdict_guess,
             known=known,
             unpriced=names,
             is_simulated=total > 0 and not paid and not names,

@@ -94,6 +94,8 @@ class TaggedResult(NamedTuple):
     judged_by: Collection[str] = ()
     temperature: float | None = None
     seed: int | None = None
+    has_several_prompts: bool = False
+    """Whether its case has several system prompts."""
 
 
 def require_results(store: Store, root: str) -> Mapping[str, str]:
@@ -154,7 +156,9 @@ class FoundRows:
             yield [self._restore(each, cell) for each in some for cell in cells[each.leaf.id]]
 
     def _restore(self, place: FileLeaf, cell: tuple[Any, ...]) -> TaggedResult:
-        number, prompt_number, model, verdict, score, wanted, *ids, kind, found, prompt = cell
+        number, prompt_number, model, verdict, score, wanted, *ids, kind, found, prompt, prompts = (
+            cell
+        )
         if found is None:
             raise damaged("nodes", place.leaf.id, "a result in it belongs to no case")
         sessions, judgements, key, row, joined, evaluation = ids
@@ -175,7 +179,8 @@ class FoundRows:
             evaluations=split_ids(judgements),
             required_answers=wanted,
         )
-        return TaggedResult(place.first + number, result, *self._read_kind(kind))
+        of_kind = (*self._read_kind(kind), prompts > 1)
+        return TaggedResult(place.first + number, result, *of_kind)
 
 
 def _read_kind(shared: Shared, content: str) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
+from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, read_trend
 from tests.interfaces.html.pages import call, make_workspace, scripted
 
@@ -32,7 +33,7 @@ def test_each_candidate_has_its_own_line_and_an_edit_that_broke_cases_its_name(
     trend = trend_of(root)
     assert points_of(trend, "first") == [(1.0, False), (0.0, False)]
     assert points_of(trend, "second") == [(0.0, False), (0.0, False)]
-    assert [run.outcome for run in trend.runs] == [None, (1, 0)]
+    assert [run.outcome for run in trend.runs] == [None, Outcome(1, 0, ())]
     assert any("hello.md" in edit for edit in trend.runs[-1].edits)
 
 

@@ -419,7 +419,7 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
 
 def _run_row(run: TrendRun, trend: Trend) -> RunRow:
     names = [line.candidate for line in trend.lines]
-    broke, fixed = run.outcome or (0, 0)
+    broke, fixed = (run.outcome or (0, 0))[:2]
     return RunRow(
         id="now" if run.id == WORKSPACE else short(run.id),
         started=minute(run.at),

@@ -85,7 +85,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[int, int, str]]:
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
     run = entry.run
-    broke, fixed = entry.outcome or (0, 0)
+    broke, fixed = (entry.outcome or (0, 0))[:2]
     texts = [run.message or "", scope_text(run), ", ".join(edit.subject for edit in entry.edits)]
     is_part = is_partial(run) and leaves_out_cases(run)
     return RunRow(

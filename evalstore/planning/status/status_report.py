@@ -189,6 +189,8 @@ class Status:
     """Whether the judgements are an upper bound, as failed checks save those of models."""
     guess: int | None = None
     """The assumed tokens of a new answer, when the cost depends on this assumption."""
+    verdict_guess: int | None = None
+    """The assumed tokens of a judge's verdict, likewise."""
     known_cost: float = 0.0
     """The part of the cost with known prices."""
     is_simulated: bool = False

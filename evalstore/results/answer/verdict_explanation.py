@@ -90,6 +90,8 @@ class VerdictExplanation:
     """The models with results of this case that are not candidates of the workspace now."""
     planned: PlannedWork | None = None
     """What a run would do about the result, such as after an edit of its test."""
+    only_prompt: str | None = None
+    """The name of the system prompt when the case has no other."""
     edit: str = ""
     """What became of the test since the run, in words; empty if nothing, or if it is not known."""
 
@@ -121,7 +123,7 @@ class VerdictExplanation:
             "file": result.file,
             "row": result.row,
             "prompt": result.prompt,
-            "promptName": self.prompt or None,
+            "promptName": self.prompt or self.only_prompt,
             "model": result.model,
             "verdict": result.word,
             "session": answer.id,
@@ -139,7 +141,7 @@ class VerdictExplanation:
         return {
             "failedChecks": [_describe_check(check) for check in self.failed_checks],
             "history": _describe_history(self.history) if self.history else None,
-            "others": [_describe_other(other) for other in self.others],
+            "others": [_describe_other(other, self.only_prompt) for other in self.others],
             **({"planned": to_json(self.planned)} if self.planned else {}),
         }
 
@@ -200,11 +202,11 @@ def _describe_run(run: Run | None) -> Json:
     }
 
 
-def _describe_other(other: OtherResult) -> Json:
+def _describe_other(other: OtherResult, only_prompt: str | None) -> Json:
     result = other.result
     return {
         "prompt": result.prompt,
-        "promptName": other.prompt or None,
+        "promptName": other.prompt or only_prompt,
         "model": result.model,
         "verdict": result.word,
         "session": result.sessions[0] if result.sessions else None,

@@ -8,7 +8,6 @@ from evalstore.core.display import plural, short
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.results.compare.diff_text import FLIPS
 from evalstore.results.compare.same_answers import same_answer_text
-from evalstore.results.judgement_changes import NO_LONGER
 
 if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import VerdictChanges
@@ -39,14 +38,7 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
     if changes.older:
         spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
-    if changes.judged_otherwise:
-        from evalstore.comparison.comparison import OTHER_JUDGEMENT
-
-        spans.append(StyledSpan(f" ({len(changes.judged_otherwise):,} by {OTHER_JUDGEMENT})"))
-    if changes.labelled:
-        spans.append(StyledSpan(f" ({len(changes.labelled):,} by a label)"))
-    if changes.unlabelled:
-        spans.append(StyledSpan(f" ({len(changes.unlabelled):,} with a label that {NO_LONGER})"))
+    spans += [StyledSpan(f" ({cause})") for cause in changes.outcome.causes]
     if changes.same_answer:
         spans += [StyledSpan(", ")] if len(spans) > 1 else []
         spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
-from evalstore.comparison.comparison import Pair, sort_pair
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.files.filed_sequence import keep_values
@@ -43,6 +43,15 @@ class _Current(NamedTuple):
 
 _Match = tuple[_Current, "Result | None"]
 """A result, and that of the same cell in an earlier run, if there is one."""
+
+
+class Outcome(NamedTuple):
+    """How many results broke and were fixed in a run since they were judged before."""
+
+    broke: int
+    fixed: int
+    causes: tuple[str, ...]
+    """How many of them without an edit: `1 by a label`."""
 
 
 @dataclass
@@ -93,6 +102,17 @@ class VerdictChanges:
         changed = self.changed or self.same_answer
         undecided = self.undecided or self.new_undecided
         return bool(self.broke or self.fixed or undecided or changed or self.pending)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return how many results broke and were fixed, and which of them without an edit."""
+        counts = (
+            (len(self.judged_otherwise), f"by {OTHER_JUDGEMENT}"),
+            (len(self.labelled), "by a label"),
+            (len(self.unlabelled), f"with a label that {NO_LONGER}"),
+        )
+        causes = tuple(f"{count:,} {cause}" for count, cause in counts if count)
+        return Outcome(len(self.broke), len(self.fixed), causes)
 
     @property
     def failures(self) -> tuple[GrowingResults, ...]:

@@ -18,7 +18,7 @@ from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.reasons.renames import name_in_newest_run
 from evalstore.results.edits.run_edits import find_run_edits
-from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.log.file_log import find_logged_changes
 from evalstore.results.prompt_names import PromptNames
 from evalstore.store.revisions import RunInProgressError, names_of_runs, read_date, resolve_run
@@ -57,7 +57,7 @@ class LogEntry:
     """Whether the run has results of the file, or of the row."""
     answered: int = 0
     """With a file, how many results it judged that were pending before, and no other changed."""
-    outcome: tuple[int, int] | None = None
+    outcome: Outcome | None = None
     """How many results broke and were fixed since they were judged before; None: not computed."""
     push: FirstPush | None = None
     """Who pushed the run; None for a run of this machine."""
@@ -94,7 +94,7 @@ class LogEntry:
             **({"names": list(self.names)} if self.names else {}),
             **({"push": to_json(self.push)} if self.push else {}),
             **({"edits": to_json(self.edits)} if self.edits else {}),
-            **(dict(zip(("broke", "fixed"), self.outcome, strict=True)) if self.outcome else {}),
+            **(dict(zip(("broke", "fixed"), self.outcome, strict=False)) if self.outcome else {}),
         }
 
 
@@ -198,13 +198,13 @@ def _explain_run(store: Store, name: str, problem: EvalstoreError) -> EvalstoreE
 
 def find_outcomes(
     location: Location, store: Store, runs: Sequence[Run]
-) -> tuple[dict[str, tuple[int, int]], int]:
+) -> tuple[dict[str, Outcome], int]:
     """Return how many results broke and were fixed in each of the newest of these runs, by id.
 
     And how many of the runs were compared.
     """
     folder = open_workspace(location).settings.paths["tests"]
-    outcomes: dict[str, tuple[int, int]] = {}
+    outcomes: dict[str, Outcome] = {}
     left = MOST_COMPARED
     recent = RecentRuns(store, runs[0], _MOST_RUNS + RUNS_SEARCHED) if runs else None
     for number, run in enumerate(runs):
@@ -213,7 +213,7 @@ def find_outcomes(
         if left < 0 or number == _MOST_RUNS or is_enough:
             return outcomes, number
         if changes := find_verdict_changes(store, folder, run, recent=recent):
-            outcomes[run.id] = len(changes.broke), len(changes.fixed)
+            outcomes[run.id] = changes.outcome
     return outcomes, len(runs)
 
 

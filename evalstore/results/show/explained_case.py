@@ -91,8 +91,16 @@ def explain_case(
     `prompt` a system prompt by its name or the first digits of its id. Raises `EvalstoreError`
     if the case does not exist or has no result.
     """
+    explanation = _explain(location, reference, model, prompt or reference.prompt)
+    if explanation.prompt or not (only := explanation.result.prompt):
+        return explanation
+    return replace(explanation, only_prompt=name_prompts(location, [only])[only])
+
+
+def _explain(
+    location: Location, reference: CaseReference, model: str | None, prompt: str | None
+) -> VerdictExplanation:
     case, revision = reference.case, reference.revision
-    prompt = prompt or reference.prompt
     if revision == WORK:
         return _explain_now(location, case, model, prompt)
     with open_store(location) as store:

@@ -151,4 +151,6 @@ def _mark_tagged(
 
 
 def _tag(result: Result, cell: Cell) -> TaggedResult:
-    return TaggedResult(cell.number, result, cell.case.tags, cell.case.judged_by)
+    case = cell.case
+    several = len(case.prompts) > 1
+    return TaggedResult(cell.number, result, case.tags, case.judged_by, has_several_prompts=several)

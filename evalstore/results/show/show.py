@@ -17,7 +17,7 @@ from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
-from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.judgement_changes import NO_LONGER
 from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.log.failures import describe_failures, find_question_places
@@ -67,7 +67,7 @@ class ShownItem:
     """The names of the system prompts of cases with several."""
     references: Mapping[str | None, str] = field(default_factory=dict)
     """The names of the evaluator prompts and schemas that checks refer to, by id."""
-    outcome: tuple[int, int] | None = None
+    outcome: Outcome | None = None
     """Of a run: how many results broke and were fixed; None if that is not computed."""
     marks: Mapping[tuple[str, str, str | None, str], str] = field(default_factory=dict)
     """`broke` or `fixed`, by the file, row, system prompt and candidate of a result of a run,
@@ -166,7 +166,7 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
         return
     folder = open_workspace(location).settings.paths["tests"]
     if changes := find_verdict_changes(store, folder, run):
-        item.outcome = len(changes.broke), len(changes.fixed)
+        item.outcome = changes.outcome
         place = attrgetter("file", "row", "prompt", "model")
         causes = {place(result): "by a label" for result in changes.labelled}
         causes |= {place(result): f"its label {NO_LONGER}" for result in changes.unlabelled}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.placed_results import PlacedResults
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
+    from evalstore.results.flips.verdict_changes import Outcome
     from evalstore.results.stats.stats import Stats
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import VerdictCounts
@@ -77,7 +78,7 @@ class TrendRun(NamedTuple):
     is_partial: bool
     """Whether it left out cases; not one of all cases by some candidates."""
     rates: Rates
-    outcome: tuple[int, int] | None = None
+    outcome: Outcome | None = None
     """How many results broke and were fixed; None: not computed."""
     edits: tuple[str, ...] = ()
     """What was edited before it, where results broke: `tests/late.md changed`."""
@@ -147,7 +148,7 @@ def read_trend(
     rates = count_rates(store, runs)
     runs = runs[: len(rates)]
     outcomes, _ = find_outcomes(location, store, runs)
-    broken = {id for id, (broke, _) in outcomes.items() if broke}
+    broken = {id for id, outcome in outcomes.items() if outcome.broke}
     edited = find_run_edits(location, store, runs) if broken else [()] * len(runs)
     listed = [
         TrendRun(

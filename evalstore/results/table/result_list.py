@@ -139,21 +139,29 @@ def _result_filter(
 
 
 def describe_results(
-    location: Location, project: Project, batches: Iterable[list[TaggedResult]]
+    location: Location,
+    project: Project,
+    batches: Iterable[list[TaggedResult]],
+    *,
+    names_all: bool = True,
 ) -> Iterator[dict[str, Json]]:
-    """Yield results as JSON, each with what its judges said."""
+    """Yield results as JSON, each with what its judges said.
+
+    Without `names_all`, a system prompt has a name only where its case has several.
+    """
     store, names = project.store, dict[str | None, str]()
     for batch in batches:
         results = [each.result for each in batch]
         feedback = find_feedback(store, (result.decision for result in results))
-        unknown = {result.prompt for result in results if result.prompt} - names.keys()
+        unknown = {result.prompt for result in results} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
-        for _, result, tags, *_ in batch:
+        for _, result, tags, *_, several in batch:
+            is_named = several or (names_all and result.prompt)
             yield {
                 "file": result.file,
                 "row": result.row,
                 "prompt": result.prompt,
-                "promptName": names.get(result.prompt),
+                "promptName": names[result.prompt] if is_named else None,
                 "model": result.model,
                 "tags": list(tags),
                 "verdict": result.word or "answered",

@@ -142,6 +142,7 @@ def _add_up(
         ],
         cost=price.usd,
         guess=price.guess,
+        verdict_guess=price.verdict_guess,
         known_cost=price.known,
         is_simulated=price.is_simulated,
         unpriced=list(price.unpriced),

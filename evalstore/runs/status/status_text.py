@@ -71,6 +71,7 @@ def price_text(status: Status, *, brief: bool = False) -> str:
     price = likely_price(
         status.cost if status.cost is not None else status.known_cost or None,
         status.guess,
+        status.verdict_guess,
         at_most=status.may_judge_less,
         brief=brief,
         is_simulated=status.is_simulated,

@@ -383,12 +383,14 @@ class RowQueries(Database):
 
         The facts are the number of its case in the node and all columns of the result but its
         place, then the key, the label, the tests and the evaluation of the case, what it has in
-        common with others, and the system prompt; the last columns are None where there is none.
+        common with others, the system prompt and how many its case has; the prompt is None where
+        there is none.
         """
         condition, parameters = _condition(wanted)
         query = (
             "SELECT r.leaf, r.case_n, r.prompt, r.model, r.verdict, r.score, r.wanted, r.sessions, "
-            "r.judgements, c.key, c.row, c.tests, c.evaluation, k.content, p.number, p.prompt "
+            "r.judgements, c.key, c.row, c.tests, c.evaluation, k.content, p.number, p.prompt, "
+            "(SELECT count(*) FROM kind_prompts o WHERE o.kind = c.kind) "
             f"{_OF_LEAVES} LEFT JOIN kinds k ON k.id = c.kind "
             "LEFT JOIN kind_prompts p ON p.kind = c.kind AND p.number = r.prompt "
             f"WHERE {condition} AND r.leaf IN ({_places(leaves)}) ORDER BY r.leaf, r.n"

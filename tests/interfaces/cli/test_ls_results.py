@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,25 @@ def test_a_part_of_a_models_name_means_the_same_everywhere(
         assert (ran.exit_code, ran.stderr.count("error")) == (0, 0), command
     evalstore("run", "-m", "gpt", "-q")
     assert "arguments: -m acme/gpt " in evalstore("log", "-n", "1").stdout
+
+
+def test_a_prompt_is_named_where_a_case_has_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore
+) -> None:
+    files = {
+        "prompts/brief.md": "# System\n\nBe brief.\n",
+        "tests/one.md": WEATHER.replace("tags:", "systemPrompts: [brief]\ntags:"),
+        "tests/two.md": WEATHER.replace("tags:", "systemPrompts: [brief, null]\ntags:"),
+    }
+    monkeypatch.chdir(tree(tmp_path / "w", FILES | files))
+    evalstore("run", "-q")
+    names = ["one.md [city=Rome]", "two.md [city=Rome] (brief)", "two.md [city=Rome] (no prompt)"]
+    for run in ("@", "@work"):
+        wanted = ("-m", "gpt", "-k", "rome and (one or two)", "--run", run)
+        listed = evalstore("ls", "results", *wanted).stdout.splitlines()[1:]
+        assert [line.partition("tests/")[2].split("  ")[0] for line in listed] == names
+    shown = json.loads(evalstore("show", "tests/one.md::city=Rome", "--json").stdout)
+    assert (shown["promptName"], shown["others"][0]["promptName"]) == ("brief", "brief")
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,9 @@ def _list_results(
     from evalstore.results.table.result_list import describe_results, find_filtered
 
     with find_filtered(here(), revision, wanted) as (project, found):
-        rows = TemporaryList(describe_results(here(), project, found.batches))
+        is_data = json or output_format != "table"
+        described = describe_results(here(), project, found.batches, names_all=is_data)
+        rows = TemporaryList(described)
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1
     columns = ("verdict", "case", "model", "answer", "reason")
     shown = tuple(name for name in columns if name != "model" or several)

@@ -359,7 +359,9 @@ def _other_change(answered: int) -> str:
 
 def _verdicts(entry: LogEntry) -> str:
     verdicts = _painted(entry.verdicts.items())
-    changed = _painted(zip(("broke", "fixed"), entry.outcome or (), strict=False))
+    outcome = entry.outcome
+    changed = _painted(zip(("broke", "fixed"), (outcome or ())[:2], strict=False))
+    changed = ", ".join([changed, *outcome.causes]) if outcome and changed else changed
     return f"{verdicts} ({changed})" if changed else verdicts
 
 

@@ -446,6 +446,8 @@ def test_a_run_names_the_label_that_changed_a_verdict(ran: Any, evalstore: Evals
     assert shown.startswith("since the last run: 1 fixed (1 by a label)\n")
     assert "(fixed, by a label)\n" in shown
     assert "(fixed, by a label)\n" in evalstore("show", "@").stdout
+    for command in ("show", "log"):
+        assert "(1 fixed, 1 by a label)\n" in evalstore(command).stdout
 
 
 def test_the_reason_of_a_labelled_result_says_who_gave_it_and_the_note(
