@@ -123,11 +123,16 @@ class _SearchedTexts:
 
     def __init__(self, texts: Iterable[ListedText]) -> None:
         self._database = open_temporary(self, _TABLES)
-        for number, (kind, id, place) in enumerate(texts):
-            row = number, KINDS.index(kind), id, "\0".join(place.sessions)
-            self._database.execute("INSERT INTO texts VALUES (?, ?, ?, ?)", row)
-            for key in {id, *place.sessions}:
-                self._database.execute("INSERT INTO keys VALUES (?, ?)", (key, number))
+        for batch in in_batches(enumerate(texts)):
+            rows = (
+                (number, KINDS.index(kind), id, "\0".join(place.sessions))
+                for number, (kind, id, place) in batch
+            )
+            self._database.executemany("INSERT INTO texts VALUES (?, ?, ?, ?)", rows)
+            keys = (
+                (key, number) for number, (_, id, place) in batch for key in {id, *place.sessions}
+            )
+            self._database.executemany("INSERT INTO keys VALUES (?, ?)", keys)
 
     def search(
         self, store: Store, runs: Iterable[Run], go_on: Callable[[], bool] = lambda: True

@@ -97,22 +97,23 @@ _WORD = re.compile(r"\S+")
 
 def print_hits(hits: Iterable[SearchHit]) -> None:
     """Print the texts below the name of their file; no word is broken."""
+    columns = output.width()
     for number, (file, listed) in enumerate(groupby(hits, key=lambda hit: hit.file)):
         if number:
             output.line()
         output.line(output.paint(output.safe(file or "in no recent run"), bold=True))
         for hit in listed:
-            _print(hit)
+            _print(hit, columns)
 
 
-def _print(hit: SearchHit) -> None:
+def _print(hit: SearchHit, width: int) -> None:
     session = "" if hit.file else f"answer {output.short((*hit.sessions, hit.id)[0])}"
     source = f"{NOUNS[hit.kind]} {output.short(hit.id)}"
     parts = [
         output.safe(f"[{hit.row}]" if hit.row else session),
         output.safe(", ".join(hit.models)),
     ]
-    columns = output.width() - _INDENT // 2
+    columns = width - _INDENT // 2
     if not output.wide:
         parts = [output.clip(part, columns - _INDENT // 2) for part in parts]
     first, *others = _pack([source, *filter(None, parts)], columns)
@@ -120,7 +121,7 @@ def _print(hit: SearchHit) -> None:
     output.line(margin + output.faint(source) + first.removeprefix(source))
     for text in others:
         output.line(margin + text)
-    for begin, end in _wrap(hit.context, output.width() - _INDENT):
+    for begin, end in _wrap(hit.context, width - _INDENT):
         output.line(" " * _INDENT + _mark(hit, begin, end))
 
 
