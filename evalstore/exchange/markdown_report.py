@@ -21,7 +21,7 @@ from evalstore.results.compare.diff_text import count_cases, describe_pair, summ
 from evalstore.results.flips.regressions import find_open_regressions, regressions_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
-from evalstore.results.prompt_names import label_prompts
+from evalstore.results.prompt_names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import make_overview
 from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
@@ -108,14 +108,13 @@ def _find_new_failures(project: Project, run: Run, compared: Diff | None) -> _Ne
         new = [pair.now for pair in compared.new if pair.now]
         return _NewFailures("New and not passing", _failures(new), compared.prompts)
     failures: list[Result] = []
-    prompts: dict[str, set[str | None]] = {}
-    for batch in iterate_results(project.store, run):
-        failures += _failures(batch)
-        for result in batch:
-            prompts.setdefault(result.file, set()).add(result.prompt)
-    ids = {id for ids in prompts.values() if len(ids) > 1 for id in ids}
-    names = label_prompts(project, dict.fromkeys(ids)) if ids else {}
-    several = {file: names for file, ids in prompts.items() if len(ids) > 1}
+
+    def read() -> Iterator[Result]:
+        for batch in iterate_results(project.store, run):
+            failures.extend(_failures(batch))
+            yield from batch
+
+    several = prompt_labels(project, read())
     return _NewFailures("Not passing", _failures(failures), several)
 
 

@@ -105,3 +105,12 @@ def _member(name: str, field: dataclasses.Field[Any] | None, defaults: bool) -> 
 def camel_case(name: str) -> str:
     """Return a name such as `passed_after_fail` as `passedAfterFail`."""
     return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
+
+
+def read_whole(value: Json) -> Json:
+    """Return JSON with its iterators as lists and `Members` as objects."""
+    if isinstance(value, Iterator):
+        return [*value]
+    if isinstance(value, Members):
+        return dict(value.pairs)
+    return {k: read_whole(v) for k, v in value.items()} if isinstance(value, dict) else value

@@ -12,6 +12,7 @@ from evalstore.core.runs import Run
 from evalstore.core.values import URGENCY, Case, CaseFile, Json, Verdict
 from evalstore.results.log.file_log import PENDING, VerdictHistory, Words
 from evalstore.results.show.show import cases_with_several_prompts, find_urgent_results
+from evalstore.results.show.shown_results import result_to_json
 from evalstore.store import Store
 from evalstore.store.results import describe_cell, iterate_entries
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
@@ -142,8 +143,10 @@ def test_the_most_urgent_results_are_the_first_of_all_by_urgency(store: Store, s
 
     run = run_with(store, leaves)
     for most in (1, 40, 5_000):
-        results, several, left_out = find_urgent_results(store, run, most)
-        assert results == sorted(every, key=urgency)[:most]
-        assert left_out == len(every) - len(results)
-        places = {(result.file, result.row) for result in results}
-        assert several == cases_with_several_prompts(every) & places
+        shown, left_out = find_urgent_results(store, run, most)
+        expected = sorted(every, key=urgency)[:most]
+        several = cases_with_several_prompts(every)
+        assert [*shown] == [result_to_json(result) for result in expected]
+        for document, has_several in shown.by_urgency():
+            assert has_several == ((document["file"], document["row"]) in several)
+        assert left_out == len(every) - len(shown)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
-from evalstore.files.json_output import to_json
+from evalstore.files.json_output import read_whole, to_json
 from evalstore.interfaces.mcp.arguments import (
     DiffArguments,
     ExplainArguments,
@@ -133,7 +133,7 @@ def show(location: Location, arguments: ShowArguments) -> Document:
     """Return a stored object."""
     from evalstore.results.show import shown_item
 
-    shown = to_json(shown_item.describe_shown(location, arguments.id))
+    shown = read_whole(to_json(shown_item.describe_shown(location, arguments.id)))
     return _fit(shown, arguments.max_text, arguments.text_offset)
 
 

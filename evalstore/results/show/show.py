@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.deserialize import restore_case_file, restore_failure
@@ -28,6 +28,7 @@ from evalstore.results.rendering import references_of
 from evalstore.results.show.shown_results import (
     ListedResults,
     ShownCases,
+    ShownResult,
     ShownResults,
     cases_related,
     result_to_json,
@@ -78,9 +79,6 @@ class ShownItem:
     """How many results of a run are not among the related objects, as they are less urgent."""
     is_simulated: bool = False
     """Whether the cost of a judgement is that of a scripted model, which calls nobody."""
-    several: Set[tuple[str, str]] | None = None
-    """The cases of results, by file and row, that have some with several system prompts; None if
-    it is to be seen from the related results, as these are all."""
     in_progress: RunInProgress | None = None
     """How far it is, if it is a run in progress."""
     edit: str = ""
@@ -125,8 +123,8 @@ def show_item(
 ) -> ShownItem:
     """Return a stored object other than a session, with related objects.
 
-    With `most`, at most so many results of a run, the most urgent ones; with `in_file`, its results
-    are in a temporary file.
+    With `most`, at most so many results of a run, the most urgent ones; with `in_file`, the cases
+    of a long file are in temporary files.
     """
     if kind == "question":
         return _show_question(location, store, id)
@@ -137,7 +135,7 @@ def show_item(
         return _show_failure(location, store, id, stored.content)
     if kind == "run":
         run = restore_run(id, stored.content)
-        return _show_run(location, store, run, stored.content, most, in_file=in_file)
+        return _show_run(location, store, run, stored.content, most)
     if kind == "cases" and in_file and has_parts(stored.content):
         item = _long_file(store, id, stored.content)
     else:
@@ -188,19 +186,17 @@ def _label_marks(store: Store, run: Run) -> dict[Cell, str]:
 
 
 def _show_run(
-    location: Location, store: Store, run: Run, content: Json, most: int | None, *, in_file: bool
+    location: Location, store: Store, run: Run, content: Json, most: int | None
 ) -> ShownItem:
     """Return a run with its results, or the most urgent of them."""
     item = ShownItem("run", run.id, content, push=first_push_of(location, "run", run.id))
     if most is not None:
-        results, several, item.left_out = find_urgent_results(store, run, most)
-        prompts = {result.prompt for result in results if (result.file, result.row) in several}
-        item.related, item.several = {"results": [*map(result_to_json, results)]}, several
+        shown, item.left_out = find_urgent_results(store, run, most)
     else:
         shown = ShownResults(iterate_results(store, run))
-        item.content, prompts = store.load_whole(content), shown.prompts
-        item.related = {"results": shown if in_file else [*shown]}
-    item.prompts = name_prompts(location, prompts)
+        item.content = store.load_whole(content)
+    item.related = {"results": shown}
+    item.prompts = name_prompts(location, shown.prompts)
     _mark_changes(location, store, run, item)
     return item
 
@@ -265,7 +261,7 @@ def show_file(
 ) -> ShownItem:
     """Return a test file as it was in a run, with its results there, or those that are chosen.
 
-    With `in_file`, the cases of a long file and their results are in temporary files. Raises
+    With `in_file`, the cases of a long file are in temporary files. Raises
     `RevisionError` if the run lacks the file.
     """
     run = resolve_run(store, revision or "@")
@@ -278,18 +274,14 @@ def show_file(
     else:
         content = store.load_whole(stored)
         item = ShownItem("cases", node, content, _related(store, "cases", node, content))
-    results, several = chosen or _results_in(store, run, name)
-    listed = results if item.cases else [*results]
-    item.related = {"file": name, "run": run.id, **item.related, "results": listed}
+    if chosen is None:
+        every = ShownResults(iterate_results(store, run, name))
+        chosen = ListedResults(every, every.prompts)
+    results, several = chosen
+    item.related = {"file": name, "run": run.id, **item.related, "results": results}
     item.prompts, item.marks = name_prompts(location, several), _label_marks(store, run)
     item.references = name_references(location, _references(item))
     return item
-
-
-def _results_in(store: Store, run: Run, name: str) -> ListedResults:
-    """Return the results of a test file in a run."""
-    results = ShownResults(iterate_results(store, run, name))
-    return ListedResults(results, results.prompts)
 
 
 def _long_file(store: Store, node: str, stored: Json) -> ShownItem:
@@ -353,32 +345,23 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
 # --- finds the most urgent results of a run, reading only the nodes that have them
 
 
-class UrgentResults(NamedTuple):
-    """The most urgent results of a run."""
-
-    results: list[Result]
-    """The most urgent ones first, those that are as urgent in the order of the run."""
-    several: set[tuple[str, str]]
-    """The cases of these, by file and row, that have results with several system prompts."""
-    left_out: int
-    """How many other results there are."""
-
-
-def find_urgent_results(store: Store, run: Run, most: int) -> UrgentResults:
-    """Return the most urgent results of a run, at most so many."""
+def find_urgent_results(store: Store, run: Run, most: int) -> tuple[ShownResults, int]:
+    """Return the most urgent results of a run, at most so many, and how many others there are."""
     places, total = store.find_most_urgent(run.results, most)
     nodes = store.load_leaves(dict.fromkeys(node for _, node, _ in places))
     files = store.load_case_files({content["cases"] for content in nodes.values()})
-    known: dict[tuple[str, str], list[Result]] = {}
-    several: set[tuple[str, str]] = set()
+    known: dict[tuple[str, str], list[ShownResult]] = {}
     for path, node, _ in places:
         if (path, node) not in known:
             cells, cases = nodes[node]["cells"], files[nodes[node]["cases"]].cases
-            known[path, node] = [restore_cell(path, case_of(cell, cases), cell) for cell in cells]
-            several |= cases_with_several_prompts(known[path, node])
-    shown = [known[path, node][place] for path, node, place in places]
-    several &= {(result.file, result.row) for result in shown}
-    return UrgentResults(shown, several, total - len(shown))
+            results = [restore_cell(path, case_of(cell, cases), cell) for cell in cells]
+            several = cases_with_several_prompts(results)
+            known[path, node] = [
+                ShownResult(result_to_json(result), (result.file, result.row) in several)
+                for result in results
+            ]
+    shown = ShownResults.listing(known[path, node][place] for path, node, place in places)
+    return shown, total - len(shown)
 
 
 def cases_with_several_prompts(results: Iterable[Result]) -> set[tuple[str, str]]:

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
 
 
-def show_workspace(location: Location, *, in_file: bool = False) -> ShownItem:
+def show_workspace(location: Location) -> ShownItem:
     """Return all cases with their verdicts from stored answers and judgements.
 
-    The id is that of the snapshot that a run would store. With `in_file`, the results are in a
-    temporary file.
+    The id is that of the snapshot that a run would store.
     """
     with open_project(location) as project:
         require_sound(project, SelectionOptions())
@@ -44,7 +43,7 @@ def show_workspace(location: Location, *, in_file: bool = False) -> ShownItem:
         WORKSPACE,
         id,
         {"verdicts": order_counts(results.counts)},
-        {"results": results if in_file else [*results]},
+        {"results": results},
         name_prompts(location, results.prompts),
     )
 
@@ -58,7 +57,7 @@ def show_workspace_file(
 ) -> ShownItem:
     """Return the current cases of a test file, with their results, or those that are chosen.
 
-    With `in_file`, the cases of a long file and their results are in temporary files. Raises
+    With `in_file`, the cases of a long file are in temporary files. Raises
     `RevisionError` if there is no such file.
     """
     with open_project(location) as project:
@@ -68,8 +67,7 @@ def show_workspace_file(
         node = project.reading.nodes[name]
         every = ShownResults(_iterate_results(project, name, file))
         results = every if chosen is None else chosen
-        is_long = in_file and not isinstance(file.cases, tuple)
-        if is_long:
+        if in_file and not isinstance(file.cases, tuple):
             cases = ShownCases(map(_describe, in_batches(file.cases)), project.versions.load)
             related: dict[str, Json] = {"file": name, "tests": {}, "evaluations": {}}
             content = hashing.describe_case_file(replace(file, cases=()))
@@ -80,7 +78,7 @@ def show_workspace_file(
             related = {"file": name, **cases_related(project.versions.load, file.cases)}
             item = ShownItem("cases", node, content, related)
             references = [*references_of(related["evaluations"].values())]
-        item.related.update(results=results if is_long else [*results])
+        item.related.update(results=results)
         item.prompts = name_prompts(location, every.prompts)
         item.references = reference_names(project, references)
         return item

@@ -35,8 +35,8 @@ def describe_shown(
 
     `@work` means the current workspace, and `[REV:]FILE::ROW` a case with the explanation of its
     verdict: of the candidate and the system prompt that are named. `FILE` is its case, or if it
-    has several the file with each result of the newest run that has it. With `in_file`, the results
-    of a run and of the workspace, and the cases of a long file, are in temporary files.
+    has several the file with each result of the newest run that has it. With `in_file`, the cases
+    of a long file are in temporary files.
 
     Raises `RevisionError`.
     """
@@ -56,7 +56,7 @@ def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
 
         if colon:
             return show_workspace.show_workspace_file(location, path, in_file=in_file)
-        return show_workspace.show_workspace(location, in_file=in_file)
+        return show_workspace.show_workspace(location)
     with open_store(location) as store:
         if colon:
             return show_file(location, store, text, path, in_file=in_file)

@@ -58,12 +58,12 @@ class ShownResults:
             self.counts.update(result.word for result in listed if result.word)
             documents = [result_to_json(result) for result in listed]
             prompts = {document["prompt"] for document in documents}
-            self.prompts |= prompts if len(prompts) > 1 else set()
             yield from (ShownResult(document, len(prompts) > 1) for document in documents)
 
     def _extend(self, shown: Iterable[ShownResult]) -> None:
         for some in in_batches(shown):
             self._words |= {word_of(each.document) for each in some}
+            self.prompts |= {each.document["prompt"] for each in some if each.has_several}
             self._values.extend([*map(tuple, some)])
 
     def __len__(self) -> int:

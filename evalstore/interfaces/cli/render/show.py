@@ -21,8 +21,8 @@ from evalstore.interfaces.cli.render.history import print_log
 from evalstore.interfaces.cli.render.lines import print_block, print_lines
 from evalstore.interfaces.cli.render.result_rows import (
     SHOWN,
-    UrgentFirst,
     cell_of,
+    list_urgent_first,
     place_of,
     print_results,
 )
@@ -113,7 +113,7 @@ def _print_workspace(item: ShownItem) -> None:
 
 def _suggest_failure(item: ShownItem) -> None:
     """Name the command that explains the most urgent result of a file, if it failed."""
-    first = next((result for result, _ in UrgentFirst(item)), None)
+    first = next((result for result, _ in list_urgent_first(item)), None)
     if first is None or first["verdict"] not in VERDICTS or first["verdict"] == "pass":
         return
     if not first["sessions"]:

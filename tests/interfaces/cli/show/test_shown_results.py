@@ -1,4 +1,4 @@
-"""What `show` lists of a run and of the workspace is the same from a file as from memory."""
+"""What `show` lists of a run and of the workspace, in JSON and on a terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from evalstore.core.errors import OK
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
+from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.show import shown_item
 from evalstore.results.show.show import ShownItem
-from evalstore.results.show.shown_results import ShownResults
+from evalstore.results.show.shown_results import ShownResults, result_to_json
+from evalstore.store.results import read_results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.long_files import CHECK, CHECKED, JUDGE, ONE, ROWS, TWO
@@ -41,15 +42,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore)
 
 
 @pytest.mark.parametrize("revision", ["@", "@work"])
-def test_json_is_that_of_the_document_in_memory(
+def test_json_has_the_results_in_their_order(
     place: Path, capsys: pytest.CaptureFixture[str], revision: str
 ) -> None:
     capsys.readouterr()
     assert main(["show", revision, "--json"]) == OK
-    streamed = capsys.readouterr().out
-    output.document(shown_item.describe_shown(Location(place), revision))
-    assert streamed == capsys.readouterr().out
-    assert len(json.loads(streamed)["related"]["results"]) == 2 * (30 + 2)
+    listed = json.loads(capsys.readouterr().out)["related"]["results"]
+    with open_store(Location(place)) as store:
+        stored = read_results(store, store.find_runs()[0])
+    assert listed == [result_to_json(result) for result in stored]
+    assert len(listed) == 2 * (30 + 2)
 
 
 def test_a_run_without_results_has_an_empty_list(
@@ -63,17 +65,10 @@ def test_a_run_without_results_has_an_empty_list(
 
 @pytest.mark.parametrize("revision", ["@", "@work"])
 @pytest.mark.parametrize("options", [(), ("-v",)])
-def test_what_is_printed_is_that_of_the_list_in_memory(
-    place: Path,
-    evalstore: Evalstore,
-    monkeypatch: pytest.MonkeyPatch,
-    revision: str,
-    options: tuple[str, ...],
+def test_the_most_urgent_results_are_printed_first(
+    place: Path, evalstore: Evalstore, revision: str, options: tuple[str, ...]
 ) -> None:
     streamed = evalstore("show", revision, *options)
-    document = shown_item.describe_shown(Location(place), revision)
-    monkeypatch.setattr(shown_item, "show_to_people", lambda *_args, **_options: document)
-    assert evalstore("show", revision, *options) == streamed
     words = [line.split()[0] for line in streamed.stdout.splitlines() if "tests/" in line]
     assert len(words) == (64 if options else 40)
     assert words == sorted(words, key=URGENCY.index)
