@@ -43,6 +43,7 @@ STOPPED = {
 """The signs and the meanings of the states of runs that are not complete."""
 STAR = "*"
 """The sign of a change in points that does not show all that differs."""
+STAR_NOTE = f"{STAR} in the list: more differs, as the details of that run say"
 _NAMED = "the previous run of all cases,"
 _LISTED = 20
 """What was edited, of which more are only counted."""
@@ -325,7 +326,6 @@ _CELLS = (
     *("asked", "judged", "reused", "from", "message"),
 )
 """The cells of a line."""
-_SAME = StyledCell("=", "faint", "0.0")
 
 
 def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list[Column]:
@@ -443,5 +443,5 @@ def change_cell(
     is_hidden = differences.is_hidden or (before is not None and bool(other_basis(run, before)))
     star = STAR * is_hidden
     if not points:
-        return StyledCell(f"0.0{star}", "faint") if star else _SAME
+        return StyledCell(f"0.0{star}", "faint")
     return StyledCell(f"{points:+.1f}{star}", "pass" if points > 0 else "fail")

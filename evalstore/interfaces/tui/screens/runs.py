@@ -14,10 +14,13 @@ from textual.worker import get_current_worker
 
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.styled_text import text_lines
 from evalstore.interfaces.tui.render.dashboard import dashboard_lines
 from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
 from evalstore.interfaces.tui.render.plot import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (
+    STAR,
+    STAR_NOTE,
     STOPPED,
     STRIP,
     change_cell,
@@ -212,7 +215,7 @@ class RunsPage(ActionsPage):
         """Draw what differs from the runs before, in the list and below it."""
         grid = self.query_one("#runs", Grid)
         grid.refresh()
-        self._show_files()
+        self._show_details(stay=True)
 
     def _show_files(self) -> None:
         """Draw what was read of the highlighted run."""
@@ -264,15 +267,20 @@ class RunsPage(ActionsPage):
         self.query_one("#details", FittedView).fit(self._describe_highlighted, stay=stay)
 
     def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
-        number = self.query_one("#runs", Grid).cursor - 1
+        grid, find = self.query_one("#runs", Grid), self._differences.find
+        number = grid.cursor - 1
         if not 0 <= number < len(self._runs):
             state, others = self.dashboard.state, self.query_one(OtherRuns).runs
             lines = [*workspace_lines(state, self._runs, others, self.with_keys)]
             files = state.files if state else None
         else:
-            find = self._differences.find
             lines = [*run_lines(self._runs, number, find, self.with_keys)]
             files = self._find_files(number)
+        seen = range(-1, len(self._runs))[grid.seen_rows]
+        changes = {each: change_cell(self._runs, each, find).text for each in seen if each >= 0}
+        stars = [each for each, text in changes.items() if STAR in text]
+        if stars and number not in stars:
+            lines += text_lines(STAR_NOTE, "faint")
         left = height - sum(1 for line in lines for _ in wrap_line(line, width))
         return [*lines, *file_lines(files, width, left)]
 

@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser, refresh_ages
+from evalstore.interfaces.tui.render.run_details import STAR_NOTE
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
@@ -633,11 +634,12 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
         page = pilot.app.screen
         assert isinstance(page, RunsPage)
         cells = [page._cells(row)[5] for row in range(1, 7)]
-        changes = ["0.0*", "0.0*", "=", "partial", "+33.3", ""]
+        changes = ["0.0*", "0.0*", "0.0", "partial", "+33.3", ""]
         assert [cell.text for cell in cells] == changes, lines
         assert [cell.colour for cell in cells] == ["faint", "faint", "faint", "faint", "pass", ""]
         assert [page._cells(row)[2].text for row in range(1, 7)] == ["", "", "", "~", "", ""]
         assert {page._cells(row)[4].colour for row in range(1, 7)} == {""}
+        assert f"\n{STAR_NOTE}\n" in f"{page.query_one('#details', TextView).text}\n"
         await press(pilot, "down")
         text = page.query_one("#details", TextView).text
         assert "\n* since the run before: 1 broke, 1 fixed (2 by a label)\n" in text
@@ -648,7 +650,9 @@ def test_a_rate_is_compared_with_the_run_before_in_points_and_colour(workspace: 
         details = page.query_one("#details", TextView)
         assert f"\n* the {why} 6 results, not 3\n" in details.text
         assert "broke" not in details.text
+        assert STAR_NOTE not in details.text, "the details say what the star is"
         await press(pilot, "down")
+        assert STAR_NOTE in details.text
         assert "previous run of all cases" not in details.text
 
     drive(scenario)
