@@ -92,15 +92,16 @@ def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
 
 
 def _print_labels(labels: list[LabelReport]) -> None:
-    for report in labels:
-        _print(report)
+    for line in dict.fromkeys(map(_line, labels)):
+        output.line(line)
     if any(report.now == "pending" for report in labels):
         output.talk('("evalstore run" judges it)')
     elif any(report.changes_verdict for report in labels):
         output.talk('("evalstore run" records the verdict in the history)')
 
 
-def _print(report: LabelReport) -> None:
+def _line(report: LabelReport) -> str:
+    """Return what the labels of all attempts at a case have in common."""
     subject = report.subject
     place = case_name(subject.file, subject.row, report.prompt)
     is_known = subject.verdict in (None, report.verdict) or subject.verdict == report.now
@@ -108,7 +109,7 @@ def _print(report: LabelReport) -> None:
     now = f"now {report.now}" if report.now not in (None, report.verdict) else ""
     change = ", ".join(part for part in (was, now) if part)
     word = "label removed" if report.verdict == "none" else output.paint(report.verdict)
-    output.line(
+    return (
         f"{word}  {output.safe(place)}  {output.safe(subject.model)}  "
         f"by {output.safe(report.person)}{f' ({change})' if change else ''}"
     )

@@ -463,3 +463,15 @@ def test_the_reason_of_a_labelled_result_says_who_gave_it_and_the_note(
     assert ",by Ada (a person)," in csv
     failure = '<failure type="fail" message="by Ada (a person)">by Ada (a person)</failure>'
     assert failure in evalstore("export", "--format", "junit").stdout
+
+
+def test_a_label_of_several_attempts_is_printed_once(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(f"{settings.read_text()}attempts: 3\n")
+    evalstore("run", "-q")
+    line = "pass  tests/weather.md [city=Oslo]  scripted/one  by Ada (was fail)\n"
+    assert evalstore("label", OSLO, "pass", "--as", "Ada").stdout == line
+    labels = documents("label", OSLO, "pass", "--as", "Ada")["labels"]
+    assert len({label["judgement"] for label in labels}) == 3
