@@ -34,7 +34,7 @@ from evalstore.store.simulated_costs import is_all_scripted
 if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.pair_groups import PairGroup
-    from evalstore.core.results import Result
+    from evalstore.core.results import Decision, Result
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
@@ -78,7 +78,8 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         if compared and not compare:
             regressions = find_open_regressions(project, run, compared.broke)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
-        feedback = _read_feedback(store, [*listed, *failing.results[:_MOST_PAIRS]])
+        quoted = [*listed, *failing.results[:_MOST_PAIRS]]
+        feedback = find_feedback(store, (result.decision for result in quoted))
     return _join(
         [
             *_headline(run, compared, regressions, _count_words(failing.results)),
@@ -159,12 +160,6 @@ def _join(lines: Sequence[str]) -> str:
             return f"{text}\n({plural(len(lines) - number, 'more part')}: the report is too long)\n"
         text += f"{line}\n"
     return text
-
-
-def _read_feedback(store: Store, results: Sequence[Result]) -> dict[Result, str]:
-    """Return the feedback on these results, by result."""
-    feedback = find_feedback(store, (result.decision for result in results))
-    return {result: feedback.get(result.decision, "") for result in results}
 
 
 def _headline(
@@ -273,11 +268,11 @@ def _pair(
     failing = f", {count}" if count else ""
     yield f"- **{_name(facts.name)}** {_name(facts.model)}: {verdicts}{failing}{why}"
     if with_feedback:
-        yield from _feedback(compared.feedback_of(pair.now))
+        yield from _feedback(compared.feedback.get(pair.now.decision, "") if pair.now else "")
 
 
 def _regressions(
-    compared: Diff, regressions: Sequence[Regression], feedback: Mapping[Result, str]
+    compared: Diff, regressions: Sequence[Regression], feedback: Mapping[Decision, str]
 ) -> Iterator[str]:
     """Yield the regressions that broke in an earlier run, each with its feedback."""
     about = {each.result: f" (passed in run `{short(each.passed_in)}`)" for each in regressions}
@@ -286,7 +281,7 @@ def _regressions(
 
 
 def _new_failures(
-    failing: _NewFailures, attempts: Mapping[CellKey, str], feedback: Mapping[Result, str]
+    failing: _NewFailures, attempts: Mapping[CellKey, str], feedback: Mapping[Decision, str]
 ) -> Iterator[str]:
     """Yield the failing cases that no earlier run has, each with its feedback."""
     counts = {result: attempts.get(cell_of(result), "") for result in failing.results}
@@ -299,7 +294,7 @@ def _failing(
     results: Sequence[Result],
     prompts: Mapping[str, Mapping[str | None, str]],
     about: Mapping[Result, str],
-    feedback: Mapping[Result, str],
+    feedback: Mapping[Decision, str],
 ) -> Iterator[str]:
     """Yield a list of results with what is said about each; nothing without any."""
     if not results:
@@ -309,7 +304,7 @@ def _failing(
     for result in results[:_MOST_PAIRS]:
         name = case_name(result.file, result.row, prompts.get(result.file, {}).get(result.prompt))
         yield f"- **{_name(name)}** {_name(result.model)}: {result.verdict}{about[result]}"
-        yield from _feedback(feedback[result])
+        yield from _feedback(feedback.get(result.decision, ""))
     if len(results) > _MOST_PAIRS:
         yield f"… and {len(results) - _MOST_PAIRS:,} more"
     yield ""

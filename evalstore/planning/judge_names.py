@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import short
@@ -66,56 +66,41 @@ def find_feedback(
     wanted = dict.fromkeys(decisions)
     ids = {id for _, judgements in wanted for id in judgements}
     made = store.find_judgements(ids, feedback=True) if known is None else known
-    counted = {
-        decision: _counted([made[id] for id in decision[1] if id in made]) for decision in wanted
-    }
-    several = {decision for decision, each in counted.items() if len({*_named_judges(each)}) > 1}
-    shown = {
-        (verdict, ids): [each for each in judgements if each.vote.verdict == verdict] or judgements
-        for (verdict, ids), judgements in counted.items()
-    }
-    named = {
-        each.vote.evaluator
-        for decision, judgements in shown.items()
-        for each in judgements
-        if each.vote.human or decision in several
-    }
+    shown: dict[Decision, list[tuple[StoredJudgement, bool]]] = {}
+    for verdict, judgements in wanted:
+        cast = [made[id] for id in judgements if id in made]
+        labelled = {each.subject for each in cast if each.vote.human}
+        cast = [each for each in cast if each.vote.human or each.subject not in labelled]
+        # The checks are named beside others only if they give a reason.
+        judges = {
+            each.vote.evaluator
+            for each in cast
+            if not each.vote.human and (each.feedback or each.vote.evaluator != CHECKS)
+        }
+        shown[verdict, judgements] = [
+            (each, each.vote.human or len(judges) > 1)
+            for each in [each for each in cast if each.vote.verdict == verdict] or cast
+        ]
+    named = {each.vote.evaluator for of_one in shown.values() for each, named in of_one if named}
     names = {id: name for id, (name, _) in evaluator_names(store, named).items()}
-    reasons = {
-        decision: "\n".join(_reasons(judgements, names if decision in several else {}, names))
-        for decision, judgements in shown.items()
-    }
+    reasons = {decision: "\n".join(_reasons(each, names)) for decision, each in shown.items()}
     return {decision: text for decision, text in reasons.items() if text}
 
 
-def _counted(judgements: Sequence[StoredJudgement]) -> Sequence[StoredJudgement]:
-    """Return those that count: on an answer with labels, only these."""
-    labelled = {each.subject for each in judgements if each.vote.human}
-    return [each for each in judgements if each.vote.human or each.subject not in labelled]
-
-
-def _named_judges(judgements: Iterable[StoredJudgement]) -> Iterator[str]:
-    """Yield the judges who are named if there are several; checks only if they give a reason."""
-    for vote, _, _, feedback in judgements:
-        if not vote.human and (feedback or vote.evaluator != CHECKS):
-            yield vote.evaluator
-
-
 def _reasons(
-    judgements: Iterable[StoredJudgement], judges: Mapping[str, str], people: Mapping[str, str]
+    shown: Iterable[tuple[StoredJudgement, bool]], names: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the different reasons; the same one of several judges once, with all their names."""
     makers: dict[str, dict[str, None]] = {}
-    for vote, _, _, feedback in judgements:
+    for (vote, _, _, feedback), is_named in shown:
+        name = names[vote.evaluator] if is_named else ""
         if vote.human:
-            by = label_by(people[vote.evaluator])
-            makers[f"{by}: {feedback}" if feedback else by] = {}
+            by = label_by(name)
+            makers[f"{by}: {feedback}" if feedback else by] = {"": None}
         elif feedback:
-            names = makers.setdefault(feedback, {})
-            if vote.evaluator in judges:
-                names[judges[vote.evaluator]] = None
-    for text, names in makers.items():
-        yield f"{', '.join(names)}: {text}" if names else text
+            makers.setdefault(feedback, {})[name] = None
+    for text, by_names in makers.items():
+        yield f"{', '.join(by_names)}: {text}" if any(by_names) else text
 
 
 def label_by(person: str) -> str:

@@ -314,6 +314,13 @@ def missing_judgements(
             yield judge, count
 
 
+def count_undecided(cell: Cell, stored: Sequence[Vote]) -> int:
+    """Return how many votes on a subject `--retry-errors` makes again."""
+    decided = [vote for vote in stored if vote.verdict not in UNSETTLED]
+    is_any = len(decided) < len(stored)
+    return sum(count for _, count in missing_judgements(cell, decided)) if is_any else 0
+
+
 def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
@@ -359,22 +366,22 @@ def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     """Return the votes on a subject that count: by people and by the judges of the case.
 
-    The last label of each person counts, unless it removes the label. Of too many other votes,
-    `pass` and `fail` count before `undecided` and `error`, then the oldest: a repeated judgement
-    replaces an unreadable one in every store. `stored` is oldest first.
+    The last label of each person counts, unless it removes the label. Of too many votes of a
+    judge, the first in `decided_first` do. `stored` is oldest first.
     """
     votes = _votes_of(cell, stored)
     counted = [vote for vote in votes if vote.human]
     if "checks" in cell.case.judged_by:
-        counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
+        counted += decided_first(vote for vote in votes if vote.evaluator == CHECKS)[:1]
     if "models" in cell.case.judged_by:
         for judge in cell.judges:
-            counted += [vote for vote in votes if vote.evaluator == judge.evaluator][: judge.times]
+            cast = [vote for vote in votes if vote.evaluator == judge.evaluator]
+            counted += sorted(decided_first(cast)[: judge.times], key=cast.index)
     return counted
 
 
 def _votes_of(cell: Cell, stored: Iterable[Vote]) -> Sequence[Vote]:
-    """Return the votes of the cell's evaluation version, in the order in which they count.
+    """Return the votes of the cell's evaluation version: `pass` and `fail` before the others.
 
     Of each person only the last label is included, and none when it removes the label.
     """
@@ -384,9 +391,18 @@ def _votes_of(cell: Cell, stored: Iterable[Vote]) -> Sequence[Vote]:
         last = {vote.evaluator: vote for vote in people}.values()
         words = [vote for vote in last if vote.verdict != "none"]
         votes = [*words, *(vote for vote in votes if not vote.human)]
-    return decided_first(votes)
-
-
-def decided_first(votes: Sequence[Vote]) -> Sequence[Vote]:
-    """Return votes, oldest first, in the order in which they count: `pass` and `fail` first."""
     return sorted(votes, key=lambda vote: vote.verdict in UNSETTLED) if len(votes) > 1 else votes
+
+
+def decided_first(votes: Iterable[Vote]) -> list[Vote]:
+    """Return votes of a judge, oldest first, in the order in which they count.
+
+    First `pass` and `fail`, the oldest first; then `undecided` and `error`, the newest first. So a
+    repeated judgement replaces an unreadable one in every store.
+    """
+    return sorted(
+        votes,
+        key=lambda vote: (
+            (True, -vote.started) if vote.verdict in UNSETTLED else (False, vote.started)
+        ),
+    )

@@ -37,7 +37,10 @@ def judgement_changes(
         if pair.was and pair.now and pair.was.evaluations != pair.now.evaluations
     ]
     made = {id for was, now in differing for id in {*was.evaluations} ^ {*now.evaluations}}
-    all_makers = store.find_evaluators(made)
+    all_makers = {
+        id: (it.vote.evaluator, it.vote.verdict == "none")
+        for id, it in store.find_judgements(made).items()
+    }
     evaluators = store.load_contents("evaluator", {maker for maker, _ in all_makers.values()})
     named = {id for id, content in evaluators.items() if "human" in content or "model" in content}
     makers = {id: maker for id, maker in all_makers.items() if maker[0] in named}

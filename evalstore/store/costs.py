@@ -56,11 +56,6 @@ class StoredJudgement(NamedTuple):
     feedback: str = ""
     """Empty if it was not asked for."""
 
-    @property
-    def judging_cost(self) -> JudgingCost:
-        """Return what the judgement cost."""
-        return JudgingCost(self.vote.started, self.vote.evaluator, self.usd)
-
 
 class OutputTokens(NamedTuple):
     """The output tokens of the newest answers, or judgements, of a model."""
@@ -114,13 +109,6 @@ class CostQueries(Database):
                 text = _read_feedback(digits, *texts)
                 judgements[digits] = StoredJudgement(vote, as_digits(subject), cost, text)
         return judgements
-
-    def find_evaluators(self, evaluations: Iterable[str]) -> dict[str, tuple[str, bool]]:
-        """Return the evaluator of each of these evaluations, and whether it removes a label."""
-        statement = "SELECT id, evaluator, verdict = 'none' FROM evaluations WHERE id IN"
-        with self._reading() as connection:
-            rows = select_each(connection, statement, evaluations)
-            return {as_digits(id): (as_digits(maker), bool(none)) for id, maker, none in rows}
 
     def find_judging_usage(self, evaluators: Iterable[str]) -> dict[str, Usage]:
         """Return the mean tokens of a judgement of these evaluators, by id.

@@ -272,13 +272,6 @@ class SessionQueries(NodeQueries):
                 for id in (as_digits(bytes_),)
             )
 
-    def find_labels_among(self, ids: Iterable[str]) -> frozenset[str]:
-        """Return those of these evaluations that are labels of people."""
-        with self._reading() as connection:
-            people = select_people(connection)
-            statement = f"SELECT id FROM evaluations WHERE evaluator IN ({people}) AND id IN"
-            return frozenset(as_digits(id) for (id,) in select_each(connection, statement, ids))
-
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
             rows = connection.execute(select_people(connection, "id, content"))

@@ -363,6 +363,10 @@ def test_of_two_votes_the_one_that_decides_counts() -> None:
     assert counted_votes(cell, [vote(verdict="error"), vote(verdict="fail")]) == [
         vote(verdict="fail")
     ]
+    undecided = [vote(verdict="undecided")._replace(started=at, id=f"v{at}") for at in (1, 2, 3)]
+    assert counted_votes(cell, undecided) == undecided[2:], "the newest"
+    (cell,) = cells_of(case(), judges=(replace(JUDGE, times=2),))
+    assert counted_votes(cell, undecided) == undecided[1:], "in the order of their times"
 
 
 def test_of_too_many_votes_the_oldest_count() -> None:

@@ -16,6 +16,7 @@ from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
+from evalstore.store.costs import JudgingCost
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
@@ -64,10 +65,11 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
         questions = read_last_messages(
             project.versions.load("test", [cell.test for cell, _ in batch])
         )
-        costs, judging_costs = (
-            prices.costs_of_answers(spent),
-            prices.costs_of_judgements({id: each.judging_cost for id, each in judgements.items()}),
-        )
+        made = {
+            id: JudgingCost(vote.started, vote.evaluator, usd)
+            for id, (vote, _, usd, _) in judgements.items()
+        }
+        costs, judging_costs = prices.costs_of_answers(spent), prices.costs_of_judgements(made)
         feedback = find_feedback(store, (cell.decision for cell, _ in batch), judgements)
         names = name_prompts_of_cases(project, (case for _, case in batch))
         for cell, case in batch:

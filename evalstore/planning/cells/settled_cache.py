@@ -32,7 +32,7 @@ CACHE = "settled"
 """The name of its file."""
 _DIGITS = 32
 """The file begins with so many digits of the digest of the rest."""
-_FORMAT = [3, __version__, sys.byteorder]
+_FORMAT = [4, __version__, sys.byteorder]
 """Raise the number when the fields of a part, or what plans and verdicts follow from, change."""
 
 
@@ -51,6 +51,8 @@ class SettledPart:
     """How many of its cases have a cell."""
     answers: int = 0
     """How many answers count, each once."""
+    undecided: int = 0
+    """How many of the judgements `--retry-errors` makes again, each once."""
     saved: float = 0.0
     """The cost of these answers and their judgements, in USD."""
     words: list[tuple[str, Verdict | None, int]] = field(default_factory=list)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.comparison.statistics import count_rows
 from evalstore.planning.cells.settled_cache import CACHE, SettledCache, SettledPart
 from evalstore.planning.cells.settled_parts import Contexts, can_settle, long_files
+from evalstore.planning.plan import UNSETTLED
 from evalstore.store.trees.case_files import StoredCases
 from evalstore.workspace.digest_set import digest_of
 
@@ -148,6 +149,12 @@ def _sum_up(part: _Part, context: str, results: str) -> SettledPart:
         (cell.candidate.id, each.verdict) for cell, each in zip(cells, listed, strict=True)
     )
     sessions = {id for result in listed for id in result.sessions}
+    undecided = {
+        vote.id
+        for result in listed
+        for vote in result.votes
+        if vote.verdict in UNSETTLED and not any(each.human for each in result.votes)
+    }
     return SettledPart(
         context,
         part.cases,
@@ -155,6 +162,7 @@ def _sum_up(part: _Part, context: str, results: str) -> SettledPart:
         cells=len(cells),
         cases=sum(verdicts.values()),
         answers=len(sessions),
+        undecided=len(undecided),
         saved=sum(part.usd.values()),
         words=[(model, verdict, count) for (model, verdict), count in words.items()],
         clusters=[(*counts, times) for counts, times in verdicts.items()],

@@ -177,6 +177,8 @@ class Status:
     models: int
     """The number of candidates; recorded answers count as one."""
     cells: int
+    undecided_judgements: int = 0
+    """How many of the stored judgements `--retry-errors` makes again."""
     has_recorded: bool = False
     """Whether answers are recorded in files."""
     pending_models: int = 0

@@ -21,7 +21,7 @@ from evalstore.core.values import RECORDED
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.judge_names import label_by
 from evalstore.planning.plan import CHECKS
-from evalstore.results.answer.judgements import EARLIER, ELSEWHERE, FIRST, TAKES_BACK
+from evalstore.results.answer.judgements import EARLIER, ELSEWHERE, IN_WORKSPACE, TAKES_BACK
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import (
@@ -81,7 +81,8 @@ def counts_otherwise(view: AnswerView) -> list[Judgement]:
     return [
         each
         for each in view.judgements
-        if each.why_not == FIRST and (each.evaluation, each.evaluator, each.verdict) not in shown
+        if each.why_not == IN_WORKSPACE
+        and (each.evaluation, each.evaluator, each.verdict) not in shown
     ]
 
 
@@ -107,7 +108,7 @@ def _workspace_lines(view: AnswerView) -> Iterator[StyledLine]:
     """Yield which verdicts the workspace counts, where they are not those shown."""
     for judgement in counts_otherwise(view):
         verdict = verdict_span(judgement.verdict, {})
-        start = f"In the workspace the first verdict by {safe(judgement.by)} counts: "
+        start = f"In the workspace another verdict by {safe(judgement.by)} counts: "
         spans = StyledSpan(start, "pending"), StyledSpan(verdict.text, verdict.colour)
         yield StyledLine((*spans, StyledSpan(f" ({short(judgement.id)})", "pending")))
 

@@ -24,7 +24,7 @@ EARLIER = "older instructions or checks"
 LATER = "newer instructions or checks"
 ELSEWHERE = "judged in another case"
 PASSED_OVER = "does not count"
-FIRST = "the first verdict, which counts in the workspace"
+IN_WORKSPACE = "the verdict that counts in the workspace"
 AGAIN = "judged again, does not count"
 """Reasons why a judgement does not count in the verdict."""
 AFTER = "added after this run; counts in the workspace only"
@@ -91,7 +91,7 @@ class Judgement:
     @property
     def is_repeated(self) -> bool:
         """Return whether another judgement of the same version by the same evaluator counts."""
-        return self.why_not in (FIRST, AGAIN)
+        return self.why_not in (IN_WORKSPACE, AGAIN)
 
 
 def read_judgements(
@@ -152,7 +152,7 @@ def read_judgements(
         elif why_not == PASSED_OVER and whose in counts:
             cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
             in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
-            why_not = FIRST if key in in_workspace else AGAIN
+            why_not = IN_WORKSPACE if key in in_workspace else AGAIN
         checks = contents.get(stored.evaluation, {}).get("checks", ())
         listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
     places: dict[str, int] = {}

@@ -189,10 +189,6 @@ class Diff:
         """Return `1 of 5 attempts failed -> 3 of 5`; empty when neither side has several."""
         return change_text(pair, self.attempts_of(pair))
 
-    def feedback_of(self, result: Result | None) -> str:
-        """Return the reasons for the verdict of one side of a pair."""
-        return self.feedback.get(result.decision, "") if result else ""
-
     def feedback_on(self, pair: Pair) -> tuple[str, str]:
         """Return the reasons for both verdicts, of several attempts for that on the shown one."""
         was, now = (self.feedback.get(each, "") for each in self.shown_decisions(pair))

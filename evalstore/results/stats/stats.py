@@ -571,16 +571,6 @@ class JudgeStats:
         if len(own) == len(opposite) == 1 and own != opposite:
             self.alone[own.pop()] += count
 
-    @property
-    def false_passes(self) -> int:
-        """Return how often it passed what a person failed."""
-        return self.people["pass", "fail"]
-
-    @property
-    def false_fails(self) -> int:
-        """Return how often it failed what a person passed."""
-        return self.people["fail", "pass"]
-
     def document(self) -> Json:
         """Return the figures as JSON."""
         return {
@@ -593,8 +583,8 @@ class JudgeStats:
             "people": {
                 "agreed": agreed(self.people),
                 "compared": compared(self.people),
-                "falsePasses": self.false_passes,
-                "falseFails": self.false_fails,
+                "falsePasses": self.people["pass", "fail"],
+                "falseFails": self.people["fail", "pass"],
             },
             "evaluators": {
                 "agreed": agreed(self.judges),

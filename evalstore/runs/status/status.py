@@ -149,6 +149,7 @@ def _add_up(
         prices=price.parts,
         models=len(plans.models),
         cells=plans.cells,
+        undecided_judgements=plans.undecided,
         has_recorded=plans.has_recorded,
         pending_models=len(plans.pending - {RECORDED}),
         is_recorded_pending=RECORDED in plans.pending,

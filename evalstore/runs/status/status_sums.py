@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
 from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
+from evalstore.planning.plan import UNSETTLED, count_undecided
 from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.plan_price import PriceSums
 from evalstore.planning.reasons.reasons import Explainer
@@ -47,6 +49,7 @@ class PlanSums:
         self.pending = set[str]()
         """The candidates with something to do."""
         self.cells = sum(part.cells for part in settled)
+        self.undecided = sum(part.undecided for part in settled)
         self._files = set[str]()
         """Those with something to do."""
         self._prompts: dict[PromptPlace, None] = {}
@@ -70,6 +73,14 @@ class PlanSums:
         self.pending |= {judgement.cell.candidate.id for judgement in plan.judgements}
         self.models |= {cell.candidate.id for cell in plan.cells}
         self.cells += len(plan.cells)
+        if any(vote.verdict in UNSETTLED for votes in plan.votes.values() for vote in votes):
+            subjects = {
+                (subject, cell.case.evaluation): count_undecided(cell, plan.votes.get(subject, ()))
+                for cell in plan.cells
+                if cell.case.evaluation
+                for subject in map(subject_of, cell.subjects(plan.sessions))
+            }
+            self.undecided += sum(subjects.values())
         self._files |= {ask.cell.file for ask in plan.asks}
         self._files |= {judgement.cell.file for judgement in plan.judgements}
         places = (PromptPlace(cell.file, cell.prompt, cell.prompt_number) for cell in plan.cells)

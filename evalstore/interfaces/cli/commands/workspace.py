@@ -246,12 +246,8 @@ def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> 
 
 def _print_listing(listing: Listing) -> None:
     """Print a list for people, with what it needs to be understood."""
-    others = listing.unlisted
-    words = ("label does", "it") if others == 1 else ("labels do", "them")
-    note = (
-        f"({others:,} more {words[0]} not count in the workspace now; "
-        f"'evalstore stats --by judge' counts {words[1]} too)"
-    )
+    others = output.plural(listing.unlisted, "label") if listing.unlisted else ""
+    note = f"(left out: {others} no longer counted; 'evalstore stats --by judge' has them all)"
     notes = output.wrap(note, output.width()) if others else []
     if not listing.rows:
         where = " that count in the workspace" if others else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -260,6 +261,39 @@ def test_a_judge_that_failed_is_retried(
     assert [(item["kind"], item["row"]) for item in document["items"]] == [("judge", "city=Oslo")]
     assert document["items"][0]["reason"].startswith("retry of a failure: ")
     assert counts(documents("run", "--judge-only", "--retry-errors")) == (0, 1)
+
+
+def test_of_two_unreadable_judgements_the_newest_counts_everywhere(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    unreadable = "id: scripted/judge\nprovider: scripted\nresponses: [{answer: Hm.}]\n"
+    (workspace / "models/judge.yaml").write_text(unreadable)
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo]")
+    counted = []
+    for options in ((), ("--retry-errors",), ()):
+        evalstore("run", "-q", *options)
+        evalstore("export", "@", "-o", "r.jsonl")
+        counted.append(json.loads(Path("r.jsonl").read_text())["evaluations"])
+    first, retried, later = counted
+    assert first != retried == later
+    assert "In the workspace" not in evalstore("show", "tests/weather.md").stdout
+    assert counts(documents("run")) == (0, 0)
+
+
+def test_status_says_how_many_verdicts_are_undecided(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    text = JUDGE.replace("{pass: false, feedback: It is cold there.}", "Hm.")
+    (workspace / "models/judge.yaml").write_text(text)
+    evalstore("run", "-q")
+    stored = "Nothing to do: 2 answers of 1 candidate and all verdicts are stored"
+    assert evalstore("status").stdout.replace("\n", " ") == (
+        f"{stored}, 1 of them undecided or an error: 'evalstore run --retry-errors' judges again. "
+    )
+    assert [item["kind"] for item in documents("status", "--retry-errors")["items"]] == ["judge"]
+    evalstore("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
+    evalstore("run", "-q")
+    assert evalstore("status").stdout == f"{stored}.\n"
 
 
 def test_an_unreadable_judgement_is_made_again_and_the_readable_one_stays(

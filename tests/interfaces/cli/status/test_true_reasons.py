@@ -380,10 +380,10 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert f"fail       {place}  <short>  (broke, judged again)\n" in again
     shown = evalstore("show", case).stdout
     assert f"\nfail  {place}  in run <short>\nfail  by scripted/judge{judged}" in shown
-    first = "In the workspace the first verdict by scripted/judge counts: pass (<short>)\n"
+    first = "In the workspace another verdict by scripted/judge counts: pass (<short>)\n"
     assert first in shown
     assert [title in shown for title in titles] == [True, False]
-    why_not = "(the first verdict, which counts in the workspace)"
+    why_not = "(the verdict that counts in the workspace)"
     assert f"\n    pass  by scripted/judge  {why_not}{judged}" in shown
     assert changed_lines(evalstore("diff", "@", "@work").stdout) == [
         f"{place}  fail -> pass  {same}"
