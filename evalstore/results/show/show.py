@@ -354,19 +354,10 @@ def find_urgent_results(store: Store, run: Run, most: int) -> tuple[ShownResults
     for path, node, _ in places:
         if (path, node) not in known:
             cells, cases = nodes[node]["cells"], files[nodes[node]["cases"]].cases
-            results = [restore_cell(path, case_of(cell, cases), cell) for cell in cells]
-            several = cases_with_several_prompts(results)
             known[path, node] = [
-                ShownResult(result_to_json(result), (result.file, result.row) in several)
-                for result in results
+                ShownResult(result_to_json(restore_cell(path, case, cell)), len(case.prompts) > 1)
+                for cell in cells
+                for case in (case_of(cell, cases),)
             ]
     shown = ShownResults.listing(known[path, node][place] for path, node, place in places)
     return shown, total - len(shown)
-
-
-def cases_with_several_prompts(results: Iterable[Result]) -> set[tuple[str, str]]:
-    """Return the cases, by file and row, that have results with several system prompts."""
-    prompts: dict[tuple[str, str], set[str | None]] = {}
-    for result in results:
-        prompts.setdefault((result.file, result.row), set()).add(result.prompt)
-    return {place for place, ids in prompts.items() if len(ids) > 1}

@@ -81,7 +81,7 @@ def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
         epsilon = parts[3].get("epsilon") if isinstance(parts[3], dict) else parts[3]
     if operation != "absolute difference":
         if epsilon:
-            raise NotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
+            raise NotTakenError(f"'epsilon' has no effect with the operation '{operation}'")
     elif isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
         raise NotTakenError("the operation 'absolute difference' needs 'epsilon'")
     settings: dict[str, Json] = {"expected": templates.value(right)}

@@ -357,10 +357,8 @@ def tag(
     if remove and name is None:
         raise EvalstoreError("the name is missing", hint="write 'evalstore tag -d NAME'")
     before = None
-    if name is None:
-        changed = list_tags(here())
-    elif remove:
-        changed = untag(here(), name)
+    if name is None or remove:
+        changed = untag(here(), name) if name else list_tags(here())
     else:
         named, before = tag_run(here(), name, revision)
         changed = [named]

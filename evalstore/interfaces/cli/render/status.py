@@ -189,7 +189,7 @@ def _print_other_reasons(status: Status) -> None:
     for each in shown:
         place = each.file if each.files == 1 else f"{each.files:,} files"
         _print_wrapped(
-            f"{reason_count_text(status, each)} in {output.safe(place)}: "
+            f"{reason_count_text(status, each)} in {output.safe(place)}  "
             f"{output.safe(reason_text(each))}"
         )
         _print_values(each, 8)

@@ -284,7 +284,7 @@ def test_a_metric_without_any_number_to_compare_with_is_left(tmp_path: Path, rig
 @pytest.mark.parametrize("operation", ["equals", "==", ">="])
 def test_an_epsilon_that_means_nothing_is_refused(tmp_path: Path, operation: str) -> None:
     made = imported_job(tmp_path, number_check("1", operation, epsilon=0.5), {"ref": 1})
-    reason = f"the metric 'm': 'epsilon' means nothing with the operation '{operation}'"
+    reason = f"the metric 'm': 'epsilon' has no effect with the operation '{operation}'"
     assert made.left[0][2] == reason
 
 

@@ -47,7 +47,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
         "        - Be STRICT. {{_evaluationInstructions}}\n"
         "        + Be mild. {{_evaluationInstructions}}\n"
     )
-    heading = "Pending:\n    2 verdicts in tests/weather.md: "
+    heading = "Pending:\n    2 verdicts in tests/weather.md  "
     expected = f"{heading}{reason}\n{values}\nA run would "
     assert evalstore("status").stdout.startswith(expected)
     assert evalstore("status").stdout.startswith(expected)  # from the cache
@@ -71,12 +71,12 @@ def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
     edit(workspace / "tests/weather.md", "must be warm", "must be short")
     evalstore("run", "-q", "tests/other.md")
     assert evalstore("status").stdout.startswith(
-        "Pending:\n    2 verdicts in tests/weather.md: instructions changed: line 1: "
+        "Pending:\n    2 verdicts in tests/weather.md  instructions changed: line 1: "
     )
     tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
     judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
-    assert "\n    1 verdict in tests/other.md: " in evalstore("status").stdout
+    assert "\n    1 verdict in tests/other.md  " in evalstore("status").stdout
 
 
 def test_answers_are_listed_before_the_judgements_that_they_cause(
@@ -90,7 +90,7 @@ def test_answers_are_listed_before_the_judgements_that_they_cause(
     second = "evaluators: [scripted/judge, {id: scripted/judge, prompt: judge}]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", second)
     lines = evalstore("status").stdout.splitlines()
-    kinds = [line.split()[:2] for line in lines if " in tests/weather.md: " in line]
+    kinds = [line.split()[:2] for line in lines if "tests/weather.md  " in line]
     assert kinds == [["2", "answers"], ["4", "verdicts"], ["2", "verdicts"]]
 
 
