@@ -24,27 +24,16 @@ _NEWEST = 1_000
 
 
 class Spent(NamedTuple):
-    """The cost and the duration of a session."""
+    """The cost and the duration of a session, or of a judgement."""
 
     started: int
     """Microseconds since 1970, UTC."""
-    model: str
-    """Id of the model version."""
+    maker: str
+    """The id of the model version of a session, or of the evaluator of a judgement."""
     usd: float | None
     """None when it was free or its price was not known."""
-    seconds: float | None
+    seconds: float | None = None
     """The duration of all turns; None when it is not known."""
-
-
-class JudgingCost(NamedTuple):
-    """A judgement and what it cost."""
-
-    started: int
-    """Microseconds since 1970, UTC."""
-    evaluator: str
-    """The id of the evaluator."""
-    usd: float | None
-    """None if it is not known."""
 
 
 class StoredJudgement(NamedTuple):

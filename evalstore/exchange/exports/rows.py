@@ -16,7 +16,7 @@ from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
-from evalstore.store.costs import JudgingCost
+from evalstore.store.costs import Spent
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.store.costs import Spent
 
 
 class Export(NamedTuple):
@@ -66,7 +65,7 @@ def _read_rows(project: Project, run: Run, results: Iterator[tuple[Result, Case]
             project.versions.load("test", [cell.test for cell, _ in batch])
         )
         made = {
-            id: JudgingCost(vote.started, vote.evaluator, usd)
+            id: Spent(vote.started, vote.evaluator, usd)
             for id, (vote, _, usd, _) in judgements.items()
         }
         costs, judging_costs = prices.costs_of_answers(spent), prices.costs_of_judgements(made)

@@ -99,7 +99,7 @@ class AnswerReader:
         self._judgements = self.store.find_evaluations(
             key for result, _ in results for key in result.evaluations
         )
-        models = {priced.spent.model for priced in self._sessions.values()} - self._free.keys()
+        models = {priced.spent.maker for priced in self._sessions.values()} - self._free.keys()
         for key, content in self.store.load_contents("model", models).items():
             self._free[key] = content.get("provider") == SCRIPTED
         evaluators = {judgement.evaluator for judgement in self._judgements.values()}

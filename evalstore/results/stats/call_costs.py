@@ -12,7 +12,7 @@ from evalstore.providers.kinds import SCRIPTED
 if TYPE_CHECKING:
     from evalstore.planning.pricing import Price
     from evalstore.store import Store
-    from evalstore.store.costs import JudgingCost, Spent
+    from evalstore.store.costs import Spent
 
 _FREE = (SCRIPTED, RECORDED)
 """Providers whose answers cost nothing when they have no price."""
@@ -46,17 +46,17 @@ class CostReader:
     def costs_of_answers(self, spent: Mapping[str, Spent]) -> dict[str, float | None]:
         """Return the costs of answers in the currency by id; None where one is unknown."""
         unknown = [
-            id for id, each in spent.items() if each.usd is None and self.has_price(each.model)
+            id for id, each in spent.items() if each.usd is None and self.has_price(each.maker)
         ]
         for id, session in self._store.find_sessions(set(unknown) - self.later.keys()).items():
             self._price(id, session.question.model, session.turns)
         return {
-            id: self._cost(id, each.usd, each.started, each.model) for id, each in spent.items()
+            id: self._cost(id, each.usd, each.started, each.maker) for id, each in spent.items()
         }
 
-    def costs_of_judgements(self, made: Mapping[str, JudgingCost]) -> dict[str, float | None]:
+    def costs_of_judgements(self, made: Mapping[str, Spent]) -> dict[str, float | None]:
         """Return the costs of judgements in the currency by id; None where one is unknown."""
-        models = {id: self.model_of(each.evaluator) for id, each in made.items()}
+        models = {id: self.model_of(each.maker) for id, each in made.items()}
         unknown = [
             id for id, each in made.items() if each.usd is None and self.has_price(models[id])
         ]

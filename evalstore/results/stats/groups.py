@@ -19,7 +19,7 @@ from evalstore.core.display import interval_bar, known_price
 from evalstore.core.values import Json
 from evalstore.planning.plan import CHECKS
 from evalstore.results.attempts import group_votes
-from evalstore.store.costs import JudgingCost, Spent
+from evalstore.store.costs import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -361,10 +361,9 @@ class GroupSums:
 
     def _price(self, calls: Sequence[Call], are_judgements: bool) -> dict[str, float | None]:
         """Return the costs of calls without one at the prices of today."""
+        spent = {each.id: Spent(each.started, each.maker, None) for each in calls}
         if are_judgements:
-            made = {each.id: JudgingCost(each.started, each.maker, None) for each in calls}
-            return self._costs.costs_of_judgements(made)
-        spent = {each.id: Spent(each.started, each.maker, None, None) for each in calls}
+            return self._costs.costs_of_judgements(spent)
         return self._costs.costs_of_answers(spent)
 
     def _judge(

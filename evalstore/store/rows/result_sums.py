@@ -201,12 +201,8 @@ class ResultSums:
             SELECT j.subject, j.evaluation, j.evaluator, j.verdict
             FROM call d CROSS JOIN evaluations j WHERE j.id = d.id ORDER BY 1, 2, 3, 4"""
         answers = groupby(self._rows(judged), key=lambda row: row[:2])
-        counts = Counter(tuple(row[2:] for row in rows) for _, rows in answers)
         return Counter(
-            {
-                tuple((as_digits(id), verdict) for id, verdict in votes): count
-                for votes, count in counts.items()
-            }
+            tuple((as_digits(id), verdict) for *_, id, verdict in rows) for _, rows in answers
         )
 
     def count_labelled(self) -> int:
