@@ -23,7 +23,7 @@ FILES = {
     "models/one.yaml": "id: one\nprovider: scripted\n"
     "responses: [{when: 'ship [0-9]*[5-9]', answer: Late.}, {answer: In time.}]\n",
     "models/strict.yaml": JUDGE.format(name="strict", late="false", feedback="It is late."),
-    "models/lenient.yaml": JUDGE.format(name="lenient", late="true", feedback="Late but kind."),
+    "models/lenient.yaml": JUDGE.format(name="lenient", late="false", feedback="Late but kind."),
     "tests/ships.md": "---\nreplacements: {ship: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n---\n\n# 👤\n\n"
     "When comes ship {{ship}}?\n\n---\n\nIt must be in time.\n",
 }
@@ -31,7 +31,7 @@ FILES = {
 
 @pytest.fixture
 def ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nine cases, of which five fail: one of two judges says so."""
+    """Nine cases, of which five fail: two judges say why."""
     monkeypatch.chdir(tree(tmp_path / "w", FILES))
     return Path.cwd()
 
@@ -64,7 +64,7 @@ def test_diff_names_the_judges_and_prints_equal_reasons_once(
     assert shown.splitlines()[1] == "4 broke, 5 unchanged"
     assert (
         "[ship=3]  one  pass -> fail  (another answer)  <short> -> <short>\n"
-        "        was: Fine.\n"
+        "        was: scripted/strict, scripted/lenient: Fine.\n"
         "        now: scripted/strict: It is late.\n"
         "             scripted/lenient: Late but kind.\n"
         "        … and 1 more with the same reason\n"
