@@ -33,7 +33,8 @@ class AgeLimit(NamedTuple):
             if (vote.evaluation, vote.evaluator) != place:
                 continue
             if vote.verdict in again:
-                why = f"retry of {_article(vote.verdict)}"
+                is_error = vote.verdict == "error"
+                why = f"retry of {'an error of a check' if is_error else 'an undecided verdict'}"
             elif vote.started < self.since:
                 why = self.why
         return why
@@ -48,7 +49,3 @@ EVER = AgeLimit()
 def with_verb(verb: str, why: str) -> str:
     """Return why an older one is replaced, with what is done again where the text needs it."""
     return f"{verb} {why}" if why == AT_REQUEST else why
-
-
-def _article(verdict: Word) -> str:
-    return "an error of a check" if verdict == "error" else "an undecided verdict"

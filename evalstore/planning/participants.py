@@ -143,11 +143,9 @@ class Participants:
 
     def find_model(self, id: str, part: str) -> Model:
         """Return the model of a model file, of a litellm name, or of a candidate's name."""
-        named = {} if id in self.reading.models else self._names_of_candidates()
+        candidates = () if id in self.reading.models else self.settings.candidates
+        named = {candidate.name: candidate.id for candidate in candidates}
         return find_model(self.reading, named.get(id, id), part, self.settings)
-
-    def _names_of_candidates(self) -> dict[str, str]:
-        return {candidate.name: candidate.id for candidate in self.settings.candidates}
 
     def price_of(self, id: str) -> Price | None:
         """Return the price of a model today; None when it is not known."""

@@ -198,7 +198,7 @@ def run(
             message=options.message,
             git=git_state(project.workspace.root),
             author=read_user_name(project.workspace.root),
-            sources=_store_sources(project),
+            sources=ensure_sources(project.store, read_sources(project.workspace, project.reading)),
         )
         plans = Plans(project, scope)
         totals = RunTotals(project, started, plans.shared, scope.settled, recorder)
@@ -341,11 +341,6 @@ def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
             feedback = find_feedback(store, (result.decision for result in batch))
             for result in batch:
                 yield result, feedback.get(result.decision, "")
-
-
-def _store_sources(project: Project) -> str:
-    """Store the digests of the test files and of what they use; returns their id."""
-    return ensure_sources(project.store, read_sources(project.workspace, project.reading))
 
 
 def _store_workspace(project: Project) -> str:

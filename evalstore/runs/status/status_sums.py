@@ -142,7 +142,10 @@ class StatusSums:
         asks = self._explainer.asks(plan)
         judgements = self._explainer.judgements(plan)
         by_file: dict[str, FileItems] = {}
-        asked = [_ask_item(*each) for each in asks]
+        asked = [
+            _item("record" if ask.cell.case.recorded else "ask", ask, None, reason)
+            for ask, reason in asks
+        ]
         judged = [_judge_item(*each) for each in judgements]
         for (ask, _), item in zip(asks, asked, strict=True):
             by_file.setdefault(item.file, FileItems()).asks.append((ask.cell.number, item))
@@ -204,11 +207,6 @@ def called_models(plan: Plan) -> set[str]:
     """Return the ids of the models that a plan calls."""
     ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
     return ids | {judgement.judge.id for judgement in plan.judgements if judgement.judge}
-
-
-def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
-    kind = "record" if ask.cell.case.recorded else "ask"
-    return _item(kind, ask, None, reason)
 
 
 def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:

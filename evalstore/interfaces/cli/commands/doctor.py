@@ -91,11 +91,6 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
     )
 
 
-def _key_text(checkup: Checkup) -> str:
-    origin = f" ({checkup.key_origin})" if checkup.key_origin else ""
-    return f"{checkup.key_variable} is set{origin}"
-
-
 def _price(checkup: Checkup) -> str:
     """Return the price; a warning of its own says that it is not known."""
     from evalstore.interfaces.cli.commands.workspace import price_text
@@ -114,8 +109,9 @@ def _rows_of(checkup: Checkup) -> Iterator[Row]:
         name = f" as {reply.resolved_model}" if reply.resolved_model else ""
         yield "ok", topic, f"answered in {reply.latency:.2f} s{name}", None
     can = capabilities_text(checkup.facts)
+    origin = f" ({checkup.key_origin})" if checkup.key_origin else ""
     facts = (
-        _key_text(checkup) if checkup.key_set else "",
+        f"{checkup.key_variable} is set{origin}" if checkup.key_set else "",
         "capabilities unknown" if can == "?" else f"can: {can}",
         _price(checkup),
     )
