@@ -13,6 +13,7 @@ from evalstore.core.runs import describe_run
 from evalstore.core.values import RESULT_WORDS, URGENCY, VERDICTS, order_counts
 from evalstore.interfaces.cli.render.show import print_shown
 from evalstore.results.show.show import ShownItem
+from evalstore.results.show.shown_results import ShownResult, ShownResults
 from evalstore.results.verdict_order import FAILING, SIGNS
 from tests.store.sessions import a_run
 
@@ -36,10 +37,8 @@ def test_counts_come_in_one_order() -> None:
 
 def test_show_lists_what_is_urgent_first(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("pass", None, "fail", "pending", "error", "undecided")
-    results: list[dict[str, Any]] = [
-        {"file": "t.md", "row": "", "prompt": None, "model": "m", "verdict": word, "sessions": []}
-        for word in words
-    ]
+    place: dict[str, Any] = {"file": "t.md", "row": "", "prompt": None, "model": "m", "sessions": []}
+    results = ShownResults.listing(ShownResult({**place, "verdict": word}, False) for word in words)
     print_shown(ShownItem("run", "f" * 32, describe_run(a_run(1)), {"results": results}))
     listed = re.findall(r"^(\w+) +t\.md", capsys.readouterr().out, re.MULTILINE)
     assert listed == ["error", "fail", "undecided", "pending", "answered", "pass"]

@@ -141,7 +141,7 @@ def test_errors_are_of_one_class(workspace: Workspace, tmp_path: Path) -> None:
         Workspace(tmp_path)
     with pytest.raises(EvalstoreError, match="--set attempts"):
         Workspace(workspace.root, settings={"attempts": "many"})
-    with pytest.raises(EvalstoreError, match="no format 'jest'"):
+    with pytest.raises(EvalstoreError, match="unknown format 'jest'"):
         evalstore.import_tests("jest", [tmp_path], into=workspace)
     with pytest.raises(EvalstoreError):
         evalstore.init(workspace.root / "evalstore.yaml")

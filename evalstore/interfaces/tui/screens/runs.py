@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.styled_text import text_lines
+from evalstore.core.styled_text import BLANK, text_lines
 from evalstore.interfaces.tui.render.dashboard import dashboard_lines
 from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
 from evalstore.interfaces.tui.render.plot import verdict_strip
@@ -280,7 +280,7 @@ class RunsPage(ActionsPage):
         changes = {each: change_cell(self._runs, each, find).text for each in seen if each >= 0}
         stars = [each for each, text in changes.items() if STAR in text]
         if stars and number not in stars:
-            lines += text_lines(STAR_NOTE, "faint")
+            lines += [BLANK, *text_lines(STAR_NOTE, "faint")]
         left = height - sum(1 for line in lines for _ in wrap_line(line, width))
         return [*lines, *file_lines(files, width, left)]
 

@@ -127,7 +127,7 @@ def test_two_old_runs_do_not_name_a_data_file_that_neither_used(
 def test_runs_that_noted_no_digests_name_the_rows_of_the_test_file(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.runs.run._store_sources", lambda *_: None)
+    monkeypatch.setattr("evalstore.runs.run.ensure_sources", lambda *_: None)
     edit(workspace / "tests/data/cities.csv", "Oslo,", "Bergen,")
     main(["run", "--quiet"])
     assert logged(workspace) == [f"rows of {FILE} changed"]
@@ -199,7 +199,7 @@ def test_a_schema_that_has_no_name_any_more_is_that_of_its_test_file_without_dig
     workspace: Path, monkeypatch: pytest.MonkeyPatch, has_digests: bool, expected: str
 ) -> None:
     if not has_digests:
-        monkeypatch.setattr("evalstore.runs.run._store_sources", lambda *_: None)
+        monkeypatch.setattr("evalstore.runs.run.ensure_sources", lambda *_: None)
     body = TEST.partition("# 👤")[2]
     head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
     tree(workspace, {"schemas/place.yaml": SCHEMA, FILE: f"{head}{body}"})
@@ -256,7 +256,7 @@ def test_what_a_check_uses_is_told_once_also_without_digests(
     edited: tuple[str, str, str],
     expected: str,
 ) -> None:
-    monkeypatch.setattr("evalstore.runs.run._store_sources", lambda *_: None)
+    monkeypatch.setattr("evalstore.runs.run.ensure_sources", lambda *_: None)
     body = TEST.partition("# 👤")[2].partition("---")[0]
     head = "---\ndataset: data/cities.csv\nstructuredResponseSchema: place\n---\n\n# 👤"
     tree(workspace, {"schemas/place.yaml": SCHEMA, "prompts/strict.md": PROMPT})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -34,7 +35,7 @@ def _print(capsys: pytest.CaptureFixture[str], *words: str) -> Printed:
     capsys.readouterr()
     code = main(words)
     printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    return code, re.sub(r"just now|\d+ \w+ ago", "<when>", printed.out), printed.err
 
 
 def _compare(
