@@ -748,6 +748,29 @@ def test_a_key_that_needs_a_name_first_is_not_typed_into_it(
     assert labels_in(root) == []
 
 
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_enter_in_a_field_decides_nothing(
+    labelled: tuple[Path, str], page: Page, has_scripts: bool
+) -> None:
+    root, address = labelled
+    page.call("Emulation.setScriptExecutionDisabled", value=not has_scripts)
+    try:
+        page.call("Page.navigate", url=f"{address}label?by=Ada")
+        page.wait("document.readyState === 'complete' && !!document.getElementById('pass')")
+        for field in ("[name=by][required]", "#skip"):  # a button shows that keys are pressed
+            page.value(f"document.querySelector('{field}').focus()")
+            session = page.value("location.pathname")
+            key = {"key": "Enter", "windowsVirtualKeyCode": 13}
+            page.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **key)
+            page.call("Input.dispatchKeyEvent", type="keyUp", **key)
+            time.sleep(0.3)  # a form that was sent is stored
+            if field == "#skip":
+                page.wait(f"location.pathname !== '{session}'")
+    finally:
+        page.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert labels_in(root) == []
+
+
 def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path: Path) -> None:
     test = (
         "# \N{BUST IN SILHOUETTE}\n\n{{_file:files/terms.txt}}\n\nHello\n\n---\n\n"
