@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.planning.reasons.reason import Reason, describe_evaluator_change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.version_diff import Find
@@ -63,6 +63,28 @@ def judgement_changes(
             ]
         changes[was, now] = known[lost, gained, is_same]
     return changes
+
+
+def is_judged_otherwise(pair: Pair) -> bool:
+    """Return whether other judgements of the same answers have another verdict."""
+    was, now = pair.was, pair.now
+    return (
+        was is not None
+        and now is not None
+        and None not in (was.verdict, now.verdict)
+        and was.verdict != now.verdict
+        and (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
+        and was.evaluations != now.evaluations
+    )
+
+
+def is_by_label(pair: Pair, words: Sequence[str]) -> bool:
+    """Return whether a verdict changed as a label was given or removed.
+
+    `words` are how the judgements differ.
+    """
+    is_label = words and words[0].startswith("label") and not words[0].endswith(NO_LONGER)
+    return bool(is_label) and is_judged_otherwise(pair)
 
 
 _Maker = tuple[str, bool]

@@ -256,6 +256,8 @@ def _notes(
             yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
     if diff:
         yield f"compared with {side_name(diff.was)}"
+        if labels := diff.labelled.total():
+            yield f"{labels:,} changed by a label"
         comparison = diff.comparison
         change = comparison.change()
         if change.moved and not comparison.by_verdict:

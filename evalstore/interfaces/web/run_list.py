@@ -77,7 +77,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[int, int, str]]:
     except EvalstoreError as error:
         return {}, (0, 0, safe(str(error)))
     broke, fixed = (diff.broke, diff.fixed) if (diff := compared.diff) else ((), ())
-    labels = sum(map(diff.reasons.has_other_label, chain(broke, fixed))) if diff else 0
+    labels = diff.labelled.total() if diff else 0
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
     return rates, (len(broke), len(fixed), text)

@@ -19,6 +19,7 @@ from evalstore.comparison.version_diff import CODE_CHANGED, RECORDED_ANSWER, dif
 from evalstore.core.display import plural
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
+from evalstore.results.judgement_changes import is_by_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -86,10 +87,9 @@ class PairReasons:
         return ", ".join(changes) or self._other_judgement(was, now)
 
     def has_other_label(self, pair: Pair) -> bool:
-        """Return whether a label was given or removed, or no longer counts."""
+        """Return whether the verdict changed as a label was given or removed."""
         both = [side.evaluations if side else () for side in (pair.was, pair.now)]
-        words = self.judgements.get((both[0], both[1]), ())
-        return any(word.startswith("label") for word in words)
+        return is_by_label(pair, self.judgements.get((both[0], both[1]), ()))
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:
         """Return how the answers to the same question differ; empty if they are the same."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.version_diff import Difference, unified
@@ -119,6 +122,12 @@ class Diff:
     def gone(self) -> PairGroup:
         """Return cases that only the first side has."""
         return self.comparison.gone
+
+    @cached_property
+    def labelled(self) -> Counter[str]:
+        """Return how many results of each candidate have another verdict by a label."""
+        pairs = chain(self.broke, self.fixed, self.comparison.changed)
+        return Counter(pair.either.model for pair in filter(self.reasons.has_other_label, pairs))
 
     @property
     def rates(self) -> tuple[Rate, Rate]:

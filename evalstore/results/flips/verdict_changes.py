@@ -19,7 +19,12 @@ from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.growing_results import CellMarks, GrowingResults
-from evalstore.results.judgement_changes import NO_LONGER, judgement_changes
+from evalstore.results.judgement_changes import (
+    NO_LONGER,
+    is_by_label,
+    is_judged_otherwise,
+    judgement_changes,
+)
 from evalstore.store.results import iterate_entries
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
@@ -92,7 +97,7 @@ class VerdictChanges:
     judged_otherwise: GrowingResults = field(default_factory=GrowingResults)
     """Those that broke or were fixed by another judgement of the same answers, without an edit."""
     labelled: GrowingResults = field(default_factory=GrowingResults)
-    """Those that broke or were fixed because a label was given or removed."""
+    """Those whose verdict changed because a label was given or removed."""
     unlabelled: GrowingResults = field(default_factory=GrowingResults)
     """Those that broke, were fixed or are undecided, and whose label no longer counts."""
 
@@ -303,12 +308,10 @@ class _Comparer:
             words = differences.get((pair.was.evaluations, pair.now.evaluations)) or [""]
             if words[0].endswith(NO_LONGER):
                 self._changes.unlabelled.append(pair.now)
-            elif not _is_judged_otherwise(pair):
-                continue
-            elif not words[0]:
-                self._changes.judged_otherwise.append(pair.now)
-            elif words[0].startswith("label"):
+            elif is_by_label(pair, words):
                 self._changes.labelled.append(pair.now)
+            elif is_judged_otherwise(pair) and not words[0]:
+                self._changes.judged_otherwise.append(pair.now)
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool
@@ -349,16 +352,3 @@ def _pack(current: _Current) -> tuple[Any, ...]:
 
 def _unpack(values: Sequence[Any]) -> _Current:
     return _Current(unpack_result(values[0]), tuple(values[1]))
-
-
-def _is_judged_otherwise(pair: Pair) -> bool:
-    """Return whether other judgements of the same answers have another verdict."""
-    was, now = pair.was, pair.now
-    return (
-        was is not None
-        and now is not None
-        and None not in (was.verdict, now.verdict)
-        and was.verdict != now.verdict
-        and (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
-        and was.evaluations != now.evaluations
-    )

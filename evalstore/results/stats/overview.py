@@ -33,6 +33,15 @@ class Shift(NamedTuple):
     now: float
     shared: int = 0
     """How many results both have judged, where fewer than are judged now; else 0."""
+    changed: int = 0
+    """How many results have another verdict,"""
+    labelled: int = 0
+    """and how many of these by a label."""
+
+    @property
+    def is_said(self) -> bool:
+        """Return whether the candidate got better or worse, and not by labels alone."""
+        return self.now != self.was and not 0 < self.labelled == self.changed
 
     @property
     def text(self) -> str:
@@ -126,18 +135,24 @@ def make_overview(
         for group, is_partly in zip(groups, partly_judged(groups), strict=True)
     )
     if is_of_some:
-        return Overview(_partial_text(run), rows)
+        changed = _changes_text(diff, regressions) if diff else ""
+        return Overview("; ".join(filter(None, (_partial_text(run), changed))), rows)
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
     names = {name: quote(short) for name, short in _short_names(rows).items()}
     so_far = " so far" * is_pending
     shifted = [*_shift_texts(rows, names, so_far)]
-    changes = [*shifted, *filter(None, [_changes_text(diff, regressions) if diff else ""])]
-    if diff and not (shifted or diff.broke or diff.fixed):
-        changes.insert(0, f"Nothing broke or was fixed{so_far}")
+    labels = diff.labelled.total() if diff else 0
+    if diff and labels and labels == sum(shift.changed for shift in shifts.values()):
+        found = f"People's labels changed {plural(labels, 'result')}: {_changes_text(diff)}"
+        changes = [found.removesuffix(": "), _changes_text(None, regressions)]
+    else:
+        changes = [*shifted, _changes_text(diff, regressions) if diff else ""]
+        if diff and not (shifted or diff.broke or diff.fixed):
+            changes.insert(0, f"Nothing broke or was fixed{so_far}")
     best = _best_text(rows, names, is_first=diff is None)
     sentence, rates = (
-        "".join(f"{part}. " for part in ("; ".join(listed), best) if part).rstrip()
+        "".join(f"{part}. " for part in ("; ".join(filter(None, listed)), best) if part).rstrip()
         for listed in (changes, shifted)
     )
     return Overview(sentence, rows, rates)
@@ -169,6 +184,7 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
     names = [*now.model_names]
     gained, judged, passed = Counter[str](), Counter[str](), Counter[str]()
     """What each candidate gained, and what only the newer side has judged."""
+    changed = Counter[str]()
     for group in (comparison.broke, comparison.fixed, comparison.changed, comparison.new):
         for old, new in group.numbers():
             if new < 0 or (after := now.verdict(new)) is None:
@@ -179,13 +195,17 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
                 passed[name] += after == "pass"
             else:
                 gained[name] += (after == "pass") - (before == "pass")
+                changed[name] += before != after
     shifts = {}
     for each in groups:
         both = each.rate.judged - judged[each.name]
         if both > 0:
             kept = each.rate.passed - passed[each.name]
             shared = both if judged[each.name] else 0
-            shifts[each.name] = Shift((kept - gained[each.name]) / both, kept / both, shared)
+            counts = changed[each.name], diff.labelled[each.name]
+            shifts[each.name] = Shift(
+                (kept - gained[each.name]) / both, kept / both, shared, *counts
+            )
     return shifts
 
 
@@ -193,7 +213,7 @@ def _shift_texts(
     rows: Sequence[CandidateRow], names: Mapping[str, str], so_far: str
 ) -> Iterator[str]:
     """Yield which candidates got better or worse, the largest changes first."""
-    moved = [(row, row.shift) for row in rows if row.shift and row.shift.now != row.shift.was]
+    moved = [(row, row.shift) for row in rows if row.shift and row.shift.is_said]
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     for row, shift in moved[:_MOST_NAMED]:
         word = "better" if shift.now > shift.was else "worse"
@@ -203,10 +223,11 @@ def _shift_texts(
         yield f"{names[row.name]} got {word}{so_far}{text}"
 
 
-def _changes_text(diff: Diff, regressions: Sequence[Regression]) -> str:
+def _changes_text(diff: Diff | None, regressions: Sequence[Regression] = ()) -> str:
     """Return how many cases broke and were fixed: `4 cases broke, 2 fixed, 1 broke earlier`."""
     earlier = ((each.result.file, each.result.row) for each in regressions)
-    listed = ("broke", diff.broke.rows()), ("fixed", diff.fixed.rows()), ("broke earlier", earlier)
+    flips = (("broke", diff.broke.rows()), ("fixed", diff.fixed.rows())) if diff else ()
+    listed = *flips, ("broke earlier", earlier)
     counts = [(cases, word) for word, rows in listed if (cases := len({*rows}))]
     texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
     return ", ".join([*(f"{plural(cases, 'case')} {word}" for cases, word in counts[:1]), *texts])
@@ -224,7 +245,7 @@ def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_fir
         return f"{_round(recorded.group.pass_rate or 0.0)} of the recorded answers pass"
     if len(rated) == 1:
         row, rate = rated[0]
-        said = row.shift and row.shift.now != row.shift.was and row.shift.now == rate
+        said = row.shift and row.shift.is_said and row.shift.now == rate
         return "" if said and not is_first else f"{names[row.name]} passes {_round(rate)}"
     whole = [(row, rate) for row, rate in rated if not row.is_partly] or rated
     most = max(rate for _, rate in rated)

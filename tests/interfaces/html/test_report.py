@@ -566,3 +566,21 @@ def test_a_run_of_some_cases_has_counts_and_no_rate(tmp_path: Path) -> None:
     assert lines[2:4] == ["first 1 of 1 $0", "second 0 of 1 $0"]
     head = path.read_text(encoding="utf-8").partition('id="matrix"')[2].partition("</thead>")[0]
     assert "%" not in head
+
+
+def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
+    (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"))
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
+    headline, note, *_ = summary_of(report(root, "@work"))
+    assert headline == "People's labels changed 1 result: 1 case broke. Best: first, 50%."
+    assert " · 1 changed by a label · " in note
+    (root / "models/second.yaml").write_text(scripted("second", {"answer": "Welcome."}))
+    edit(root, "Bye", "Goodbye", "tests/bye.md")
+    assert call(root, "run", "--fail-on", "none") == 0
+    headline, note, *_ = summary_of(report(root))
+    assert headline.startswith("second got better, 0% to 50%; 1 case broke, 1 fixed.")
+    assert " · 1 changed by a label · " in note
+    outcome = log(Location(root), limit=1).entries[0].outcome
+    assert outcome
+    assert outcome.causes == ("1 by a label",)
