@@ -8,7 +8,7 @@ from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, read_trend
-from tests.interfaces.html.pages import call, make_workspace, scripted
+from tests.interfaces.html.pages import TEST, call, make_workspace, scripted
 
 
 def trend_of(root: Path) -> Trend:
@@ -35,6 +35,22 @@ def test_each_candidate_has_its_own_line_and_an_edit_that_broke_cases_its_name(
     assert points_of(trend, "second") == [(0.0, False), (0.0, False)]
     assert [run.outcome for run in trend.runs] == [None, Outcome(1, 0, ())]
     assert any("hello.md" in edit for edit in trend.runs[-1].edits)
+    assert trend.runs[-1].reasons == ("test changed",)
+
+
+def test_an_edit_that_broke_nothing_is_listed_and_not_a_reason(tmp_path: Path) -> None:
+    files = {"tests/bye.md": TEST, "models/first.yaml": scripted("first", {"answer": "Go away."})}
+    root = make_workspace(tmp_path, files)
+    call(root, "run")
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Welcome!"}))
+    call(root, "run", "-m", "first", "tests/hello.md", "--refresh")
+    path = root / "tests/bye.md"
+    path.write_text(path.read_text().replace("Hello", "Bye"))
+    call(root, "run")
+    last = trend_of(root).runs[-1]
+    assert last.outcome == Outcome(1, 1, ())
+    assert last.edits == ("tests/bye.md changed",)
+    assert last.reasons == ()
 
 
 def test_a_run_of_some_cases_has_points_that_no_line_joins(tmp_path: Path) -> None:

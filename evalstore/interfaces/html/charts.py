@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.clock import minute
 from evalstore.core.display import percent, plural, safe, spread
 from evalstore.core.side_names import side_name
+from evalstore.results.stats.trend import rate_texts
 
 if TYPE_CHECKING:
     from evalstore.results.stats.trend import Trend, TrendLine, TrendPoint
@@ -81,12 +82,12 @@ def trend_chart(trend: Trend) -> Drawing:
     runs = {point.run for line in lines for point in line.points}
     if len(runs) < 2:
         return Drawing("")
-    ends = [(line.joined or line.points)[-1] for line in lines]
-    shown = [
-        f"{_clipped(line.candidate.rpartition('/')[2] or line.candidate)} {100 * end.rate:.0f}%"
-        for line, end in zip(lines, ends, strict=True)
-    ]
     last = len(trend.runs) - 1
+    ends = [line.points[-1] for line in lines]
+    shown = [
+        f"{_clipped(line.candidate.rpartition('/')[2] or line.candidate)}{_rate(trend, line)}"
+        for line in lines
+    ]
 
     def x(run: int) -> float:
         return 100 * run / last
@@ -103,7 +104,7 @@ def trend_chart(trend: Trend) -> Drawing:
     names = []
     heights = spread([y(point.rate) for point in ends[:_MOST_NAMES]], _LINE, _HEIGHT - 6)
     for number, line in enumerate(lines):
-        kind = f"line-{number % COLOURS}" + " dashed" * (number >= COLOURS)
+        kind = f"line-{line.number % COLOURS}" + " dashed" * (line.number >= COLOURS)
         path = "".join(
             f'<line x1="{x(start.run):.2f}%" y1="{y(start.rate):.1f}"'
             f' x2="{x(end.run):.2f}%" y2="{y(end.rate):.1f}"/>'
@@ -131,6 +132,16 @@ def trend_chart(trend: Trend) -> Drawing:
     )
 
 
+def _rate(trend: Trend, line: TrendLine) -> str:
+    """Return ` 87%`, the rate in the last run, of some cases counts; empty if it has none."""
+    run, end = trend.runs[-1], line.points[-1]
+    if end.run != len(trend.runs) - 1:
+        return ""
+    if run.is_partial:
+        return f" {rate_texts(run.rates, [line.candidate], is_partial=True)[0]}"
+    return f" {100 * end.rate:.0f}%"
+
+
 def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:
     run = trend.runs[point.run]
     counts = run.rates[line.candidate]
@@ -153,21 +164,21 @@ def _dates(texts: Sequence[str], x: Callable[[int], float]) -> Iterator[str]:
 
 
 def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[str]:
-    """Yield a mark at each run in which something broke, and where there is room its edits.
+    """Yield a mark at each run in which edits broke results, and where there is room the reasons.
 
     These begin at their mark, or end there if no other mark is in between.
     """
     free = _WIDTH + 4.0
-    marked = [number for number, run in enumerate(trend.runs) if run.edits]
+    marked = [number for number, run in enumerate(trend.runs) if run.reasons]
     for before, number in reversed([*zip([0, *marked], marked, strict=False)]):
         run = trend.runs[number]
         place = f"{x(number):.2f}%"
-        title = escape(safe(", ".join(run.edits)))
+        title = escape(safe(", ".join(run.reasons)))
         yield (
             f'<line class="edit" x1="{place}" x2="{place}" y1="{_TOP - 8}"'
             f' y2="{bottom:.1f}"><title>{title}</title></line>'
         )
-        start, text = _WIDTH * x(number) / 100, ", ".join(run.edits)
+        start, text = _WIDTH * x(number) / 100, ", ".join(run.reasons)
         rooms = (free - start) // _LETTER, min(free, start - _WIDTH * x(before) / 100) // _LETTER
         anchor, room = (
             ("start", rooms[0]) if rooms[0] >= min(len(text), _FEWEST) else ("end", rooms[1])

@@ -48,7 +48,7 @@ MOST_GROUPS = 50
 MOST_CHANGES = 10
 """The most changed cases that the summary lists for each kind of change."""
 _LABELLED = "some results were labelled after this run: the labels count in the workspace"
-_BROKE = "┊ results broke in this run, after an edit: “Runs” below has all edits"
+_BROKE = "┊ edits broke results in this run: “Runs” below has all edits"
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 _UNITS = {"prompt": "System prompt", "tag": "Tag", "file": "Test file"}
 
@@ -206,7 +206,7 @@ def summarise_results(
         candidates=tuple(map(_candidate_line, overview.candidates)),
         has_changes=any(row.shift for row in overview.candidates),
         trend=trend_chart(trend),
-        trend_notes=(*trend.notes, *[_BROKE] * any(run.edits for run in trend.runs)),
+        trend_notes=(*trend.notes, *[_BROKE] * any(run.reasons for run in trend.runs)),
         broke=tuple(each for each in lists if each.id != "fixed"),
         fixed=next((each for each in lists if each.id == "fixed"), None),
         since=side_name(diff.was) if diff else "",

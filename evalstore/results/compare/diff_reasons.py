@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from evalstore.results.compare.compared_side import Side
 
 
+_NO_EDITS = (
+    *(ANOTHER, OLDER, "asked again", "the same answer", "answered", "not answered"),
+    *("judged", "not judged", "label"),
+)
+"""How the reasons begin that are not edits."""
 PairIds = tuple[tuple[str, ...], tuple[str, ...]]
 """The sessions, or the judgements, of both sides of a pair."""
 
@@ -64,9 +69,16 @@ class PairReasons:
 
     def explain(self, pair: Pair) -> str:
         """Return the change that explains a pair; empty if none is known."""
+        return ", ".join(self._changes(pair))
+
+    def edits(self, pair: Pair) -> Iterator[str]:
+        """Return the edits among the changes that explain a pair."""
+        return (change for change in self._changes(pair) if not change.startswith(_NO_EDITS))
+
+    def _changes(self, pair: Pair) -> list[str]:
         was, now = pair.was, pair.now
         if was is None or now is None:
-            return "new" if was is None else "gone"
+            return ["new" if was is None else "gone"]
         is_other_prompt = was.prompt != now.prompt and not self.is_within_run
         changes = [
             *change_of_tests(was, now),
@@ -74,7 +86,7 @@ class PairReasons:
             *(["instructions or checks changed"] if was.evaluation != now.evaluation else []),
         ]
         if self.is_within_run:
-            return ", ".join(changes)
+            return changes
         question = self.questions.get((was.sessions, now.sessions), "")
         if not changes:
             changes = self._other_answer(was, now)
@@ -84,7 +96,7 @@ class PairReasons:
             changes = ["asked again" if change == ANOTHER else change for change in changes]
             changes.append("the same answer")
         changes += self.judgements.get((was.evaluations, now.evaluations), ())
-        return ", ".join(changes) or self._other_judgement(was, now)
+        return changes or [*filter(None, [self._other_judgement(was, now)])]
 
     def has_other_label(self, pair: Pair) -> bool:
         """Return whether the verdict changed as a label was given or removed."""

@@ -1,4 +1,4 @@
-"""The trend: the pass rate of each candidate in the newest runs, and the edits where cases broke.
+"""The trend: the pass rate of each candidate in the newest runs, and the edits that broke cases.
 
 Plain values, which the report, the list of runs of `serve` and the browser draw alike. A run of
 some cases has points, too, and so has one that was interrupted, but these are not comparable with
@@ -7,7 +7,8 @@ the others: they are drawn hollow, and no line joins them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,10 @@ from evalstore.core.clock import minute
 from evalstore.core.display import percent
 from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import RECORDED
+from evalstore.planning.candidate_order import candidate_order
+from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.compare.diff import diff
 from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.log.log import find_outcomes
 from evalstore.store.trees.path_trees import read_trees
@@ -81,7 +85,9 @@ class TrendRun(NamedTuple):
     outcome: Outcome | None = None
     """How many results broke and were fixed; None: not computed."""
     edits: tuple[str, ...] = ()
-    """What was edited before it, where results broke: `tests/late.md changed`."""
+    """What was edited before it, as in `log`: `tests/late.md changed`."""
+    reasons: tuple[str, ...] = ()
+    """The edits that broke results in it, in the words of `diff`: `instructions changed`."""
 
 
 class TrendPoint(NamedTuple):
@@ -100,6 +106,8 @@ class TrendLine(NamedTuple):
 
     candidate: str
     points: tuple[TrendPoint, ...]
+    number: int
+    """The place of the candidate in the settings, by which it has its colour in all reports."""
 
     @property
     def joined(self) -> list[TrendPoint]:
@@ -131,17 +139,12 @@ class Trend:
 
 
 def read_trend(
-    location: Location,
-    store: Store,
-    newest: Run | None,
-    now: TrendRun | None = None,
-    order: Callable[[str], Any] = str,
+    location: Location, store: Store, newest: Run | None, now: TrendRun | None = None
 ) -> Trend:
     """Return the trend up to a run, or with `now` up to the workspace after the newest run.
 
-    The workspace is left out where it has the rates of the last run of all cases. `order` is the
-    sort key of candidates. There are at most 30 runs, fewer where they have many results; the
-    edits are those of the newest runs of which it is known that something broke.
+    The workspace is left out where it has the rates of that run. There are at most 30 runs, fewer
+    where they have many results; of the newest it is known which edits broke something.
     """
     earlier = store.find_recent_runs(before=newest, limit=MOST_RUNS)
     runs = [*islice(chain([newest] if newest else [], earlier), MOST_RUNS - bool(now))]
@@ -149,7 +152,7 @@ def read_trend(
     runs = runs[: len(rates)]
     outcomes, _ = find_outcomes(location, store, runs)
     broken = {id for id, outcome in outcomes.items() if outcome.broke}
-    edited = find_run_edits(location, store, runs) if broken else [()] * len(runs)
+    edited = find_run_edits(location, store, runs)
     listed = [
         TrendRun(
             run.id,
@@ -157,18 +160,32 @@ def read_trend(
             is_partial(run) and leaves_out_cases(run),
             rates[number],
             outcomes.get(run.id),
-            tuple(edit.subject for edit in edits) if run.id in broken else (),
+            tuple(edit.subject for edit in edits),
+            tuple(_broken_by(location, store, run) if run.id in broken else ()),
         )
         for number, (run, edits) in enumerate(zip(runs, edited, strict=True))
     ]
-    last = next((run for run in listed if not run.is_partial), None)
-    is_news = now is not None and (last is None or now.rates != last.rates)
-    return make_trend([*([now] if now and is_news else []), *listed], order)
+    is_news = now is not None and (not listed or now.rates != listed[0].rates)
+    settings = open_workspace(location).settings
+    names = [each.name or each.id for each in settings.candidates]
+    order = candidate_order(settings)
+    return make_trend([*([now] if now and is_news else []), *listed], order, names)
 
 
-def make_trend(runs: Sequence[TrendRun], order: Callable[[str], Any] = str) -> Trend:
+def _broken_by(location: Location, store: Store, run: Run) -> Iterator[str]:
+    """Yield the edits that broke results since the run before, most results first."""
+    if before := store.find_run_before(run):
+        found = diff(location, before.id, run.id)
+        edits = Counter(edit for pair in found.broke for edit in found.reasons.edits(pair))
+        yield from (edit for edit, _ in edits.most_common())
+
+
+def make_trend(
+    runs: Sequence[TrendRun], order: Callable[[str], Any] = str, known: Iterable[str] = ()
+) -> Trend:
     """Return the trend of runs, which are given newest first.
 
+    `order` is the sort key of candidates, and `known` are those of the settings.
     Recorded answers have a line only without other candidates, or where their rate changes.
     """
     found = dict[str, set[float]]()
@@ -178,8 +195,9 @@ def make_trend(runs: Sequence[TrendRun], order: Callable[[str], Any] = str) -> T
     if len(found) > 1 and len(found.get(RECORDED, ())) == 1:
         del found[RECORDED]
     oldest = tuple(reversed(runs))
-    names = sorted(found, key=order)
-    return Trend(oldest, tuple(TrendLine(name, _points(oldest, name)) for name in names))
+    names = enumerate(sorted({*found, *known}, key=order))
+    lines = (TrendLine(name, _points(oldest, name), at) for at, name in names if name in found)
+    return Trend(oldest, tuple(lines))
 
 
 def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:
@@ -197,7 +215,6 @@ def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:
 
 def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     """Return the trend up to what statistics by candidate are about: a run, or the workspace."""
-    places = {group.name: number for number, group in enumerate(stats.groups)}
     newest, now = None, None
     if stats.is_workspace:
         rates = {
@@ -207,11 +224,7 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
         now = TrendRun(WORKSPACE, stats.started, False, rates)
     else:
         newest = store.load_run(stats.run)
-
-    def order(name: str) -> tuple[int, str]:
-        return places.get(name, len(places)), name.casefold()
-
-    return read_trend(location, store, newest, now, order)
+    return read_trend(location, store, newest, now)
 
 
 def count_results(results: PlacedResults) -> Rates:

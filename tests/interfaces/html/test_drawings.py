@@ -28,7 +28,7 @@ def run_of(number: int, passed: int, *, is_partial: bool = False, edit: str = ""
     """A run of four results of two candidates, one of which passes all of them."""
     rates = {"atlas/<big>": CandidateCounts(4, 4, 4), "mini": CandidateCounts(passed, 4, 4)}
     edits = (edit,) if edit else ()
-    return TrendRun(f"{number}abc", number * 86_400_000_000, is_partial, rates, None, edits)
+    return TrendRun(f"{number}abc", number * 86_400_000_000, is_partial, rates, reasons=edits)
 
 
 def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joins() -> None:
@@ -37,7 +37,7 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     plot, beside = chart.findall("svg")
     lines = plot.findall("g")
     names = [text.text for text in beside.findall("g/text")]
-    assert names == ["<big> 100%", "mini 50%"]
+    assert names == ["<big> 4 of 4", "mini 0 of 4"]
     for line in lines:
         (path,) = line.findall("line")
         assert (path.get("x1"), path.get("x2")) == ("0.00%", "50.00%")
@@ -47,6 +47,17 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     texts = [text.text for text in plot.findall("text")]
     assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04", "tests/<a>.md changed"]
     assert trend_chart(make_trend(runs[1:2])) == ""
+
+
+def test_a_candidate_has_one_colour_and_only_rates_of_the_last_run_are_beside_the_trend() -> None:
+    runs = [run_of(2, 2), run_of(1, 3)]
+    rates = {"mini": CandidateCounts(1, 2, 2)}
+    runs = [TrendRun("3abc", 259_200_000_000, True, rates), *runs]
+    for listed, names in ((runs, ["<big>", "mini 1 of 2"]), (runs[1:], ["<big> 100%", "mini 50%"])):
+        chart = ElementTree.fromstring(trend_chart(make_trend(listed, str, ["aaa", "mini"])))
+        groups = chart.findall("svg")[1].findall("g")
+        assert [group.get("class") for group in groups] == ["line-1", "line-2"]
+        assert [text.text for group in groups for text in group.findall("text")] == names
 
 
 def test_a_date_is_on_the_axis_once() -> None:
@@ -71,7 +82,7 @@ def test_recorded_answers_have_a_line_only_where_their_rate_changes() -> None:
 def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
     many = {f"model-{number:02}": CandidateCounts(1, 2, 2) for number in range(20)}
     runs = [
-        TrendRun(f"{number}", number, False, many, None, ("tests/a-long-name.md changed",))
+        TrendRun(f"{number}", number, False, many, reasons=("tests/a-long-name.md changed",))
         for number in range(30)
     ]
     chart, names = ElementTree.fromstring(trend_chart(make_trend(runs)))
