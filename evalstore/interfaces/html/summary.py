@@ -132,6 +132,8 @@ class RunRow:
     status: str = ""
     """Empty if it is complete."""
     cost: str = ""
+    undecided: int = 0
+    """How many became undecided."""
 
 
 @dataclass(frozen=True, slots=True)

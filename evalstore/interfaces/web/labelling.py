@@ -6,15 +6,17 @@ that labels say how often the judges are right.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from heapq import nsmallest
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import __version__
+from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core.case_name import case_name
 from evalstore.core.display import plural, safe
-from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.interfaces.html.case_data import shown_text
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.report import read_images
@@ -27,6 +29,7 @@ from evalstore.results.labels.add_labels import label_results
 from evalstore.results.labels.labels import read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_results, open_revision
+from evalstore.results.stats.stats import agreement, judge_stats
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.revisions import WORK
 from evalstore.workspace.user_name import name_of_user
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.results.answer.answer import TurnView
     from evalstore.results.answer.case_answers import SessionView
-    from evalstore.results.labels.labels import LabelIndex
+    from evalstore.results.labels.labels import LabelIndex, PersonLabel
 
 MOST_ANSWERS = 500
 """The most answers that are offered; others are labelled from the page of their case."""
@@ -95,12 +98,13 @@ class LabelPages:
     def _left(self, person: str, only: str) -> list[str]:
         """Return the sessions of the answers offered that a person has not labelled."""
         labels, answers = self._labels(), [*self._answers.get(only, {}).values()]
-        return [each.session for each in answers if not _is_labelled(labels, each, person)]
+        return [each.session for each in answers if person not in _given(labels, each)]
 
-    def page(self, session: str, person: str, only: str, *, is_decided: bool) -> bytes:
-        """Return the page of an answer; once the person `is_decided` it has the verdicts of judges.
+    def page(self, session: str, person: str, only: str, unsaved: str = "") -> bytes:
+        """Return the page of an answer; it has verdicts only if the person has labelled it.
 
-        Raises `RevisionError` for an answer that is not in the workspace.
+        A note that is `unsaved` is kept in it. Raises `RevisionError` for an answer that is not in
+        the workspace.
         """
         answer = self._find(session)
         with open_revision(self._location, WORK) as project:
@@ -118,10 +122,14 @@ class LabelPages:
             sources = dict(read_images(project.store, images))
             texts = {file.id for turn in turns for file in turn.text_files}
             files = project.store.load_files([*texts][:_MOST_FILES]) if texts else {}
-        labels = [
-            label
-            for label in self._labels().of(answer.result)
-            if label.person == person and answer.session in label.sessions
+        given = _given(self._labels(), answer)
+        people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
+        own = given.pop(person, None)
+        others = [(label.verdict, safe(name)) for name, label in given.items()] if own else []
+        votes = [
+            vote
+            for vote in view.judgements
+            if own and not vote.is_person and answer.session in vote.sessions
         ]
         return self._render(
             title=safe(answer.title),
@@ -137,25 +145,41 @@ class LabelPages:
             if is_one and (several := len(answer.result.sessions)) > 1
             else "",
             person=person,
-            given=labels[-1].verdict if labels else "",
-            note=safe(labels[-1].note, lines=True) if labels else "",
-            is_decided=is_decided,
+            given=own.verdict if own else "",
+            note=safe(unsaved or (own.note if own else ""), lines=True),
+            is_unsaved=bool(unsaved),
+            others=others,
+            counted_word=combine_votes(people).verdict if others else "",
             verdicts=[
-                (vote.verdict, judgement_title(vote), shown_text(vote.feedback))
-                for vote in view.judgements
-                if not vote.is_person and answer.session in vote.sessions
-            ]
-            if is_decided
-            else [],
+                (vote.verdict, judgement_title(vote), shown_text(vote.feedback)) for vote in votes
+            ],
+            judges="checks" if {vote.by for vote in votes} == {"checks"} else "judges",
+            previous=max(
+                (each for each in self._answers.get(only, ()) if each < answer.session), default=""
+            ),
         )
 
     def end(self, person: str, only: str) -> bytes:
         """Return the page for a person who has seen all answers, or where there are none."""
-        return self._render(title="", only=only, session="", person=person, is_decided=False)
+        agreed: list[tuple[str, str]] = []
+        with suppress(NothingSelectedError):  # no judge has judged
+            for judge in judge_stats(self._location, WORK).groups:
+                agreed += [(safe(judge.judge), text) for text in [agreement(judge.people)] if text]
+        return self._render(title="", only=only, session="", person=person, agreed=agreed)
 
-    def label(self, session: str, verdict: str, note: str, person: str) -> None:
-        """Append a label, `pass`, `fail` or `none`, which counts as one of the command `label`."""
+    def label(self, session: str, verdict: str, note: str, person: str) -> bool:
+        """Append a label, `pass`, `fail` or `none`, which counts as one of the command `label`.
+
+        With `skip` only another note is stored, with the label that the person gave. Returns
+        whether that was not possible as there is none.
+        """
         answer = self._find(session)
+        note = note.replace("\r\n", "\n").strip()
+        if verdict == "skip":
+            own = _given(self._labels(), answer).get(person.strip())
+            if own is None or safe(own.note, lines=True) == note:
+                return own is None and bool(note)
+            verdict = own.verdict
         word = next((word for word in _WORDS if word == verdict), None)
         if word is None:
             raise EvalstoreError(f"a label cannot be '{verdict}'", hint="it is pass, fail or none")
@@ -165,35 +189,30 @@ class LabelPages:
             raise EvalstoreError(f"the note has more than {_LONGEST_NOTE:,} characters")
         label_results(
             *(self._location, [answer.result], word),
-            note=note.replace("\r\n", "\n").strip(),
+            note=note,
             person=person.strip(),
             session=answer.session,
         )
+        return False
 
     def _render(self, **values: object) -> bytes:
-        defaults = {
-            "parts": [],
-            "verdicts": [],
-            "told": "",
-            "checks": [],
-            "prompts": [],
-            "given": "",
-            "note": "",
-        }
         only = str(values["only"])
         offered = self._answers.get(only, {})
         waiting = self._left(str(values["person"]), only)
         left = len({cell_of(offered[session].result) for session in waiting})
         total = len({cell_of(answer.result) for answer in offered.values()})
-        sampled = "in a random sample " * (len(offered) == MOST_ANSWERS)
-        results = f"{plural(total, 'result')}{f' of “{safe(only)}”' if only else ''}"
+        of = f" of “{safe(only)}”" * bool(only)
+        of += " in a random sample" * (len(offered) == MOST_ANSWERS)
         return render(
             "label.html",
-            **defaults | values,
+            **values,
             left=left,
             done=total - left,
             total=total,
-            counted=f"{total - left:,} of {results} {sampled}have your label.",
+            counted=f"{total - left:,} of {plural(total, 'result')}{of} have your label.",
+            all_are=f"All {len(offered):,} answers{of} have your label."
+            if len(offered) > 1
+            else f"The answer{of} has your label.",
             workspace=safe(self._name),
             base=self._base,
             style=Drawing(read_asset("report.css")),
@@ -265,7 +284,8 @@ def _has_words(answer: AskedAnswer, only: str) -> bool:
     return all(word in text for word in only.casefold().split())
 
 
-def _is_labelled(labels: LabelIndex, answer: AskedAnswer, person: str) -> bool:
-    given = labels.by_place.get((answer.result.evaluation or "", answer.session), ())
-    last = [label.verdict for label in given if label.person == person]
-    return bool(last) and last[-1] != "none"
+def _given(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:
+    """Return the label of each person who has one on an answer."""
+    on_answer = (each for each in labels.of(answer.result) if answer.session in each.sessions)
+    last = {label.person: label for label in on_answer}
+    return {person: label for person, label in last.items() if label.verdict != "none"}

@@ -141,21 +141,21 @@ class ResultsSite(LocalSite):
     async def show_answer(self, request: web.Request) -> web.StreamResponse:
         """Return the page on which an answer is labelled."""
         person, only, _ = await self._labels_of(request.query)
-        session, is_decided = request.match_info["session"], "decided" in request.query
-        return _html(
-            await to_thread(self.labelling.page, session, person, only, is_decided=is_decided)
-        )
+        session = request.match_info["session"]
+        return _html(await to_thread(self.labelling.page, session, person, only))
 
     async def give_label(self, request: web.Request) -> web.StreamResponse:
-        """Store a label, or pass over the answer."""
+        """Store a label, or go to the next answer, but not without a note that is not stored."""
         session, form = request.match_info["session"], await request.post()
         fields = ("by", "only", "verdict", "note")
         person, only, verdict, note = (str(form.get(name, "")) for name in fields)
+        if await to_thread(self.labelling.label, session, verdict, note, person):
+            page = await to_thread(self.labelling.page, session, person, only, note)
+            return _html(page, web.HTTPConflict.status_code)
         if verdict == "skip":
             query = urlencode({"by": person, "only": only, "after": session})
             raise web.HTTPSeeOther(f"{self.base}/label?{query}")
-        await to_thread(self.labelling.label, session, verdict, note, person)
-        raise web.HTTPSeeOther(f"{self._label_address(session, person, only)}&decided")
+        raise web.HTTPSeeOther(self._label_address(session, person, only))
 
     def _label_address(self, session: str, person: str, only: str) -> str:
         return f"{self.base}/label/{session}?{urlencode({'by': person, 'only': only})}"

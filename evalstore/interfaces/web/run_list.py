@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
             *count_rates(store, [entry.run for entry in entries])
         ]
         total = store.count_runs()
-    now, changed = _read_workspace(location)
+    now, workspace = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
@@ -59,28 +60,30 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         script=Drawing(read_asset("list.js")),
         version=__version__,
         candidates=list(map(safe, names)),
-        now=RunRow("workspace", "now", False, rate_texts(now, names, is_partial=False), *changed),
+        now=replace(workspace, rates=rate_texts(now, names, is_partial=False)),
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
 
-def _read_workspace(location: Location) -> tuple[Rates, tuple[int, int, str]]:
-    """Return the results of the workspace as it is now, and how many broke and were fixed.
+def _read_workspace(location: Location) -> tuple[Rates, RunRow]:
+    """Return the results of the workspace as it is now, and its row without them.
 
-    The text says how many are pending or changed by a label, or what is wrong.
+    Its text says how many are pending or changed by a label, or what is wrong.
     """
     try:
         with open_revision(location, WORK) as project:
             compared = compare_workspace(location, project)
             rates = count_results(compared.side.results)
     except EvalstoreError as error:
-        return {}, (0, 0, safe(str(error)))
-    broke, fixed = (diff.broke, diff.fixed) if (diff := compared.diff) else ((), ())
-    labels = diff.labelled.total() if diff else 0
+        return {}, RunRow("workspace", "now", False, (), 0, 0, safe(str(error)))
+    broke, fixed, undecided, labels = 0, 0, 0, 0
+    if diff := compared.diff:
+        broke, fixed, undecided = len(diff.broke), len(diff.fixed), diff.comparison.undecided
+        labels = diff.labelled.total()
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
-    return rates, (len(broke), len(fixed), text)
+    return rates, RunRow("workspace", "now", False, (), broke, fixed, text, undecided=undecided)
 
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:

@@ -18,7 +18,7 @@ from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
-from evalstore.core.display import plural
+from evalstore.core.display import percent, plural
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result
 from evalstore.core.side_names import WORKSPACE, side_name
@@ -617,6 +617,12 @@ def compared(pairs: Counter[tuple[str, str]]) -> int:
 def agreed(pairs: Counter[tuple[str, str]]) -> int:
     """Return in how many of these both said the same."""
     return pairs["pass", "pass"] + pairs["fail", "fail"]
+
+
+def agreement(pairs: Counter[tuple[str, str]]) -> str:
+    """Return in what share of these both said the same, as `80.0% of 5`; empty without any."""
+    count = compared(pairs)
+    return f"{percent(agreed(pairs) / count)} of {count:,}" if count else ""
 
 
 def judge_stats(location: Location, revision: str) -> JudgeTable:

@@ -229,7 +229,7 @@ def test_a_workspace_with_errors_says_so(tmp_path: Path) -> None:
 def test_a_workspace_without_a_run_has_its_page(tmp_path: Path) -> None:
     with serving(make_workspace(tmp_path / "desk", {})) as address:
         assert "No runs yet." in ask(address)[1]
-        assert "All answers have a label." in ask(address, "label")[1]
+        assert "No answer can be labelled." in ask(address, "label")[1]
         response, text = ask(address, "work")
         assert (response.status, "Nothing is judged yet" in text) == (200, True)
         assert 'data-run=""' in text
@@ -560,7 +560,67 @@ def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
     assert ask(address, "label?by=Bob")[0].status == 302
     post(address, path, verdict="none", by="Ada")
     assert labels_in(root)[-1][:2] == ("Ada", "none")
-    assert "has no label on this answer." in ask(address, str(sent.headers["Location"]))[1]
+    assert "It says Go away" not in ask(address, str(sent.headers["Location"]))[1]
+
+
+def test_no_verdict_is_shown_to_a_person_without_a_label_and_a_later_page_names_the_label(
+    labelled: tuple[Path, str],
+) -> None:
+    _, address = labelled
+    path = answer_of(address, "Go away.")
+    post(address, path, verdict="fail", by="Ada", note="Rude.")
+    for query in ("?by=Bob", "?by=Bob&decided"):
+        text = ask(address, path.partition("?")[0] + query)[1].partition("</style>")[2]
+        assert "It says Go away" not in text
+        assert "verdict-" not in text
+        assert "Rude." not in text
+    response, text = ask(address, path)
+    assert response.headers["Cache-Control"] == "no-store"
+    assert re.search('Your label</h2>\\s*<p><span class="verdict verdict-fail">', text)
+    assert ">Rude.</textarea>" in text
+    answers = [str(ask(address, "label?by=Eve")[0].headers["Location"])]
+    session = urlsplit(answers[0]).path.rpartition("/")[2]
+    answers += [str(ask(address, f"label?by=Eve&after={session}")[0].headers["Location"])]
+    assert "Previous answer" not in ask(address, answers[0])[1]
+    link = re.findall('<a href="([^"]*)">Previous answer', ask(address, answers[1])[1])[0]
+    assert html.unescape(link) == answers[0]
+
+
+def test_a_note_is_stored_with_the_next_answer_and_never_lost(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    with closing(HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
+        form = urlencode({"verdict": "skip", "by": "Ada", "note": "Is <it> rude?"})
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        headers["Origin"] = f"http://{urlsplit(address).netloc}"
+        connection.request("POST", path, form, headers)
+        text = connection.getresponse().read().decode()
+    assert "The note is not stored" in text
+    assert ">Is &lt;it&gt; rude?</textarea>" in text
+    assert labels_in(root) == []
+    post(address, path, verdict="fail", by="Ada")
+    for note in ("Rude.", "Rude.", ""):
+        sent = post(address, path, verdict="skip", by="Ada", note=note)
+        assert sent.status == 303
+        assert "after=" in sent.headers["Location"]
+    assert labels_in(root) == [("Ada", "fail", ""), ("Ada", "fail", "Rude."), ("Ada", "fail", "")]
+
+
+def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    assert call(root, "label", "tests/hello.md", "pass", "--model", "first", "--as", "Eve") == 0
+    path = answer_of(address, "Good morning!")
+    assert "says" not in re.sub("<script>.*", "", ask(address, path)[1], flags=re.DOTALL)
+    post(address, path, verdict="fail", by="Ada")
+    text = " ".join(re.sub("<[^>]+>", "", ask(address, path)[1]).split())
+    assert "Eve says pass, you say fail: ? undecided" in text
+    rows = re.sub("<[^>]+>", " ", ask(address)[1].partition("</table>")[0])
+    assert "1 now undecided" in " ".join(rows.split())
+    assert "1 changed by a label" in rows
 
 
 def test_the_page_of_a_run_is_made_again_once_a_label_was_given(
@@ -615,8 +675,8 @@ def test_attempts_are_labelled_apart_and_counted_as_one_result(tmp_path: Path) -
             post(address, place, verdict="pass", by="Ada")
         end = ask(address, path)[1]
     assert numbers == {"1 of 2", "2 of 2"}
-    assert "1 of 1 result have your label. Labels are stored" in end
-    assert "evalstore" not in re.sub(r"(?s)<details>.*?</details>|<footer>.*", "", end)
+    assert "All 2 answers have your label." in end
+    assert "evalstore" not in re.sub(r"(?s)<footer>.*", "", end)
 
 
 def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, str]) -> None:
@@ -634,7 +694,7 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     for path in (first, second):
         post(address, path, verdict="fail", by="Ada")
     response, text = ask(address, "label?by=Ada")
-    assert (response.status, "All answers have a label." in text) == (200, True)
+    assert (response.status, "All 2 answers have your label." in text) == (200, True)
 
 
 def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candidate(
@@ -675,6 +735,23 @@ def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
         text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
     assert "What the judge is asked: prompt" in text
     assert re.search("tone</span>.*Is it &lt;kind&gt;[?]", text)
+
+
+def test_the_end_names_the_filter_and_says_how_often_judges_agree(
+    labelled: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, address = labelled
+    for text, verdict in (("Go away.", "pass"), ("Good morning!", "pass")):
+        path = answer_of(address, text)
+        post(address, path, verdict=verdict, by="Ada")
+    end = ask(address, "label?by=Ada&only=HELLO")[1]
+    assert "All 2 answers of “HELLO” have your label.</h1>" in end
+    assert ">Label other answers</a>" in end
+    assert '<span dir="auto">judge</span>: 50.0% of 2</li>' in end
+    assert "The answer of “second” has your label." in ask(address, "label?by=Ada&only=second")[1]
+    capsys.readouterr()
+    assert call(root, "stats", "--by", "judge") == 0
+    assert "50.0% of 2" in capsys.readouterr().out
 
 
 def test_on_a_phone_the_answer_and_what_comes_next_are_on_the_first_screen(
@@ -732,7 +809,28 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
         page.wait("!document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
     assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass"]
-    assert page.value("document.querySelector('h1').innerText").startswith("All answers have")
+    assert page.value("document.querySelector('h1').innerText").startswith("All 2 answers have")
+
+
+def test_a_note_after_the_decision_is_stored_when_the_next_answer_is_shown(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    root, address = labelled
+    page.go(f"{address}label?by=Ada")
+    session = page.value("location.pathname")
+    page.press("f")
+    page.wait("!!document.getElementById('next')")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    page.press("n")
+    page.call("Input.insertText", text="Too short.")
+    page.press("Escape", 27)
+    page.press("Enter", 13)
+    page.wait("!!document.getElementById('pass')")
+    assert [note for _, _, note in labels_in(root)] == ["", "Too short."]
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    page.value("history.back()")
+    page.wait(f"location.pathname === '{session}' && !!document.getElementById('yours')")
+    assert page.value("document.getElementById('note').value") == "Too short."
 
 
 def test_a_key_that_needs_a_name_first_is_not_typed_into_it(
@@ -799,7 +897,7 @@ def test_answers_of_a_conversation_are_between_its_messages(tmp_path: Path) -> N
     kinds = re.findall(r'class="turn turn-(\w+)"', text)
     assert kinds == ["user", "assistant", "user", "assistant"]
     assert text.index("One?") < text.index(">answer<") < text.index("Two?")
-    assert "whose verdict is shown after yours" in text
+    assert "whose verdict is shown after your label" in text
 
 
 @pytest.mark.parametrize("path", ["", "label"])

@@ -125,14 +125,10 @@ def print_stats(statistics: Stats) -> None:
 
 def print_judges(table: JudgeTable) -> None:
     """Print the judges as a table."""
-    from evalstore.results.stats.stats import agreed, compared
+    from evalstore.results.stats.stats import agreement
 
     where = "workspace" if table.run == WORKSPACE else f"run {output.short(table.run)}"
     output.line(f"{where}, judges")
-
-    def share(pairs: Counter[tuple[str, str]]) -> str:
-        count = compared(pairs)
-        return f"{output.percent(agreed(pairs) / count)} of {count:,}" if count else "-"
 
     def wrong(pairs: Counter[tuple[str, str]], said: str, label: str) -> str:
         count = pairs[said, label]
@@ -153,14 +149,14 @@ def print_judges(table: JudgeTable) -> None:
                 f"{words.total():,}",
                 output.percent(words["pass"] / decided if decided else None),
                 f"{words['undecided'] + words['error']:,}",
-                share(judge.people),
+                agreement(judge.people) or "-",
                 *(wrong(judge.people, *both) for both in (("pass", "fail"), ("fail", "pass"))),
-                share(judge.judges),
+                agreement(judge.judges) or "-",
                 *(f"{judge.alone[word]:,}" for word in ("pass", "fail")),
             )
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
-    if any(compared(judge.people) for judge in table.groups):
+    if any(agreement(judge.people) for judge in table.groups):
         note = "labels that no longer count in the workspace are compared, too"
     else:
         note = "no judge has decided an answer with a label: 'evalstore label' gives labels"

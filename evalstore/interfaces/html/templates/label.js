@@ -18,6 +18,7 @@
       note.setSelectionRange(note.value.length, note.value.length);
     } else if (event.key === "Enter" && !/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName)) press("next");
   });
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });  // a label may have been given since
   const yours = document.getElementById("yours");
   if (yours && matchMedia("(hover: none)").matches) yours.scrollIntoView();  // after a label, below the answer
   document.documentElement.dataset.ready = "yes";
