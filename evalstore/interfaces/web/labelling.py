@@ -21,18 +21,16 @@ from evalstore.interfaces.html.case_data import shown_text
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import read_asset, render
-from evalstore.planning.open_project import open_store
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.add_labels import label_results
-from evalstore.results.labels.labels import read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.stats import agreement, judge_stats
+from evalstore.results.table.cases import stored_labels
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.revisions import WORK
-from evalstore.workspace.user_name import name_of_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,10 +74,6 @@ class LabelPages:
         """The answers offered, by the words to which they are limited."""
         self._state = ""
 
-    def person(self) -> str:
-        """Return the name under which labels are given if no other is."""
-        return name_of_user(self._location.directory)
-
     def first(self, state: str, person: str, only: str, after: str) -> str:
         """Return the session of the first answer `after` one that a person has not labelled.
 
@@ -97,8 +91,8 @@ class LabelPages:
 
     def _left(self, person: str, only: str) -> list[str]:
         """Return the sessions of the answers offered that a person has not labelled."""
-        labels, answers = self._labels(), [*self._answers.get(only, {}).values()]
-        return [each.session for each in answers if person not in _given(labels, each)]
+        labels, answers = stored_labels(self._location), [*self._answers.get(only, {}).values()]
+        return [each.session for each in answers if person not in _by_person(labels, each)]
 
     def page(self, session: str, person: str, only: str, unsaved: str = "") -> bytes:
         """Return the page of an answer; it has verdicts only if the person has labelled it.
@@ -122,7 +116,7 @@ class LabelPages:
             sources = dict(read_images(project.store, images))
             texts = {file.id for turn in turns for file in turn.text_files}
             files = project.store.load_files([*texts][:_MOST_FILES]) if texts else {}
-        given = _given(self._labels(), answer)
+        given = _by_person(stored_labels(self._location), answer)
         people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
         own = given.pop(person, None)
         others = [(label.verdict, safe(name)) for name, label in given.items()] if own else []
@@ -176,7 +170,7 @@ class LabelPages:
         answer = self._find(session)
         note = note.replace("\r\n", "\n").strip()
         if verdict == "skip":
-            own = _given(self._labels(), answer).get(person.strip())
+            own = _by_person(stored_labels(self._location), answer).get(person.strip())
             if own is None or safe(own.note, lines=True) == note:
                 return own is None and bool(note)
             verdict = own.verdict
@@ -247,10 +241,6 @@ class LabelPages:
                     for session in result.sessions[: None if several else 1]:
                         yield AskedAnswer(session, result, case, title)
 
-    def _labels(self) -> LabelIndex:
-        with open_store(self._location) as store:
-            return read_labels(store)
-
 
 def _part(
     conversation: Sequence[TurnView],
@@ -284,8 +274,5 @@ def _has_words(answer: AskedAnswer, only: str) -> bool:
     return all(word in text for word in only.casefold().split())
 
 
-def _given(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:
-    """Return the label of each person who has one on an answer."""
-    on_answer = (each for each in labels.of(answer.result) if answer.session in each.sessions)
-    last = {label.person: label for label in on_answer}
-    return {person: label for person, label in last.items() if label.verdict != "none"}
+def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:
+    return {label.person: label for label in labels.current(answer.result, answer.session)}

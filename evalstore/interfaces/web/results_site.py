@@ -39,6 +39,7 @@ from evalstore.results.show.explained_case import find_case
 from evalstore.results.table.cases import store_stamp
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.wanted import Reached, telling
+from evalstore.workspace.user_name import name_of_user
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -163,7 +164,7 @@ class ResultsSite(LocalSite):
     async def _labels_of(self, query: Mapping[str, str]) -> list[str]:
         """Return who labels, the words to which the answers are limited, and the last answer."""
         by, only, after = (safe(query.get(name, "")) for name in ("by", "only", "after"))
-        return [by or await to_thread(self.labelling.person), only, after]
+        return [by or await to_thread(name_of_user, self.pages.location.directory), only, after]
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:
         """Return the page of a run; other names of it than its id are redirected."""

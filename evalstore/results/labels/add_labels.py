@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from evalstore.core import hashing
 from evalstore.core.display import kind_word
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Evaluation, Vote
+from evalstore.core.results import Evaluation
 from evalstore.core.values import Evaluator, Word
-from evalstore.planning.open_project import open_project, open_store
+from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from evalstore.core.values import Verdict
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.store import Store
 
 
 ORIGIN = "label"
@@ -158,33 +157,12 @@ def label_results(
         return add_labels(project, list(dict.fromkeys(subjects)), verdict, note, author)
 
 
-def read_note(location: Location, result: Result, session: str | None = None) -> str:
-    """Return the note of the current user's last label on a result; empty if there is none.
-
-    With a session, only labels of its attempt count.
-    """
-    with open_store(location) as store:
-        judged = _judged_together(store, result)
-        single = (
-            (unjudged,)
-            for unjudged in result.sessions
-            if not any(unjudged in sessions for sessions in judged)
-        )
-        subjects = [
-            subject_of_result(result, sessions)
-            for sessions in (*judged, *single)
-            if result.evaluation and (session is None or session in sessions)
-        ]
-        last = _last_labels(store, subjects, Evaluator(human=name_of_user(location.directory)))
-        last_label = max((vote for vote in last.values() if vote.verdict != "none"), default=None)
-        return store.load_evaluations([last_label.id])[last_label.id].feedback if last_label else ""
-
-
 def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
     """Yield the subjects of a result as they were judged, else as the workspace judges them."""
     if result.evaluation is None or not result.sessions:
         return
-    groups = _judged_together(project.store, result)
+    judged = project.store.find_evaluations(result.evaluations).values()
+    groups = [each.sessions for each in judged if set(each.sessions) <= set(result.sessions)]
     left = [
         session
         for session in result.sessions
@@ -194,16 +172,6 @@ def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
         groups += _together(project, result, left)
     for sessions in dict.fromkeys(groups):
         yield subject_of_result(result, sessions)
-
-
-def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
-    """Return the sessions of a result, grouped as they were judged."""
-    judged = store.find_evaluations(result.evaluations).values()
-    return [
-        evaluation.sessions
-        for evaluation in judged
-        if set(evaluation.sessions) <= set(result.sessions)
-    ]
 
 
 def _together(project: Project, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
@@ -228,9 +196,14 @@ def add_labels(
     project: Project, subjects: Sequence[LabelSubject], verdict: Word, note: str, person: str
 ) -> list[LabelReport]:
     """Append a person's verdict on each subject; `none` only where the person has a label."""
-    evaluator = Evaluator(human=person)
-    id, content = hashing.identify(hashing.describe_evaluator(evaluator))
-    last = _last_labels(project.store, subjects, evaluator)
+    id, content = hashing.identify(hashing.describe_evaluator(Evaluator(human=person)))
+    votes = project.store.find_votes(hashing.subject_of(each.sessions) for each in subjects)
+    last = {
+        subject: vote
+        for subject in subjects
+        for vote in votes.get(hashing.subject_of(subject.sessions), ())
+        if (vote.evaluator, vote.evaluation) == (id, subject.evaluation)
+    }
     if verdict == "none":
         subjects = [
             subject for subject in subjects if subject in last and last[subject].verdict != "none"
@@ -264,20 +237,6 @@ def add_labels(
         )
         for key, subject in zip(labels, subjects, strict=True)
     ]
-
-
-def _last_labels(
-    store: Store, subjects: Sequence[LabelSubject], evaluator: Evaluator
-) -> dict[LabelSubject, Vote]:
-    """Return the last label of a person on each subject."""
-    id = hashing.evaluator_id(evaluator)
-    votes = store.find_votes(hashing.subject_of(subject.sessions) for subject in subjects)
-    labels: dict[LabelSubject, Vote] = {}
-    for subject in subjects:
-        for vote in votes.get(hashing.subject_of(subject.sessions), ()):
-            if (vote.evaluator, vote.evaluation) == (id, subject.evaluation):
-                labels[subject] = vote
-    return labels
 
 
 def _verdicts_now(

@@ -70,6 +70,15 @@ class LabelIndex:
             )
         ]
 
+    def current(self, result: Result, session: str | None = None) -> list[PersonLabel]:
+        """Return the last label of each person, if not removed, on each attempt or on one."""
+        last = {(label.person, label.sessions): label for label in self.of(result)}
+        return [
+            label
+            for label in last.values()
+            if label.verdict != "none" and session in (None, *label.sessions)
+        ]
+
     def later(self, result: Result) -> list[PersonLabel]:
         """Return the labels that were added after the run and do not count in its verdict."""
         return [label for label in self.of(result) if label.id not in result.evaluations]

@@ -301,9 +301,11 @@ class WorkspaceSource(StoredTextSource):
 
     def note(self, result: Result, session: str | None) -> str:
         """Return the note of this person's label; or empty."""
-        from evalstore.results.labels.add_labels import read_note
+        from evalstore.workspace.user_name import name_of_user
 
-        return read_note(self.location, result, session)
+        name = name_of_user(self.location.directory)
+        own = [each for each in self.labels().current(result, session) if each.person == name]
+        return max(own, key=lambda label: label.at).note if own else ""
 
     # --- runs
 
