@@ -118,6 +118,7 @@ def find_logged_changes(
     participants = ParticipantHistory(VersionReader(store).find)
     labels = LoggedLabels(store)
     changes: list[LoggedChange] = []
+    last: tuple[str, set[str]] | None = None
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
             changes.append(_removed(removed[version.run.id]))
@@ -137,10 +138,10 @@ def find_logged_changes(
                 edited = tuple(_late_edits(late, version.results[0][0]))
             judged |= models
             is_other = history.differs(leaf)
-            if number and is_other:
-                before = version.results[number - 1][1]
-                rows = version.rows[before] | version.rows[leaf]
-                edited += labels.between(*history.parts_apart(before, leaf), rows)
+            if last and is_other:
+                rows = last[1] | version.rows[leaf]
+                edited += labels.between(*history.parts_apart(last[0], leaf), rows)
+            last = leaf, version.rows[leaf]
             if now:
                 edited += participants.step(
                     run,

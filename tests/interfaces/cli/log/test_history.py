@@ -168,6 +168,22 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     assert of_row.startswith(newest.format("1 fail", ""))
 
 
+def test_log_of_a_renamed_file_names_the_label_that_changed_its_verdict(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Ada")
+    (workspace / "tests/weather.md").rename(workspace / "tests/cold.md")
+    evalstore("run")
+    renamed = "    edit: renamed: tests/weather.md -> tests/cold.md\n"
+    start = f"run <id>  <when>\n    2 pass\n{renamed}    edit: labelled by Ada\n\n"
+    assert evalstore("log", "tests/cold.md").stdout.startswith(start)
+    row = start.replace("2 pass", "1 pass")
+    assert evalstore("log", "tests/cold.md::city=Oslo").stdout.startswith(row)
+    other = evalstore("log", "tests/cold.md::city=Rome").stdout
+    assert other.startswith(f"run <id>  <when>\n    1 pass\n{renamed}\n")
+
+
 def test_log_tells_results_that_waited_from_those_that_changed(
     workspace: Path, evalstore: Evalstore
 ) -> None:
