@@ -822,7 +822,10 @@ def test_a_note_after_the_decision_is_stored_when_the_next_answer_is_shown(
     page.wait("!!document.getElementById('next')")
     page.wait("document.documentElement.dataset.ready === 'yes'")
     page.press("n")
+    leaves = "dispatchEvent(new Event('beforeunload', {cancelable: true}))"
+    assert page.value(leaves)
     page.call("Input.insertText", text="Too short.")
+    assert not page.value(leaves), "a note that is not stored holds the page"
     page.press("Escape", 27)
     page.press("Enter", 13)
     page.wait("!!document.getElementById('pass')")
