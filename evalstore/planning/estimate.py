@@ -124,8 +124,10 @@ def estimate(
             texts = prompts.get(judgement.judge.prompt, 0) + evaluation_lengths.get(
                 judgement.cell.case.evaluation or "", 0
             )
-            verdict_guess = _VERDICT
-            usage = Usage(texts // _CHARACTERS + _guess(length, judgement.cell), verdict_guess)
+            shown = texts // _CHARACTERS + _guess(length, judgement.cell)
+            usage = Usage(shown, _VERDICT)
+            if price.cost(usage) != price.cost(Usage(shown, 0)):
+                verdict_guess = _VERDICT
         judged.append(price.cost(usage).usd)
         add(judgement, True, judgement.judge.id, price.cost(usage).usd)
         paid += 0.0 if price.is_simulated else judgement.count * price.cost(usage).usd

@@ -66,6 +66,8 @@ def find_feedback(
     wanted = dict.fromkeys(decisions)
     ids = {id for _, judgements in wanted for id in judgements}
     made = store.find_judgements(ids, feedback=True) if known is None else known
+    evaluators = evaluator_names(store, {each.vote.evaluator for each in made.values()})
+    names = {id: name for id, (name, _) in evaluators.items()}
     shown: dict[Decision, list[tuple[StoredJudgement, bool]]] = {}
     for verdict, judgements in wanted:
         cast = [made[id] for id in judgements if id in made]
@@ -73,7 +75,7 @@ def find_feedback(
         cast = [each for each in cast if each.vote.human or each.subject not in labelled]
         # The checks are named beside others only if they give a reason.
         judges = {
-            each.vote.evaluator
+            names[each.vote.evaluator]
             for each in cast
             if not each.vote.human and (each.feedback or each.vote.evaluator != CHECKS)
         }
@@ -81,8 +83,6 @@ def find_feedback(
             (each, each.vote.human or len(judges) > 1)
             for each in [each for each in cast if each.vote.verdict == verdict] or cast
         ]
-    named = {each.vote.evaluator for of_one in shown.values() for each, named in of_one if named}
-    names = {id: name for id, (name, _) in evaluator_names(store, named).items()}
     reasons = {decision: "\n".join(_reasons(each, names)) for decision, each in shown.items()}
     return {decision: text for decision, text in reasons.items() if text}
 

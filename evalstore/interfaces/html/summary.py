@@ -188,8 +188,7 @@ def summarise_results(
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
-    is_pending = bool(counts.get("pending") or counts.get("no reply"))
-    overview = make_overview(run, totals, diff, regressions, is_pending=is_pending)
+    overview = make_overview(run, totals, diff, regressions)
     lists: list[ChangeList] = []
     if diff:
         for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):

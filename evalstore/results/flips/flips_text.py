@@ -38,7 +38,7 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
     if changes.older:
         spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
-    spans += [StyledSpan(f" ({cause})") for cause in changes.outcome.causes]
+    spans += [StyledSpan(f" ({len(rows):,} {cause})") for cause, rows in changes.causes if rows]
     if changes.same_answer:
         spans += [StyledSpan(", ")] if len(spans) > 1 else []
         spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))

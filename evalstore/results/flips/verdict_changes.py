@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby
@@ -100,6 +101,8 @@ class VerdictChanges:
     """Those whose verdict changed because a label was given or removed."""
     unlabelled: GrowingResults = field(default_factory=GrowingResults)
     """Those that broke, were fixed or are undecided, and whose label no longer counts."""
+    flip_causes: Counter[str] = field(default_factory=Counter)
+    """How many that broke or were fixed are among the last three, by the words for these."""
 
     @property
     def is_any(self) -> bool:
@@ -111,13 +114,16 @@ class VerdictChanges:
     @property
     def outcome(self) -> Outcome:
         """Return how many results broke and were fixed, and which of them without an edit."""
-        counts = (
-            (len(self.judged_otherwise), f"by {OTHER_JUDGEMENT}"),
-            (len(self.labelled), "by a label"),
-            (len(self.unlabelled), f"with a label that {NO_LONGER}"),
-        )
-        causes = tuple(f"{count:,} {cause}" for count, cause in counts if count)
+        counts = sorted(self.flip_causes.items())
+        causes = tuple(f"{count:,} {cause}" for cause, count in counts if count)
         return Outcome(len(self.broke), len(self.fixed), causes)
+
+    @property
+    def causes(self) -> Iterator[tuple[str, GrowingResults]]:
+        """Yield what changed verdicts without an edit, with the results."""
+        yield f"by {OTHER_JUDGEMENT}", self.judged_otherwise
+        yield "by a label", self.labelled
+        yield f"with a label that {NO_LONGER}", self.unlabelled
 
     @property
     def failures(self) -> tuple[GrowingResults, ...]:
@@ -306,12 +312,17 @@ class _Comparer:
             assert pair.was
             assert pair.now
             words = differences.get((pair.was.evaluations, pair.now.evaluations)) or [""]
+            by_judgement, by_label, by_none = self._changes.causes
             if words[0].endswith(NO_LONGER):
-                self._changes.unlabelled.append(pair.now)
+                cause, listed = by_none
             elif is_by_label(pair, words):
-                self._changes.labelled.append(pair.now)
+                cause, listed = by_label
             elif is_judged_otherwise(pair) and not words[0]:
-                self._changes.judged_otherwise.append(pair.now)
+                cause, listed = by_judgement
+            else:
+                continue
+            listed.append(pair.now)
+            self._changes.flip_causes[cause] += sort_pair(pair) in ("broke", "fixed")
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool

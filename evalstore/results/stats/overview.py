@@ -119,8 +119,6 @@ def make_overview(
     diff: Diff | None,
     regressions: Sequence[Regression] = (),
     quote: Callable[[str], str] = str,
-    *,
-    is_pending: bool = False,
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
@@ -140,7 +138,7 @@ def make_overview(
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
     names = {name: quote(short) for name, short in _short_names(rows).items()}
-    so_far = " so far" * is_pending
+    so_far = " so far" * bool(run.verdicts.get("pending"))
     shifted = [*_shift_texts(rows, names, so_far)]
     labels = diff.labelled.total() if diff else 0
     if diff and labels and labels == sum(shift.changed for shift in shifts.values()):
@@ -151,6 +149,7 @@ def make_overview(
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
     best = _best_text(rows, names, is_first=diff is None)
+    best += so_far * bool(best)
     sentence, rates = (
         "".join(f"{part}. " for part in ("; ".join(filter(None, listed)), best) if part).rstrip()
         for listed in (changes, shifted)

@@ -147,7 +147,7 @@ def describe_results(
 ) -> Iterator[dict[str, Json]]:
     """Yield results as JSON, each with what its judges said.
 
-    Without `names_all`, a system prompt has a name only where its case has several.
+    Without `names_all`, system prompts, and none, have names just where a case has several.
     """
     store, names = project.store, dict[str | None, str]()
     for batch in batches:
@@ -156,7 +156,7 @@ def describe_results(
         unknown = {result.prompt for result in results} - names.keys()
         names.update(name_prompts(location, unknown) if unknown else {})
         for _, result, tags, *_, several in batch:
-            is_named = several or (names_all and result.prompt)
+            is_named = result.prompt if names_all else several
             yield {
                 "file": result.file,
                 "row": result.row,

@@ -200,8 +200,9 @@ def nothing_text(status: Status) -> str:
     if left_text(status) or status.untrusted or status.labels or status.used_again:
         return "No other pending work."
     models, count = status.models - status.has_recorded, status.undecided_judgements
-    words = "undecided or an error" if count == 1 else "undecided or errors"
-    again = f", {count:,} of them {words}: 'evalstore run --retry-errors' judges again"
+    # Verdicts that rows share are counted in each part of a long file.
+    words = "1 of them undecided or an error" if count == 1 else "some undecided or errors"
+    again = f", {words}: 'evalstore run --retry-errors' judges again"
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} of "
         f"{_candidates_text(models, recorded=status.has_recorded)} and all verdicts are stored"

@@ -245,7 +245,7 @@ def test_keys_go_through_the_cases_and_the_search(changed: Path, page: Page) -> 
     page.wait(f"{title} === {json.dumps(shown[0])}")
     page.press("Escape", 27)
     page.wait("!document.getElementById('case').open")
-    assert page.value(focused) == shown[0]
+    page.wait(f"{focused} === {json.dumps(shown[0])}")
     page.value("document.activeElement.click()")
     page.wait("document.getElementById('case').open")
     page.press("/")

@@ -358,7 +358,7 @@ def tag(
         raise EvalstoreError("the name is missing", hint="write 'evalstore tag -d NAME'")
     before = None
     if name is None or remove:
-        changed = untag(here(), name) if name else list_tags(here())
+        changed = untag(here(), name) if name is not None else list_tags(here())
     else:
         named, before = tag_run(here(), name, revision)
         changed = [named]

@@ -247,7 +247,8 @@ def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> 
 def _print_listing(listing: Listing) -> None:
     """Print a list for people, with what it needs to be understood."""
     others = output.plural(listing.unlisted, "label") if listing.unlisted else ""
-    note = f"(left out: {others} no longer counted; 'evalstore stats --by judge' has them all)"
+    why = "not listed" if listing.left_out else "no longer counted"
+    note = f"(left out: {others} {why}; 'evalstore stats --by judge' compares judges with all)"
     notes = output.wrap(note, output.width()) if others else []
     if not listing.rows:
         where = " that count in the workspace" if others else ""

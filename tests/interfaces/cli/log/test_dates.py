@@ -95,6 +95,7 @@ def test_a_name_is_a_revision_until_it_is_removed(
     assert [tag["name"] for tag in documents("tag")["tags"]] == ["v1.0"]
     assert evalstore("tag", "-d", "v1.0").stdout.startswith("removed  v1.0  run <short>  <when>")
     assert documents("tag")["tags"] == []
+    assert evalstore("tag", "-d", "").exit_code == 2
     assert evalstore("show", "v1.0").exit_code == 2
     assert evalstore("fsck").exit_code == 0
 

@@ -27,11 +27,21 @@ def test_the_first_estimate_of_the_example_is_an_upper_bound_of_the_same_size(
 def test_an_estimate_is_marked_until_answers_are_known(
     workspace: Path, evalstore: Evalstore
 ) -> None:
-    assert "simulated (if an answer has 1 token and a verdict 60)." in evalstore("status").stdout
+    assert "simulated (if an answer has 1 token)." in evalstore("status").stdout
     evalstore("run")
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("How is", "And how is"))
     assert "about $0.0600 simulated." in evalstore("status").stdout
+
+
+def test_the_length_of_a_verdict_is_assumed_only_where_the_price_depends_on_it(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    judge = workspace / "models/judge.yaml"
+    judge.write_text(f"{judge.read_text()}costs: [{{costPerCompletionToken: 0.001}}]\n")
+    assert "(if an answer has 1 token and a verdict 60)." in evalstore("status").stdout
+    evalstore("run")
+    assert "(if " not in evalstore("status", "--refresh").stdout
 
 
 @pytest.mark.parametrize(
@@ -46,7 +56,7 @@ def test_an_answer_is_guessed_to_be_as_long_as_what_is_shown(
     (workspace / "tests/weather.md").write_text(
         f"---\n{options}\n---\n# 👤\n\n{'ab' * words}\n\n---\n\nAnything.\n"
     )
-    assert f"(if an answer has {tokens} tokens and a verdict 60)" in evalstore("status").stdout
+    assert f"(if an answer has {tokens} tokens)" in evalstore("status").stdout
 
 
 def test_the_system_prompt_counts(workspace: Path, documents: Any) -> None:

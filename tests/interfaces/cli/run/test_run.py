@@ -64,7 +64,7 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
         0,
         "No run yet.\n\n"
         "A run would ask for 2 answers and give 2 verdicts (1 candidate), "
-        "about $0.0600 simulated (if an answer has 1 token and a verdict 60).\n"
+        "about $0.0600 simulated (if an answer has 1 token).\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
     )

@@ -13,6 +13,7 @@ import pytest
 from evalstore.checks import CheckOutcome
 from tests.builders import test_file, tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, Evalstore
+from tests.interfaces.cli.long_files import treat_as_long
 from tests.interfaces.cli.run.test_run import edit
 
 DAY = 86_400 * 10**9
@@ -294,6 +295,24 @@ def test_status_says_how_many_verdicts_are_undecided(
     evalstore("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
     evalstore("run", "-q")
     assert evalstore("status").stdout == f"{stored}.\n"
+
+
+def test_undecided_verdicts_of_a_long_file_are_told_from_its_settled_parts(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    treat_as_long(monkeypatch)
+    text = JUDGE.replace("{pass: false, feedback: It is cold there.}", "Hm.")
+    (workspace / "models/judge.yaml").write_text(text)
+    rows = "".join(f"Oslo,{number}\n" for number in range(200))
+    tree(workspace, {"tests/data.csv": f"city,n\n{rows}"})
+    edit(workspace / "tests/weather.md", "replacements:\n  city: [Oslo, Rome]", "dataset: data.csv")
+    edit(workspace / "tests/weather.md", "{{city}}", "{{city}} {{n}}")
+    evalstore("run", "-q")
+    assert (workspace / ".evalstore/settled").exists()
+    settled = evalstore("status").stdout
+    assert ", some undecided or errors: 'evalstore run" in settled.replace("\n", " ")
+    (workspace / ".evalstore/settled").unlink()
+    assert evalstore("status").stdout == settled
 
 
 def test_an_unreadable_judgement_is_made_again_and_the_readable_one_stays(
