@@ -125,6 +125,7 @@ class LabelPages:
             for vote in view.judgements
             if own and not vote.is_person and answer.session in vote.sessions
         ]
+        earlier = [each for each in self._answers.get(only, ()) if each < answer.session]
         return self._render(
             title=safe(answer.title),
             only=only,
@@ -148,9 +149,7 @@ class LabelPages:
                 (vote.verdict, judgement_title(vote), shown_text(vote.feedback)) for vote in votes
             ],
             judges="checks" if {vote.by for vote in votes} == {"checks"} else "judges",
-            previous=max(
-                (each for each in self._answers.get(only, ()) if each < answer.session), default=""
-            ),
+            previous=max(earlier, default=""),
         )
 
     def end(self, person: str, only: str) -> bytes:
@@ -181,12 +180,8 @@ class LabelPages:
             raise EvalstoreError("a label needs the name of a person")
         if len(note) > _LONGEST_NOTE:
             raise EvalstoreError(f"the note has more than {_LONGEST_NOTE:,} characters")
-        label_results(
-            *(self._location, [answer.result], word),
-            note=note,
-            person=person.strip(),
-            session=answer.session,
-        )
+        places = {"person": person.strip(), "session": answer.session}
+        label_results(self._location, [answer.result], word, note=note, **places)
         return False
 
     def _render(self, **values: object) -> bytes:

@@ -163,11 +163,7 @@ def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
         return
     judged = project.store.find_evaluations(result.evaluations).values()
     groups = [each.sessions for each in judged if set(each.sessions) <= set(result.sessions)]
-    left = [
-        session
-        for session in result.sessions
-        if not any(session in sessions for sessions in groups)
-    ]
+    left = [each for each in result.sessions if not any(each in group for group in groups)]
     if left:
         groups += _together(project, result, left)
     for sessions in dict.fromkeys(groups):
@@ -205,9 +201,7 @@ def add_labels(
         if (vote.evaluator, vote.evaluation) == (id, subject.evaluation)
     }
     if verdict == "none":
-        subjects = [
-            subject for subject in subjects if subject in last and last[subject].verdict != "none"
-        ]
+        subjects = [each for each in subjects if each in last and last[each].verdict != "none"]
     labels: dict[str, tuple[Evaluation, str]] = {}
     for subject in subjects:
         before = last[subject].started if subject in last else 0
@@ -224,10 +218,8 @@ def add_labels(
         )
         key, text = hashing.identify(hashing.describe_evaluation_result(evaluation))
         labels[key] = (evaluation, text)
-    evaluations = {subject.evaluation for subject in subjects}
-    fresh = {
-        key: version for key, version in project.reading.contents.items() if key in evaluations
-    }
+    needed, contents = {subject.evaluation for subject in subjects}, project.reading.contents
+    fresh = {key: version for key, version in contents.items() if key in needed}
     project.store.ensure_versions({id: ("evaluator", content), **fresh})
     project.store.record(evaluations=labels)
     now = _verdicts_now(project, subjects)
@@ -249,13 +241,8 @@ def _verdicts_now(
     paths = tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here)
     verdicts: dict[tuple[str, str, str | None, str], str | None] = {}
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
-        for result in (
-            compute_results(
-                make_plan(project, SelectionOptions(paths=paths)), project.settings.verdict
-            )
-            if here
-            else ()
-        ):
+        plan = make_plan(project, SelectionOptions(paths=paths)) if here else None
+        for result in compute_results(plan, project.settings.verdict) if plan else ():
             case = result.cell.case
             for session in result.sessions:
                 verdicts[result.cell.file, case.row, case.evaluation, session] = result.word
@@ -268,12 +255,8 @@ def _verdicts_now(
 def _prompt_of(project: Project, subject: LabelSubject) -> str:
     """Return the name of the system prompt of a case with several; else empty."""
     file = project.reading.files.get(subject.file)
-    prompts = {
-        id
-        for case in (file.cases if file else ())
-        if case.row == subject.row
-        for id in case.prompts
-    }
+    cases = [case for case in (file.cases if file else ()) if case.row == subject.row]
+    prompts = {id for case in cases for id in case.prompts}
     return prompt_label(project, subject.prompt) if len({*prompts, subject.prompt}) > 1 else ""
 
 
@@ -433,9 +416,7 @@ def _of_session(project: Project, session: str) -> LabelSubject:
         for seen in read_results(project.store, run):
             if session in seen.sessions and seen.evaluation is not None:
                 judged = project.store.find_evaluations(seen.evaluations).values()
-                together = (
-                    evaluation.sessions for evaluation in judged if session in evaluation.sessions
-                )
+                together = (each.sessions for each in judged if session in each.sessions)
                 sessions = next(together, (session,))
                 return subject_of_result(seen, sessions)
     raise EvalstoreError(

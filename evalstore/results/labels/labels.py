@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.store.rows.result_sums import open_sums
 
@@ -73,21 +74,22 @@ class LabelIndex:
     def current(self, result: Result, session: str | None = None) -> list[PersonLabel]:
         """Return the last label of each person, if not removed, on each attempt or on one."""
         last = {(label.person, label.sessions): label for label in self.of(result)}
-        return [
-            label
-            for label in last.values()
-            if label.verdict != "none" and session in (None, *label.sessions)
-        ]
+        given = (label for label in last.values() if label.verdict != "none")
+        return [label for label in given if session in (None, *label.sessions)]
 
     def later(self, result: Result) -> list[PersonLabel]:
         """Return the labels that were added after the run and do not count in its verdict."""
         return [label for label in self.of(result) if label.id not in result.evaluations]
 
     def word(self, result: Result) -> Word | None:
-        """Return the verdict of later labels, `undecided` if they disagree; None without labels."""
-        words = {label.verdict for label in self.later(result)}
-        words = words - {"none"} or words
-        return None if not words else words.pop() if len(words) == 1 else "undecided"
+        """Return the verdict of all labels if there are later ones, of which the majority decides.
+
+        None without later labels, and `none` if they only remove labels.
+        """
+        if not self.later(result):
+            return None
+        words = [(each.verdict, None) for each in self.current(result) if each.verdict != "none"]
+        return combine_votes(words).verdict if words else "none"
 
     def decides(self, result: Result) -> bool:
         """Return whether the verdict on a result is that of a label."""
@@ -105,17 +107,10 @@ def read_labels(store: Store) -> LabelIndex:
     labels_of: dict[tuple[str, str], list[PersonLabel]] = {}
     for label in store.find_labels():
         evaluation = label.evaluation
-        person_label = PersonLabel(
-            label.id,
-            label.person,
-            evaluation.verdict,
-            evaluation.feedback,
-            label.at,
-            evaluation.sessions,
-        )
-        labels_of.setdefault((evaluation.evaluation, evaluation.sessions[0]), []).append(
-            person_label
-        )
+        said = evaluation.verdict, evaluation.feedback
+        person_label = PersonLabel(label.id, label.person, *said, label.at, evaluation.sessions)
+        place = evaluation.evaluation, evaluation.sessions[0]
+        labels_of.setdefault(place, []).append(person_label)
     return LabelIndex(labels_of)
 
 

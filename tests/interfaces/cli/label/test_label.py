@@ -13,12 +13,15 @@ import pytest
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.hashing import describe_evaluation_result, identify
 from evalstore.core.values import Word
+from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.answer.judgements import AFTER, TAKEN_BACK
 from evalstore.results.labels.add_labels import label
+from evalstore.results.labels.labels import read_labels
 from evalstore.results.table.cases import cases
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
+from evalstore.store.results import read_results
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore, Ran
 from tests.interfaces.cli.run.test_run import edit
@@ -46,6 +49,28 @@ def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evals
     assert verdicts(document) == {"city=Oslo": "pass", "city=Rome": "pass"}
     assert (document["asked"], document["judged"]) == (0, 0)
     assert document["cases"][0]["feedback"] == "by Ada (a person): cold is right"
+
+
+def test_later_labels_say_what_the_majority_of_people_says(
+    workspace: Path, ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    def word() -> str | None:
+        run = documents("show", "@")["id"]
+        with open_store(Location(workspace)) as store:
+            oslo = next(
+                each for each in read_results(store, store.load_run(run)) if "Oslo" in each.row
+            )
+            return read_labels(store).word(oslo)
+
+    assert word() is None
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    assert word() == "pass"
+    evalstore("run", "-q")
+    assert word() is None, "no label is later than the run"
+    evalstore("label", OSLO, "fail", "--as", "Bob")
+    assert (word(), documents("status")["undecided"]) == ("undecided", 1)
+    evalstore("label", OSLO, "pass", "--as", "Eve")
+    assert word() == "pass"
 
 
 @pytest.mark.parametrize("note", ["scripted/one", "one"])
