@@ -75,7 +75,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         listed = [*(pair.now for pair in pairs if pair.now), *failing.results[:_MOST_PAIRS]]
         attempts = _count_attempts(store, run, listed)
         regressions: Sequence[Regression] = []
-        if compared and not compare:
+        if compared and was == store.find_run_before(run):
             regressions = find_open_regressions(project, run, compared.broke)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
         quoted = [*listed, *failing.results[:_MOST_PAIRS]]

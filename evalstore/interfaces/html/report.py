@@ -35,7 +35,7 @@ from evalstore.results.show.revision_results import find_marked_results, find_ru
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.results.stats.trend import trend_until
 from evalstore.results.table.garbage_collection import without_garbage_collection
-from evalstore.store.revisions import WORK
+from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.session_results import SessionResults
 from evalstore.store.wanted import note_reached
@@ -150,12 +150,12 @@ def build_report(
             run, compared = find_run(project, WORK), workspace.diff
             batches = workspace.batches(project)
             revision = revision or workspace.unchanged_run() if not compare else WORK
-            if revision == WORK and not compare:
+            if revision == WORK and _is_of_previous(project.store, compared):
                 regressions = workspace.regressions(project)
         if revision != WORK:
             run, batches = find_marked_results(project, revision)
             compared = _compare(location, project, run, compare)
-            if compared and not compare:
+            if compared and _is_of_previous(project.store, compared, run):
                 regressions = find_open_regressions(project, run, compared.broke)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
@@ -194,12 +194,19 @@ def build_report(
                 data.table,
                 collector.saved(),
                 regressions,
+                names=names_of_runs(project.store),
                 is_labelled_later=stored is not None
                 and any(describe_later_labels(project.store, stored)),
             )
             spool.seek(0)
             write_page(out, summary, data.table, spool, MARK, served)
     return data.table
+
+
+def _is_of_previous(store: Store, compared: Diff | None, run: Run | None = None) -> bool:
+    """Return whether a run, or the workspace, is compared with the run before."""
+    before = store.find_run_before(run)
+    return bool(compared and before and compared.was == before.id)
 
 
 def _parts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from evalstore.core.case_name import case_name
@@ -179,12 +180,13 @@ def summarise_results(
     saved: float,
     regressions: Sequence[Regression] = (),
     *,
+    names: Mapping[str, Sequence[str]] = MappingProxyType({}),
     is_labelled_later: bool = False,
 ) -> ReportSummary:
     """Return the summary of a run; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
-    in USD; `regressions` broke in earlier runs.
+    in USD; `regressions` broke in earlier runs, and `names` are those that runs have.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
@@ -197,20 +199,24 @@ def summarise_results(
         earlier = (_regressed(diff, each, table) for each in regressions[:MOST_CHANGES])
         rows = ((each.result.file, each.result.row) for each in regressions)
         lists.append(_list("before", "Broke earlier", rows, earlier))
-    lists = [each for each in lists if each.cases]
+    lists, is_now = [each for each in lists if each.cases], run.id == WORKSPACE
+    since = side_name(diff.was, names.get(diff.was, ())) if diff else ""
     return ReportSummary(
         title=f"{safe(name)}: {safe(overview.sentence)}",
         name=safe(name),
-        run="the workspace as it is now" if run.id == WORKSPACE else f"run {short(run.id)}",
+        run=safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
         sentence=safe(overview.sentence),
-        notes=(*map(safe, _notes(run, counts, diff, totals)), *[_LABELLED] * is_labelled_later),
+        notes=(
+            *map(safe, _notes(run, counts, diff, totals, since)),
+            *[_LABELLED] * is_labelled_later,
+        ),
         candidates=tuple(map(_candidate_line, overview.candidates)),
         has_changes=any(row.shift for row in overview.candidates),
         trend=trend_chart(trend),
         trend_notes=(*trend.notes, *[_BROKE] * any(run.reasons for run in trend.runs)),
         broke=tuple(each for each in lists if each.id != "fixed"),
         fixed=next((each for each in lists if each.id == "fixed"), None),
-        since=side_name(diff.was) if diff else "",
+        since=safe(since),
         change_lines=tuple(line.text for line in summary_lines(diff)) if diff else (),
         groups=tuple(
             _group_table(stats)
@@ -219,7 +225,7 @@ def summarise_results(
         ),
         about=(*_about(run), *_facts(run, totals, table, saved)),
         limits=tuple(_limits(table)),
-        runs=tuple(_run_row(each, trend) for each in reversed(trend.runs)),
+        runs=tuple(_run_row(each, trend, names) for each in reversed(trend.runs)),
         lines=tuple(safe(line.candidate) for line in trend.lines),
     )
 
@@ -242,7 +248,7 @@ def _candidate_line(row: CandidateRow) -> RateRow:
 
 
 def _notes(
-    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None
+    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None, since: str
 ) -> Iterable[str]:
     if run.status != "complete":
         yield f"this run is {run.status}: some answers or verdicts are missing"
@@ -256,7 +262,7 @@ def _notes(
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
     if diff:
-        yield f"compared with {side_name(diff.was)}"
+        yield f"compared with {since}"
         if labels := diff.labelled.total():
             yield f"{labels:,} changed by a label"
         comparison = diff.comparison
@@ -420,15 +426,16 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
     return (2.0 if group.pass_rate is None else group.pass_rate), group.name.casefold()
 
 
-def _run_row(run: TrendRun, trend: Trend) -> RunRow:
-    names = [line.candidate for line in trend.lines]
+def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) -> RunRow:
+    candidates = [line.candidate for line in trend.lines]
     broke, fixed = (run.outcome or (0, 0))[:2]
     return RunRow(
         id="now" if run.id == WORKSPACE else short(run.id),
         started=minute(run.at),
         is_partial=run.is_partial,
-        rates=rate_texts(run.rates, names, is_partial=run.is_partial),
+        rates=rate_texts(run.rates, candidates, is_partial=run.is_partial),
         broke=broke,
         fixed=fixed,
         text=safe(", ".join(run.edits)),
+        names=safe(", ".join(names.get(run.id, ()))),
     )

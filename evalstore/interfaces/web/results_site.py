@@ -37,7 +37,7 @@ from evalstore.interfaces.web.run_list import run_list_page
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.table.cases import store_stamp
-from evalstore.store.revisions import WORK, resolve_run
+from evalstore.store.revisions import WORK, names_of_runs, resolve_run
 from evalstore.store.wanted import Reached, telling
 from evalstore.workspace.user_name import name_of_user
 
@@ -342,12 +342,12 @@ class BuiltPages:
             return page
 
     def _read_shown(self, run: str) -> object:
-        """Return what differs if the page of a run would: it, other runs or labels; None else."""
+        """Return what differs if the page of a run would: it, runs, labels or names; None else."""
         if run in (WORKSPACE, RUN_LIST):
             return None
         with open_store(self.location) as store:
             runs = store.load_run(run), store.find_run_before(), store.count_runs()
-            return runs, len(store.find_labels())
+            return runs, len(store.find_labels()), names_of_runs(store)
 
     def _keep(self, run: str, page: BuiltPage) -> None:
         """Keep a page in the place of an older one, and remove old files."""

@@ -31,6 +31,7 @@ from evalstore.store.revisions import WORK
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from evalstore.core.runs import Run
     from evalstore.interfaces.html.page import ServedPage
     from evalstore.planning.options import Location
     from evalstore.results.log.log import LogEntry
@@ -60,7 +61,11 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         script=Drawing(read_asset("list.js")),
         version=__version__,
         candidates=list(map(safe, names)),
-        now=replace(workspace, rates=rate_texts(now, names, is_partial=False)),
+        now=replace(
+            workspace,
+            rates=rate_texts(now, names, is_partial=False),
+            cost=_total_cost([entry.run for entry in entries]),
+        ),
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
@@ -84,6 +89,14 @@ def _read_workspace(location: Location) -> tuple[Rates, RunRow]:
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
     return rates, RunRow("workspace", "now", False, (), broke, fixed, text, undecided=undecided)
+
+
+def _total_cost(runs: Sequence[Run]) -> str:
+    """Return what the listed runs cost together; empty without one."""
+    costs = [run.cost for run in runs if run.cost is not None]
+    total = sum(costs) if len(costs) == len(runs) else None
+    spending = [*chain.from_iterable(run.spending for run in runs)]
+    return f"sum {cost_text(total, spending, brief=True)}" if runs else ""
 
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:

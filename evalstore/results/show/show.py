@@ -35,7 +35,7 @@ from evalstore.results.show.shown_results import (
 )
 from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import case_of, iterate_results, restore_cell
-from evalstore.store.revisions import resolve_run
+from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.store.session_results import SessionResults
 from evalstore.store.simulated_costs import is_by_script
 from evalstore.store.trees.case_chunks import has_parts
@@ -75,6 +75,8 @@ class ShownItem:
     whether a label is the cause, and how it was labelled after the run."""
     push: FirstPush | None = None
     """Who pushed it; None if it is of this machine."""
+    names: tuple[str, ...] = ()
+    """The names that `tag` gave a run."""
     left_out: int = 0
     """How many results of a run are not among the related objects, as they are less urgent."""
     is_simulated: bool = False
@@ -197,6 +199,7 @@ def _show_run(
         item.content = store.load_whole(content)
     item.related = {"results": shown}
     item.prompts = name_prompts(location, shown.prompts)
+    item.names = names_of_runs(store).get(run.id, ())
     _mark_changes(location, store, run, item)
     return item
 

@@ -568,6 +568,27 @@ def test_a_run_of_some_cases_has_counts_and_no_rate(tmp_path: Path) -> None:
     assert "%" not in head
 
 
+def test_a_run_is_shown_with_its_name_and_one_headline_for_one_pair_of_runs(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    edit(root, "Hello", "Hi")
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "tag", "old", "@") == 0
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "tag", "new", "@") == 0
+    for arguments in ((), ("@", "--compare", "old")):
+        page = report(root, *arguments).read_text(encoding="utf-8")
+        assert re.search(r"</strong> run [0-9a-f]{8} \(new\)\n", page)
+        assert re.search(r"compared with run [0-9a-f]{8} \(old\)", page)
+        assert re.search(r">Since run [0-9a-f]{8} \(old\)", page)
+        assert len(re.findall(r">[0-9a-f]{8} <strong [^>]*>\((?:new|old)\)<", page)) == 2
+        assert re.search("<h1[^>]*>Nothing broke or was fixed; 1 case broke earlier[.]", page)
+    capsys.readouterr()
+    assert call(root, "show", "@") == 0
+    assert capsys.readouterr().out.partition("\n")[0].endswith("(new)")
+
+
 def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"))
     assert call(root, "run", "--fail-on", "none") == 0

@@ -21,6 +21,7 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.side_names import WORKSPACE
+from evalstore.core.values import FileVersion
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.web import local_server, results_site
 from evalstore.interfaces.web.results_site import BuiltPage, BuiltPages, ResultsSite
@@ -457,7 +458,7 @@ def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
     rows = [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b|\d{4}-\S+ \S+ UTC", "#", row) for row in rows]
     assert [row.partition(">")[2].strip() for row in rows[:4]] == [
-        "workspace now 50.0% 0.0% 1 fixed",  # as in `diff`: the older answer counts
+        "workspace now 50.0% 0.0% 1 fixed sum $0",  # as in `diff`: the older answer counts
         "# # 0 of 1 0 of 1 1 broke $0 partial · tests/bye.md --refresh (1 of 2 cases)",
         "# # 50.0% 0.0% 1 broke $0 tests/hello.md changed",
         "# # 100.0% 0.0% $0 the &lt;first&gt;",
@@ -481,8 +482,8 @@ def test_the_first_page_says_what_is_pending_or_labelled_and_has_names_and_recor
         text = ask(address)[1].partition("</table>")[0]
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
     assert ">recorded</th>" in text
-    assert "1 broke 1 pending · 1 changed by a label" in rows[0]
-    assert re.search(r"\b[0-9a-f]{8} v1 2", rows[1])
+    assert "1 broke sum $0 1 pending · 1 changed by a label" in rows[0]
+    assert re.search(r"\b[0-9a-f]{8} \(v1\) 2", rows[1])
 
 
 def test_the_first_page_says_what_is_wrong_with_the_workspace(tmp_path: Path) -> None:
@@ -645,12 +646,15 @@ def test_the_page_of_a_run_is_kept_while_the_store_changes_otherwise(
     monkeypatch.setattr(BuiltPages, "_write", _noting(BuiltPages._write, made))
     run = newest(address)
     before = ask(address, run)[1]
-    assert call(root, "tag", "v1") == 0
+    with open_store(Location(root)) as store:
+        store.ensure_versions({}, {"0" * 32: FileVersion("text/plain", b"")})
     assert (ask(address, run)[1], len(made)) == (before, 1)
+    assert call(root, "tag", "v1") == 0
+    assert re.search(r"run [0-9a-f]{8} \(v1\)", ask(address, run)[1])
     edit(root, "Hello", "Hi")
     assert call(root, "run", "--fail-on", "none") == 0
     assert newest(address) in ask(address, run)[1]
-    assert len(made) == 2
+    assert len(made) == 3
 
 
 def _noting(write: Callable[[BuiltPages, str], BuiltPage], made: list[str]) -> object:

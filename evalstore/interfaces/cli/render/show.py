@@ -87,7 +87,8 @@ def print_shown(
 
 def _print_run(item: ShownItem) -> None:
     run = restore_run(item.id, item.content)
-    entry = LogEntry(run, order_counts(run.verdicts), outcome=item.outcome, push=item.push)
+    verdicts = order_counts(run.verdicts)
+    entry = LogEntry(run, verdicts, outcome=item.outcome, push=item.push, names=item.names)
     print_log(Log([entry], 1), oneline=False, dated=True)
     print_results(item)
 

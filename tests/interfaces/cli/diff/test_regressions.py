@@ -65,7 +65,8 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     broken("report", "@", "-o", str(page))
     assert "1 case broke earlier" in page.read_text(encoding="utf-8")
     assert ">Broke earlier (1 case)</h2>" in page.read_text(encoding="utf-8")
-    text = broken("report", "--markdown", "--compare", "@~1").stdout
+    assert broken("report", "--markdown", "--compare", "@~1").stdout == text
+    text = broken("report", "--markdown", "--compare", "@").stdout
     assert text.startswith("### evalstore: nothing broke\n")
 
 
