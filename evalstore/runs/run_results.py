@@ -139,15 +139,16 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> Ranked
         entry = ListedResult(result, feedback, change, regression, attempts, causes.of(cell))
         rank = _RANKS.get(change)
         if rank is None:
-            rank = _REGRESSION if regression else _REGRESSION + 1 + (not again.of(cell))
+            rank = _REGRESSION if regression else _LAST - bool(again.of(cell))
         ranked.add(rank, entry)
     return ranked
 
 
-_RANKS = {"broke": 0, "new": 1}
-_REGRESSION = len(_RANKS)
-"""The rank of another regression; behind it are failures that were judged again, then others."""
-_LAST = _REGRESSION + 2
+_RANKS = {"broke": 0, "new": 1, "fixed": 3}
+_REGRESSION = 2
+"""The rank of another regression."""
+_LAST = 5
+"""That of other results, behind failures that were judged again."""
 
 
 class RankedResults(FiledSequence[ListedResult]):

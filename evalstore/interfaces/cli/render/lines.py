@@ -111,8 +111,8 @@ def join_alike(things: Iterable[T], key: Callable[[T], object]) -> list[list[T]]
 
 
 def alike_text(count: int) -> str:
-    """Return that more results have the same reasons."""
-    return f"… and {count:,} more with the same reason"
+    """Return that more results have the same reasons; 0 for a number that is not known."""
+    return f"… and {f'{count:,} ' if count else ''}more with the same reason"
 
 
 def print_block(block: TextBlock, indent: str = "", columns: int | None = None) -> None:

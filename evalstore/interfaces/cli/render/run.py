@@ -196,7 +196,8 @@ def _print_results(report: RunReport, extent: Extent) -> None:
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")
         if len(alike) > MOST_ALIKE:
-            output.line(f"           {alike_text(len(alike) - MOST_ALIKE)}")
+            count = 0 if listed.more else len(alike) - MOST_ALIKE
+            output.line(f"           {alike_text(count)}")
     if listed.rest:
         output.line(listed.rest)
     for cell, label in zip(listed.before, left, strict=False):

@@ -103,6 +103,13 @@ def test_a_failure_that_was_judged_again_is_shown_with_its_new_feedback(history:
     )
 
 
+def test_what_was_fixed_is_listed_before_what_still_fails(history: Evalstore) -> None:
+    check_for("c", "never")
+    write_case("d", "yes")
+    listed = [line.split("  (")[-1] for line in history("run").stdout.splitlines() if "  (" in line]
+    assert listed == ["fixed)", "still fails)"]
+
+
 def test_a_run_of_some_cases_does_not_hide_what_broke_in_the_others(
     history: Evalstore, documents: Any
 ) -> None:
