@@ -126,8 +126,11 @@ def test_labels_that_do_not_count_are_compared_and_not_listed(
     evalstore("label", "tests/t.md::n=1", "pass", "--as", "Ada")
     tree(judged, {"tests/t.md": FILES["tests/t.md"].replace("Where is it?", "Where?")})
     evalstore("run", "-q")
-    note = "(left out: 1 label no longer counted; 'evalstore stats --by judge' compares judges with all)\n"
-    assert evalstore("ls", "labels").stderr == (f"No labels that count in the workspace.\n{note}")
+    note = (
+        "(left out: 1 label no longer counted;"
+        " 'evalstore stats --by judge' compares judges with all)\n"
+    )
+    assert evalstore("ls", "labels").stderr == f"No labels that count in the workspace.\n{note}"
     evalstore("label", "tests/t.md::n=4", "pass", "--as", "Ada")
     assert evalstore("ls", "labels").stderr == (
         f"1 of 1 label agrees with checks and judges (100.0%).\n{note}"
