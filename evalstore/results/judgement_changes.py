@@ -68,21 +68,14 @@ def judgement_changes(
 def is_judged_otherwise(pair: Pair) -> bool:
     """Return whether other judgements of the same answers have another verdict."""
     was, now = pair.was, pair.now
-    return (
-        was is not None
-        and now is not None
-        and None not in (was.verdict, now.verdict)
-        and was.verdict != now.verdict
-        and (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
-        and was.evaluations != now.evaluations
-    )
+    if not (was and now and was.verdict and now.verdict and was.verdict != now.verdict):
+        return False
+    is_same = (was.sessions, was.evaluation) == (now.sessions, now.evaluation)
+    return is_same and was.evaluations != now.evaluations
 
 
 def is_by_label(pair: Pair, words: Sequence[str]) -> bool:
-    """Return whether a verdict changed as a label was given or removed.
-
-    `words` are how the judgements differ.
-    """
+    """Return whether a label changed a verdict; `words` are how the judgements differ."""
     is_label = words and words[0].startswith("label") and not words[0].endswith(NO_LONGER)
     return bool(is_label) and is_judged_otherwise(pair)
 

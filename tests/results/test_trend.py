@@ -7,13 +7,14 @@ from pathlib import Path
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, read_trend
+from evalstore.results.stats.stats import read_stats
+from evalstore.results.stats.trend import CandidateCounts, Trend, TrendRun, make_trend, trend_until
 from tests.interfaces.html.pages import TEST, call, make_workspace, scripted
 
 
 def trend_of(root: Path) -> Trend:
     with open_store(location := Location(root)) as store:
-        return read_trend(location, store, None)
+        return trend_until(location, store, read_stats(location, "@", [("model",)])[0])
 
 
 def points_of(trend: Trend, candidate: str) -> list[tuple[float, bool]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -183,7 +184,9 @@ def build_report(
             spool.write(data_block("data-runs", runs))
             table = data.table
             write_list_block(spool, "data-cases", table.content(), "rows", table.rows_as_json())
-            statistics = _finish(collector)
+            statistics: list[Stats] = []
+            with suppress(NothingSelectedError):  # a run without results
+                statistics = collector.finish(rerolls=False)
             by_model = next(each for each in statistics if each.by == ("model",))
             summary = summarise_results(
                 project.workspace.root.name,
@@ -194,7 +197,7 @@ def build_report(
                 data.table,
                 collector.saved(),
                 regressions,
-                names=names_of_runs(project.store),
+                names_of_runs(project.store),
                 is_labelled_later=stored is not None
                 and any(describe_later_labels(project.store, stored)),
             )
@@ -237,14 +240,6 @@ def _explain(
     return explain_stored_result(
         project.location, project.store, result, run, folder=folder, rows=rows, sessions=sessions
     )
-
-
-def _finish(collector: StatsCollector) -> list[Stats]:
-    """Return the statistics by each dimension; empty if the run has no results."""
-    try:
-        return collector.finish(rerolls=False)
-    except NothingSelectedError:
-        return []
 
 
 def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:

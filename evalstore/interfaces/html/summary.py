@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from evalstore.core.case_name import case_name
@@ -178,9 +177,9 @@ def summarise_results(
     trend: Trend,
     table: CaseTable,
     saved: float,
-    regressions: Sequence[Regression] = (),
+    regressions: Sequence[Regression],
+    names: Mapping[str, Sequence[str]],
     *,
-    names: Mapping[str, Sequence[str]] = MappingProxyType({}),
     is_labelled_later: bool = False,
 ) -> ReportSummary:
     """Return the summary of a run; `name` is that of the workspace.
@@ -408,18 +407,13 @@ def _group_table(stats: Stats) -> GroupTable:
         ),
         note=" ".join(
             [
-                *_table_notes(rest, has_partly=any(partly)),
+                *[f"The {MOST_GROUPS} with the lowest pass rates; {rest:,} more are left out."]
+                * (rest > 0),
+                *[f"{PARTLY_TEXT}."] * any(partly),
                 *["Special tags are left out."] * (len(groups) < len(stats.groups)),
             ]
         ),
     )
-
-
-def _table_notes(rest: int, *, has_partly: bool) -> Iterable[str]:
-    if rest:
-        yield f"The {MOST_GROUPS} with the lowest pass rates; {rest:,} more are left out."
-    if has_partly:
-        yield f"{PARTLY_TEXT}."
 
 
 def _rank(group: ResultGroup) -> tuple[float, str]:

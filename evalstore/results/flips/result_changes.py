@@ -146,7 +146,7 @@ def _reader(store: Store, project: Project | None) -> VersionReader:
 def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterator[ResultChange]:
     """Yield another answer to the same question, another number of them, or another judgement."""
     if was.result.sessions == now.result.sessions:
-        yield ResultChange(_other_judgement(store, was, now))
+        yield ResultChange(f"same answer, {_label(store, was, now) or OTHER_JUDGEMENT}")
         return
     attempts = [each.result.required_answers // len(each.result.tests) for each in (was, now)]
     if attempts[0] != attempts[1]:
@@ -162,7 +162,8 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
         text = "the answer is the same" if len(new) == 1 else "the answers are the same"
         yield ResultChange(f"same question, asked again: {text}" if new else "fewer answers")
     else:
-        before, after = _first_difference(old, new)
+        counts = Counter(old), Counter(new)
+        before, after = next(iter(counts[0] - counts[1]), ""), next(iter(counts[1] - counts[0]), "")
         hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
         is_older = counts_older(Pair(was.result, now.result), sessions)
         words = _older_answers(was.run) if is_older else _other_answers(len(old), len(new))
@@ -190,17 +191,6 @@ def _other_answers(was: int, now: int) -> str:
     if now:
         return f"same question, {plural(now, 'more answer')}"
     return f"same question, {plural(was, 'answer')} fewer"
-
-
-def _first_difference(was: Sequence[str], now: Sequence[str]) -> tuple[str, str]:
-    """Return the first text of each side that the other side does not have as often."""
-    old, new = Counter(was), Counter(now)
-    return next(iter(old - new), ""), next(iter(new - old), "")
-
-
-def _other_judgement(store: Store, was: JudgedResult, now: JudgedResult) -> str:
-    label = _label(store, was, now)
-    return f"same answer, {label or OTHER_JUDGEMENT}"
 
 
 def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:

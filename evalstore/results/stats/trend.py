@@ -138,14 +138,18 @@ class Trend:
         return ["○ a run of some cases, or with verdicts missing"] * is_hollow
 
 
-def read_trend(
-    location: Location, store: Store, newest: Run | None, now: TrendRun | None = None
-) -> Trend:
-    """Return the trend up to a run, or with `now` up to the workspace after the newest run.
+def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
+    """Return the trend up to what statistics by candidate are about: a run, or the workspace.
 
-    The workspace is left out where it has the rates of that run. There are at most 30 runs, fewer
-    where they have many results; of the newest it is known which edits broke something.
+    The workspace is left out where it has the rates of the newest run. There are at most 30 runs,
+    fewer where they have many results; of the newest it is known which edits broke something.
     """
+    newest = None if stats.is_workspace else store.load_run(stats.run)
+    rates_now = {
+        group.name: CandidateCounts(group.rate.passed, group.rate.judged, group.results)
+        for group in stats.groups
+    }
+    now = None if newest else TrendRun(WORKSPACE, stats.started, False, rates_now)
     earlier = store.find_recent_runs(before=newest, limit=MOST_RUNS)
     runs = [*islice(chain([newest] if newest else [], earlier), MOST_RUNS - bool(now))]
     rates = count_rates(store, runs)
@@ -211,20 +215,6 @@ def _points(runs: Sequence[TrendRun], candidate: str) -> tuple[TrendPoint, ...]:
         for number, run, counts in counted
         if counts and counts.judged
     )
-
-
-def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
-    """Return the trend up to what statistics by candidate are about: a run, or the workspace."""
-    newest, now = None, None
-    if stats.is_workspace:
-        rates = {
-            group.name: CandidateCounts(group.rate.passed, group.rate.judged, group.results)
-            for group in stats.groups
-        }
-        now = TrendRun(WORKSPACE, stats.started, False, rates)
-    else:
-        newest = store.load_run(stats.run)
-    return read_trend(location, store, newest, now)
 
 
 def count_results(results: PlacedResults) -> Rates:
