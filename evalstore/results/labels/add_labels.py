@@ -288,15 +288,8 @@ class LabelSubject:
 def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject:
     """Return the subject of some sessions of a result."""
     assert result.evaluation
-    return LabelSubject(
-        result.file,
-        result.row,
-        result.prompt,
-        result.model,
-        sessions,
-        result.evaluation,
-        result.verdict,
-    )
+    place = result.file, result.row, result.prompt, result.model
+    return LabelSubject(*place, sessions, result.evaluation, result.verdict)
 
 
 def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubject]:
@@ -305,20 +298,11 @@ def subjects_of(project: Project, selection: SelectionOptions) -> list[LabelSubj
     plan = make_plan(project, selection)
     for result in compute_results(plan, project.settings.verdict):
         cell = result.cell
-        if cell.case.evaluation is None:
-            continue
-        for sessions in cell.subjects(plan.sessions):
-            subjects.append(
-                LabelSubject(
-                    cell.file,
-                    cell.case.row,
-                    cell.prompt,
-                    cell.candidate.id,
-                    sessions,
-                    cell.case.evaluation,
-                    result.verdict,
-                )
-            )
+        place = cell.file, cell.case.row, cell.prompt, cell.candidate.id
+        evaluation = cell.case.evaluation
+        if evaluation is not None:
+            for sessions in cell.subjects(plan.sessions):
+                subjects.append(LabelSubject(*place, sessions, evaluation, result.verdict))
     return subjects
 
 
