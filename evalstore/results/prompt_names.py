@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.deserialize import restore_messages
@@ -170,7 +171,10 @@ def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
     current = [id for ids in project.reading.names.get("prompts", {}).values() for id in ids]
     if not older or not current:
         return {}
-    now = {**_used_last(project), **{id: id for id in current}}
+    used = read_used_prompts(project.workspace.private, project.workspace.boundary)
+    names = project.reading.names["prompts"]
+    edited = (zip(was, names[name], strict=False) for name, was in used.items() if name in names)
+    now = {**dict(chain.from_iterable(edited)), **{id: id for id in current}}
     nearest = {id: now[id] for id in older if id in now}
     if len(now) * len(older) > _MOST_COMPARED:
         return nearest
@@ -187,15 +191,6 @@ def _find_nearest(project: Project, older: Collection[str]) -> dict[str, str]:
         if best:
             nearest[id] = now[best[2]]
     return nearest
-
-
-def _used_last(project: Project) -> dict[str, str]:
-    """Return the prompts that were edited since the last run: by their ids then, their ids now."""
-    names = project.reading.names["prompts"]
-    workspace = project.workspace
-    used = read_used_prompts(workspace.private, workspace.boundary)
-    pairs = ((was, names[name]) for name, was in used.items() if name in names)
-    return {id: new for was, now in pairs for id, new in zip(was, now, strict=False)}
 
 
 class PromptNames:

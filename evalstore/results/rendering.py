@@ -60,15 +60,6 @@ def _arguments(value: Json) -> str:
     return value if isinstance(value, str) else pretty_json(json.dumps(value, ensure_ascii=False))
 
 
-def settings_of(check: Json) -> dict[str, Json]:
-    """Return the settings of a check that its author has written, without the type."""
-    whole = {**check, **check.get("given", {})}
-    settings = {name: value for name, value in whole.items() if name not in _HIDDEN}
-    if "prompts" in settings:  # ids of versions, to be shown with 'show'
-        settings["prompts"] = [id[:8] for id in settings["prompts"]]
-    return settings
-
-
 def references_of(evaluations: Iterable[Json]) -> Iterator[tuple[str, str]]:
     """Yield the kind and id of each version that the checks of these evaluation versions name."""
     for evaluation in evaluations:
@@ -104,7 +95,8 @@ def _written(check: Json, names: Mapping[str | None, str] | None) -> Json:
     from evalstore.checks import find_kind
 
     name = str(check.get("type", ""))
-    settings = _in_order(name, settings_of(check))
+    whole = {**check, **check.get("given", {})}
+    settings = _in_order(name, {key: whole[key] for key in whole if key not in _HIDDEN})
     if isinstance(inner := settings.get("check"), dict) and "type" in inner:
         settings["check"] = _written(inner, names)
     if ids := check.get("prompts"):

@@ -37,10 +37,6 @@ def _is_html(values: Values) -> bool:
     return bool(values["json"]) or suffix in (".html", ".htm")
 
 
-def _is_for_env(values: Values) -> bool:
-    return bool((values["paths"] or [""])[0] == "env")
-
-
 def _any(*rules: Callable[[Values], object]) -> Callable[[Values], bool]:
     """Return a rule: the option has no meaning if one of these says so."""
     return lambda values: any(rule(values) for rule in rules)
@@ -109,7 +105,9 @@ RULES: Mapping[str, Rules] = {
     "trust": {
         "show": _has("paths"),
         "revoke": _has("show"),
-        "network": lambda values: values["show"] or values["revoke"] or _is_for_env(values),
+        "network": lambda values: (
+            values["show"] or values["revoke"] or (values["paths"] or [""])[0] == "env"
+        ),
     },
     "view": {"port": _lacks("web")},
 }

@@ -20,7 +20,7 @@ from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
 from evalstore.core.display import percent, plural
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.results import Result
+from evalstore.core.results import Result, Vote
 from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
@@ -560,6 +560,10 @@ class JudgeStats:
     """The same with another judge."""
     alone: Counter[str] = field(default_factory=Counter)
     """How many answers have this verdict by the judge, and the opposite one by all others."""
+    labelled: set[tuple[str, str]] = field(default_factory=set)
+    """The answers, by judging version, with a label and a verdict by any version of the judge."""
+    compared: set[tuple[str, str]] = field(default_factory=set)
+    """Those of `labelled` with a verdict that counts in `people`."""
 
     def add(self, words: Sequence[str], others: Sequence[str], count: int) -> None:
         """Count so many answers with these verdicts by the judge, and those by other judges."""
@@ -628,17 +632,20 @@ def agreement(pairs: Counter[tuple[str, str]]) -> str:
 def judge_stats(location: Location, revision: str) -> JudgeTable:
     """Return the figures of each judge, by name; raises `NothingSelectedError` without any.
 
-    Several versions of a judge are one. Checks are not judges. Those that judged the run are
-    compared with people on all labelled answers, also on those that newer ones have replaced.
+    Several versions of a judge are one. Checks are not judges. Labels are compared with verdicts
+    by the versions of judges and instructions of the run, or of the workspace, also on answers
+    that newer ones have replaced.
     """
     with open_revision(location, revision) as project:
         run, batches = find_results(project, revision)
         collector = StatsCollector(project, run, [])
         collector.collect(batches)
         with collector.open_sums() as sums:
-            answers = sums.judged_answers()
+            answers, instructions = sums.judged_answers(), sums.instructions()
         labelled = _judged_labels(project.store, project.settings.evaluations_per_evaluator)
-        ids = {id for votes in answers for id, _ in votes} | {id for id, _, _ in labelled}
+        versions = {id for votes in answers for id, _ in votes}
+        versions |= {each.evaluator for each in run.evaluators}
+        ids = versions | {vote.evaluator for _, vote, _ in labelled}
         names = evaluator_names(project.store, ids)
     judges: dict[str, JudgeStats] = {}
     for votes, count in answers.items():
@@ -649,32 +656,35 @@ def judge_stats(location: Location, revision: str) -> JudgeTable:
         for name, words in said.items():
             others = [word for other in said if other != name for word in said[other]]
             judges.setdefault(name, JudgeStats(name)).add(words, others, count)
-    for id, verdict, word in labelled:
-        if names[id][0] in judges:
-            judges[names[id][0]].people[verdict, word] += 1
+    for subject, vote, word in labelled:
+        name = names[vote.evaluator][0]
+        if name in judges or any(each.id == name for each in run.evaluators):
+            judge = judges.setdefault(name, JudgeStats(name))
+            judge.labelled.add((subject, vote.evaluation))
+            if vote.evaluator in versions and vote.evaluation in instructions:
+                judge.compared.add((subject, vote.evaluation))
+                judge.people[vote.verdict, word] += 1
     if not judges:
         raise NothingSelectedError(f"no judge has judged an answer of {side_name(run.id)}")
     return JudgeTable(run.id, run.started, tuple(judges[name] for name in sorted(judges)))
 
 
-def _judged_labels(store: Store, times: int) -> list[tuple[str, Word, Word]]:
-    """Return who judged each labelled answer, with the verdict and the label.
+def _judged_labels(store: Store, times: int) -> list[tuple[str, Vote, Word]]:
+    """Return the verdicts on each labelled answer, with its subject and the label.
 
     Of each judge its last judgements count, as many `times` as it judges an answer.
     """
     labels = current_labels(store)
     subjects = [hashing.subject_of(label.sessions) for label in labels]
     votes = store.find_votes(subjects)
-    found: list[tuple[str, Word, Word]] = []
+    found: list[tuple[str, Vote, Word]] = []
     for label, subject in zip(labels, subjects, strict=True):
-        by_judge: dict[str, list[Word]] = {}
+        by_judge: dict[str, list[Vote]] = {}
         for vote in votes[subject]:
             if vote.evaluation == label.evaluation and not vote.human:
-                by_judge.setdefault(vote.evaluator, []).append(vote.verdict)
+                by_judge.setdefault(vote.evaluator, []).append(vote)
         found += (
-            (id, verdict, label.verdict)
-            for id, verdicts in by_judge.items()
-            for verdict in verdicts[-times:]
+            (subject, vote, label.verdict) for made in by_judge.values() for vote in made[-times:]
         )
     return found
 

@@ -205,6 +205,11 @@ class ResultSums:
             tuple((as_digits(id), verdict) for *_, id, verdict in rows) for _, rows in answers
         )
 
+    def instructions(self) -> set[str]:
+        """Return the evaluation versions of the cases."""
+        query = f"{OF_RUNS} SELECT DISTINCT c.evaluation {_cells_of(())} WHERE r.leaf = l.results"
+        return {as_digits(id) for (id,) in self._rows(query) if id}
+
     def count_labelled(self) -> int:
         """Return how many results have a label among their judgements."""
         labels = (

@@ -82,7 +82,8 @@ class TemporaryRows:
                 self._case += 1
                 kind = self._kind((case.tags, case.prompts, case.judged_by), rows)
                 tests = _joined(case.tests)
-                rows[CASE_ROWS].append((leaf, self._case, "", "", tests, None, kind))
+                told = as_bytes(case.evaluation)
+                rows[CASE_ROWS].append((leaf, self._case, "", "", tests, told, kind))
             self._number += 1
             rows[RESULT_ROWS].append(
                 (

@@ -82,7 +82,12 @@ def diff(
 
     sides, paths = _sides(list(revisions or ()))
     try:
-        first, second = _require_two(sides if since is None else [as_revision(since), *sides])
+        sides = sides if since is None else [as_revision(since), *sides]
+        if len(sides) > 2:
+            raise EvalstoreError(
+                "diff compares two revisions at most", hint="put '--' before paths"
+            )
+        first, second = [*sides, None, None][:2]
         if versus is None and prompt is not None:
             raise EvalstoreError("'--prompt' needs '--vs'", hint="write '--prompt X --vs Y'")
         selection = replace(selection, paths=tuple(paths))
@@ -145,13 +150,6 @@ def _require_single_model(models: tuple[str, ...]) -> str:
             "'--vs' needs one '--model'", hint="write '--model X --vs Y', or '--prompt X --vs Y'"
         )
     return models[0]
-
-
-def _require_two(revisions: list[str]) -> tuple[str | None, str | None]:
-    if len(revisions) > 2:
-        raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
-    first, second = [*revisions, None, None][:2]
-    return first, second
 
 
 def _has_several_runs() -> bool:

@@ -73,8 +73,13 @@ def label(
     )
     if json:
         output.document({"labels": labels})
-    else:
-        _print_labels(labels)
+        return
+    for line in dict.fromkeys(map(_line, labels)):
+        output.line(line)
+    if any(report.now == "pending" for report in labels):
+        output.talk('("evalstore run" judges it)')
+    elif any(report.changes_verdict for report in labels):
+        output.talk('("evalstore run" records the verdict in the history)')
 
 
 def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
@@ -89,15 +94,6 @@ def _require_verdict(verdict: LabelWord | None, *, remove: bool) -> LabelWord:
             hint="write 'pass' or 'fail', or '--remove' to remove your label",
         )
     return verdict
-
-
-def _print_labels(labels: list[LabelReport]) -> None:
-    for line in dict.fromkeys(map(_line, labels)):
-        output.line(line)
-    if any(report.now == "pending" for report in labels):
-        output.talk('("evalstore run" judges it)')
-    elif any(report.changes_verdict for report in labels):
-        output.talk('("evalstore run" records the verdict in the history)')
 
 
 def _line(report: LabelReport) -> str:

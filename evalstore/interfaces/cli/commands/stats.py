@@ -46,7 +46,7 @@ def stats(
 
     Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
     treat the results of one test file as related, so few files make wide intervals. '--by judge'
-    shows how each judge agrees with people, on all answers they labelled, and with other judges.
+    shows how each judge agrees with people and with other judges, by its version in REV alone.
     """
     from evalstore.results.stats.stats import stats as operation
 
@@ -156,9 +156,15 @@ def print_judges(table: JudgeTable) -> None:
             )
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
+    notes = [
+        f"{output.safe(each.judge)}: {len(each.compared):,} of {len(each.labelled):,} labelled "
+        "answers compared; verdicts by other versions of the judge or the instructions are left out"
+        for each in table.groups
+        if len(each.compared) < len(each.labelled)
+    ]
     if any(agreement(judge.people) for judge in table.groups):
-        note = "labels that no longer count in the workspace are compared, too"
-    else:
-        note = "no judge has decided an answer with a label: 'evalstore label' gives labels"
-    for text in output.wrap(f"({note})", output.width()):
+        notes.insert(0, "labels on answers that were replaced are compared, too")
+    elif not notes:
+        notes = ["no judge has decided an answer with a label: 'evalstore label' gives labels"]
+    for text in (line for note in notes for line in output.wrap(f"({note})", output.width())):
         output.talk(text)

@@ -13,7 +13,7 @@ from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
-    from evalstore.runs.workspace_checks.trust import ShownFile, ShownVariable
+    from evalstore.runs.workspace_checks.trust import ShownFile
     from evalstore.workspace.allowed_paths import AllowedPath
 
 
@@ -81,8 +81,12 @@ def _list_trusted(*, json: bool) -> None:
         output.document({"files": files, "variables": variables, "paths": paths})
         return
     _print_list(files)
-    _print_variables(variables)
-    _print_allowed(paths)
+    for header, rows in (
+        (("variable", "host"), [(each.variable, each.host) for each in variables]),
+        (("allowed path", "workspace"), [(each.path, each.workspace) for each in paths]),
+    ):
+        if rows:
+            print_table(Table(header, rows))
 
 
 def _trust_files(names: Sequence[str], *, network: bool, revoke: bool, json: bool) -> None:
@@ -101,12 +105,6 @@ def _trust_files(names: Sequence[str], *, network: bool, revoke: bool, json: boo
     for path in paths:
         output.line(f"{output.safe(path.path)}: no longer allowed")
         output.line(f"  for the workspace {output.safe(path.workspace)}")
-
-
-def _print_allowed(allowed: list[AllowedPath]) -> None:
-    if allowed:
-        rows = [(path.path, path.workspace) for path in allowed]
-        print_table(Table(("allowed path", "workspace"), rows))
 
 
 def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool) -> None:
@@ -128,12 +126,6 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool
         "revoked": "may no longer be sent to",
     }
     output.line(f"{variable.variable}: {words_of[variable.change]} {output.safe(variable.host)}")
-
-
-def _print_variables(variables: list[ShownVariable]) -> None:
-    if variables:
-        rows = [(variable.variable, variable.host) for variable in variables]
-        print_table(Table(("variable", "host"), rows))
 
 
 def _print_list(files: list[ShownFile]) -> None:

@@ -76,7 +76,10 @@ def view(
         _require_terminal()
     if "TEXTUAL_DRIVER" not in os.environ:
         _require_begin(revision)
-    _set_colours()
+    if output.color is False:  # passes '--color' and NO_COLOR on to the browser
+        os.environ["NO_COLOR"] = "1"
+    else:
+        os.environ.pop("NO_COLOR", None)
     from evalstore.interfaces.tui.appearance import read_appearance
 
     look = read_appearance(here(), theme, key or ())
@@ -151,14 +154,6 @@ def _drawing_on_a_terminal() -> Iterator[None]:
         yield
     finally:
         sys.__stderr__ = stderr  # type: ignore[misc]
-
-
-def _set_colours() -> None:
-    """Pass `--color` and `NO_COLOR` on to the browser."""
-    if output.color is False:
-        os.environ["NO_COLOR"] = "1"
-    else:
-        os.environ.pop("NO_COLOR", None)
 
 
 def _tell(address: str) -> None:

@@ -248,8 +248,7 @@ def _print_listing(listing: Listing) -> None:
     """Print a list for people, with what it needs to be understood."""
     others = output.plural(listing.unlisted, "label") if listing.unlisted else ""
     why = "not listed" if listing.left_out else "no longer counted"
-    note = f"(left out: {others} {why}; 'evalstore stats --by judge' compares judges with all)"
-    notes = output.wrap(note, output.width()) if others else []
+    notes = [f"(left out: {others} {why})"] if others else []
     if not listing.rows:
         where = " that count in the workspace" if others else ""
         output.talk("\n".join((f"No {listing.kind}{where}.", *notes)))

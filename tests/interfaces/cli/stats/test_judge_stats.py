@@ -120,24 +120,63 @@ def test_labels_of_earlier_answers_count_against_the_verdicts_on_them(
         assert lenient["people"] == {"agreed": 0, "compared": 1, "falsePasses": 0, "falseFails": 1}
 
 
-def test_labels_that_do_not_count_are_compared_and_not_listed(
-    judged: Path, evalstore: Evalstore, documents: Any
+def test_labels_on_replaced_answers_are_compared_and_not_listed(
+    judged: Path, evalstore: Evalstore
 ) -> None:
     evalstore("label", "tests/t.md::n=1", "pass", "--as", "Ada")
     tree(judged, {"tests/t.md": FILES["tests/t.md"].replace("Where is it?", "Where?")})
     evalstore("run", "-q")
-    note = (
-        "(left out: 1 label no longer counted;"
-        " 'evalstore stats --by judge' compares judges with all)\n"
-    )
-    assert evalstore("ls", "labels").stderr == f"No labels that count in the workspace.\n{note}"
+    note = "(left out: 1 label no longer counted)\n"
+    assert evalstore("ls", "labels").stderr == (f"No labels that count in the workspace.\n{note}")
     evalstore("label", "tests/t.md::n=4", "pass", "--as", "Ada")
     assert evalstore("ls", "labels").stderr == (
         f"1 of 1 label agrees with checks and judges (100.0%).\n{note}"
     )
     shown = evalstore("stats", "--by", "judge")
     assert "50.0% of 2" in shown.stdout
-    assert shown.stderr == "(labels that no longer count in the workspace are compared, too)\n"
+    assert shown.stderr == "(labels on answers that were replaced are compared, too)\n"
+
+
+def test_verdicts_of_other_versions_of_a_judge_are_not_compared(
+    judged: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    """A lenient judge that fails everything after an edit has no false passes."""
+    for row in (2, 3):
+        evalstore("label", f"tests/t.md::n={row}", "fail", "--as", "Ada")
+    lenient, _ = documents("stats", "--by", "judge")["groups"]
+    assert (lenient["people"]["compared"], lenient["people"]["falsePasses"]) == (2, 2)
+    harsh = JUDGE.format(name="lenient", fails="city") + "code: second\n"
+    tree(judged, {"models/lenient.yaml": harsh})
+    note = (
+        "(scripted/lenient: 0 of 2 labelled answers compared; verdicts by other versions of the "
+        "judge or the instructions are left out)"
+    )
+    for _ in ("before a run", "after it"):
+        lenient, strict = documents("stats", "--by", "judge")["groups"]
+        assert lenient["people"]["compared"] == lenient["people"]["falsePasses"] == 0
+        assert strict["people"]["compared"] == 2
+        assert note in " ".join(evalstore("stats", "--by", "judge").stderr.split())
+        evalstore("run", "-q")
+    lenient, _ = documents("stats", "@~2", "--by", "judge")["groups"]
+    assert lenient["people"]["falsePasses"] == 2, "the judge of that run"
+    evalstore("label", "tests/t.md::n=4", "fail", "--as", "Ada")
+    assert "1 of 3 labelled answers compared" in evalstore("stats", "--by", "judge").stderr
+
+
+def test_verdicts_with_other_instructions_are_not_compared(
+    judged: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("label", "tests/t.md::n=2", "fail", "--as", "Ada")
+    tree(judged, {"tests/t.md": FILES["tests/t.md"].replace("It is about", "It tells of")})
+    evalstore("run", "-q")
+    lenient, _ = documents("stats", "--by", "judge")["groups"]
+    assert lenient["people"]["compared"] == 0
+    assert "0 of 1 labelled answers compared" in evalstore("stats", "--by", "judge").stderr
+    evalstore("label", "tests/t.md::n=2", "fail", "--as", "Ada")
+    lenient, _ = documents("stats", "--by", "judge")["groups"]
+    assert lenient["people"]["falsePasses"] == 1, "of the present instructions alone"
+    lenient, _ = documents("stats", "@~1", "--by", "judge")["groups"]
+    assert lenient["people"]["falsePasses"] == 1
 
 
 def test_without_labels_the_table_says_how_to_make_some(judged: Path, evalstore: Evalstore) -> None:
