@@ -32,7 +32,6 @@ from evalstore.planning.plan import CHECKS
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
-from evalstore.planning.status.workspace_results import iterate_workspace
 from evalstore.providers.price_table import find_support
 from evalstore.results.labels.labels import current_labels, read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases, prompt_label
@@ -207,30 +206,28 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
     labels, rule = read_labels(project.store), project.settings.verdict
     rows: list[dict[str, Json]] = []
     ids: set[str] = set()
-    for batch in iterate_workspace(project) if labels.by_place else ():
-        for result, case in batch:
-            listed = [label for label in labels.of(result) if label.verdict != "none"]
-            made = project.store.find_judgements(result.evaluations) if listed else {}
-            for label in listed:
-                ids.add(label.id)
-                subject = subject_of(label.sessions)
-                votes = [it.vote for it in made.values() if it.subject == subject]
-                judged = _verdict_of_evaluators(case, votes, rule)
-                name = prompt_label(project, result.prompt) if result.prompt else None
-                row = {
-                    "file": result.file,
-                    "row": result.row,
-                    "prompt": result.prompt,
-                    "promptName": name,
-                    "model": result.model,
-                    "label": label.verdict,
-                    "by": label.person,
-                    "judged": judged,
-                    "agrees": None if judged is None else judged == label.verdict,
-                    "note": label.note,
-                    "session": label.sessions[0],
-                }
-                rows.append(row)
+    for result, case, given in labels.of_workspace(project):
+        made = project.store.find_judgements(result.evaluations)
+        for label in given:
+            ids.add(label.id)
+            subject = subject_of(label.sessions)
+            votes = [it.vote for it in made.values() if it.subject == subject]
+            judged = _verdict_of_evaluators(case, votes, rule)
+            name = prompt_label(project, result.prompt) if result.prompt else None
+            row = {
+                "file": result.file,
+                "row": result.row,
+                "prompt": result.prompt,
+                "promptName": name,
+                "model": result.model,
+                "label": label.verdict,
+                "by": label.person,
+                "judged": judged,
+                "agrees": None if judged is None else judged == label.verdict,
+                "note": label.note,
+                "session": label.sessions[0],
+            }
+            rows.append(row)
     columns = ("file", "row", "prompt", "model", "label", "by", "judged", "note")
     return Listing("labels", rows, columns, unlisted=len(current_labels(project.store)) - len(ids))
 

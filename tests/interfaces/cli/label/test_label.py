@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -426,6 +427,36 @@ def test_status_names_the_labels_that_an_edit_makes_void(
     assert line in evalstore("status").stdout  # from the cache
     evalstore("run")
     assert "no longer" not in evalstore("status").stdout
+
+
+def test_status_counts_the_labels_that_ls_leaves_out_by_prompt_instructions_and_model(
+    ran: Any, workspace: Path, evalstore: Evalstore
+) -> None:
+    def counts() -> tuple[str, str]:
+        shown = evalstore("status").stdout.splitlines()
+        left_out = re.search(r"left out: (\d+ labels?) ", evalstore("ls", "labels").stderr)
+        line = next((line for line in shown if "no longer count" in line), "")
+        return line, left_out[1] if left_out else ""
+
+    prompt, test = workspace / "prompts/brief.md", workspace / "tests/weather.md"
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    test.write_text(test.read_text().replace("---\n", "---\nsystemPrompts: [brief, null]\n", 1))
+    evalstore("run", "-q")
+    evalstore("label", OSLO, "pass", "--as", "Ada", "--all")
+    assert counts() == ("", "")
+    edit(prompt, "brief", "short")
+    lost = "1 label no longer counts: tests/weather.md [city=Oslo]"
+    assert counts() == (lost, "1 label")
+    edit(test, "must be warm", "must be mild")
+    lost = "2 labels no longer count: tests/weather.md [city=Oslo]"
+    assert counts() == (lost, "2 labels")
+    edit(prompt, "short", "brief")
+    edit(test, "must be mild", "must be warm")
+    assert counts() == ("", "")
+    edit(workspace / "models/one.yaml", "responses:", "extraIdentifier: v2\nresponses:")
+    assert counts() == (lost, "2 labels")
+    evalstore("run", "-q")
+    assert counts() == ("", "2 labels")
 
 
 @pytest.mark.parametrize("by", ["an edit", "another answer"])
