@@ -28,6 +28,7 @@ NEW_ROW = "new row"
 """The reason for a row that no earlier run had; a remark may follow."""
 
 
+NEW_ANSWER = "new answer"
 NEW_PROMPT = "system prompt is new"
 """The reason for a system prompt in whose place there was none before."""
 

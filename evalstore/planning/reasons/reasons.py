@@ -22,7 +22,12 @@ from evalstore.planning.cells.earlier_cases import EarlierCases, takes_part
 from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.reasons.question_reasons import QuestionReasons
-from evalstore.planning.reasons.reason import Reason, describe_evaluator_change, reason_of
+from evalstore.planning.reasons.reason import (
+    NEW_ANSWER,
+    Reason,
+    describe_evaluator_change,
+    reason_of,
+)
 
 if TYPE_CHECKING:
     from evalstore.core.results import Failure, Vote
@@ -123,7 +128,7 @@ class JudgementReasons:
             other = self._shared.asked_by(judgement.cell)
             reason = self._questions.explain_edit(judgement.cell) if other else None
             if other is None or reason is None:
-                return Reason("new answer")
+                return Reason(NEW_ANSWER)
             return reason.followed_by(f"asked in {place_of(other, judgement.cell)}")
         if judgement.why:
             return Reason(with_verb("judged", judgement.why))

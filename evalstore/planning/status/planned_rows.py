@@ -25,7 +25,7 @@ class PlannedRows:
     asked: set[int] = field(default_factory=set)
     """Rows that need a new answer, even if another case asks the same question for them."""
     judged: set[int] = field(default_factory=set)
-    """Rows that need judgements alone."""
+    """Rows with stored answers that need judgements, even if others are asked for."""
     failing: Counter[int] = field(default_factory=Counter)
     """How many results fail, by what is stored, of each row that needs nothing."""
     undecided: Counter[int] = field(default_factory=Counter)
@@ -72,7 +72,6 @@ def plan_rows(plan: Plan, files: Collection[str], rule: str) -> dict[str, Planne
         if result.pending:
             rows[result.cell.file].waiting.add(result.cell.number)
     for each in rows.values():
-        each.judged.difference_update(each.asked)
         each.waiting.difference_update(each.asked, each.judged)
         for number in each.asked | each.judged | each.waiting:
             del each.failing[number], each.undecided[number]

@@ -15,7 +15,7 @@ from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
 from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.options import is_partial
-from evalstore.planning.reasons.reason import NEW_PROMPT, NEW_ROW
+from evalstore.planning.reasons.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.reasons.renames import pair_in_store
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
@@ -470,6 +470,10 @@ class EditedFile:
         self._asked |= {
             cause for n, item in items.asks if n not in new for cause in _causes_of(item)
         }
+        for number in asked & judged:
+            former, now = self._old.find(rows.cases[number]), rows.cases[number]
+            if former and former.evaluation != now.evaluation:
+                self._bits[number] |= _REJUDGED
         for number in pending | rows.waiting:
             self._bits[number] |= _UNSETTLED
         for name, counts in (("failing", rows.failing), ("undecided", rows.undecided)):
@@ -489,7 +493,8 @@ class EditedFile:
         for number, item in items.judgements:
             if len(others) == _MOST_OTHERS:
                 break
-            if number in judged and item.reason not in (other.reason for other in others):
+            told = (NEW_ANSWER, *(other.reason for other in others))
+            if number in judged and item.reason not in told:
                 others.append(item)
 
     def describe(self, was_run: WasRun) -> FileChange:

@@ -44,6 +44,26 @@ def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
     assert "Changed since" not in evalstore("status").stdout
 
 
+def test_instructions_edited_beside_a_system_prompt_are_judged_again(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    """Where the case also has an answer without that prompt."""
+    test = "---\nsystemPrompts: [brief, null]\n---\n# User\n\nHi\n\n---\n\nIt must greet{}.\n"
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "tests/hi.md": test.format("")})
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/brief.md": "Be short.\n", "tests/hi.md": test.format(" well")})
+    printed = evalstore("status").stdout
+    assert "    MM  tests/hi.md  1 case asked again, 1 case judged again: system prompt " in printed
+    assert "; instructions changed: line 1: It must greet. -> It must greet well." in printed
+    assert "MM tests/hi.md" in evalstore("status", "--short").stdout
+    document = documents("status")
+    (change,) = document["changes"]
+    assert (change["code"], change["asked"], change["judged"]) == ("MM", 1, 1)
+    assert (document["ask"], document["judge"]) == (1, 2)
+    tree(workspace, {"tests/hi.md": test.format("")})
+    assert documents("status")["changes"][0]["code"] == "M."
+
+
 def test_an_edit_of_a_model_that_asks_is_named_once(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": WARM.replace("provider: scripted", SECOND)})
