@@ -10,15 +10,20 @@ from evalstore.comparison.answer_pairs import (
     has_other_sessions,
     sessions_to_compare,
 )
+from evalstore.comparison.case_edits import differ_results
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Decision
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.judge_names import find_feedback
+from evalstore.planning.open_project import open_store
+from evalstore.planning.reasons.version_reader import VersionReader
+from evalstore.results.answer.answer import read_workspace
 from evalstore.results.compare.diff_attempts import attempts_of, shown_decisions
 from evalstore.results.compare.diff_reasons import QuestionChanges
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
+from evalstore.results.prompt_names import PromptNames
 from evalstore.results.rendering import answer_text
 
 if TYPE_CHECKING:
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
 
     from evalstore.comparison.comparison import Comparison
     from evalstore.comparison.pair_groups import Pairing
+    from evalstore.comparison.version_diff import Difference
+    from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results.compare.diff_attempts import SideAttempts
     from evalstore.results.compare.diff_reasons import PairIds
@@ -126,3 +133,20 @@ def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:
         known = [id for id in dict.fromkeys(batch) if id in sessions]
         answers.update({id: answer_text(sessions[id].answer) for id in known})
     return answers
+
+
+def read_texts(location: Location, sessions: Sequence[str]) -> dict[str, str]:
+    """Return the texts of the last answers of these sessions, by id."""
+    with open_store(location) as store:
+        return {**read_answers(store, sessions)}
+
+
+def find_pair_edits(location: Location, pair: Pair) -> list[Difference]:
+    """Return the differences between the versions of a case on both sides of a pair."""
+    if pair.was is None or pair.now is None:
+        return []
+    with open_store(location) as store:
+        versions = VersionReader(store, fallback=lambda: read_workspace(location))
+        names = PromptNames(location)
+        names.expect((side.prompt, side.prompt_number) for side in (pair.was, pair.now))
+        return list(differ_results(pair.was, pair.now, versions.find, names))

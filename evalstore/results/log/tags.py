@@ -27,9 +27,7 @@ def tag_run(location: Location, name: str, revision: str = "@") -> tuple[RunTag,
     with open_store(location) as store:
         run = resolve_run(store, revision).id
         before = read_tags(store).get(name)
-        at = max(
-            clock.now(), before.at + 1 if before else 0
-        )  # later even if the clock was set back
+        at = max(clock.now(), before.at + 1 if before else 0)  # also if the clock was set back
         tag = RunTag(name, run, at, name_of_user(location.directory), is_removed=False)
         add_tag(store, tag)
         return tag, before

@@ -6,31 +6,25 @@ No model is called.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.cost_text import shared_cost_text
+from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files
 from evalstore.core.display import cost_text, is_simulated
 from evalstore.core.side_names import WORKSPACE
-from evalstore.core.values import order_counts
+from evalstore.core.values import VERDICTS, order_counts
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.judge_names import find_feedback
-from evalstore.planning.open_project import (
-    locate_store,
-    open_store,
-    open_workspace,
-    require_store,
-)
-from evalstore.planning.options import (
-    describe_selection,
-    is_chosen_by_verdict,
-    is_partial,
-)
+from evalstore.planning.open_project import locate_store, open_store, open_workspace, require_store
+from evalstore.planning.options import describe_selection, is_chosen_by_verdict, is_partial
 from evalstore.results.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.labels.labels import LabelIndex, read_labels
@@ -394,3 +388,29 @@ class MixReader:
 
 
 # --- the pass rates of the candidates of a run, from its cases
+
+
+_NONE = Counts()
+_VERDICTS = {str(word): word for word in VERDICTS}
+
+
+def candidate_rates(cases: Cases, rows: Sequence[CaseRow] | None = None) -> tuple[Rate, ...]:
+    """Return the pass rate of each candidate in some of the cases, in the order of `Cases.models`.
+
+    Without `rows`, which may have any order, they are those of all cases, as in `stats`.
+    """
+    by_file = cases.rows if rows is None else sorted(rows, key=attrgetter("file"))
+    rates = (rate_of_files(_count_by_file(by_file, number)) for number in range(len(cases.models)))
+    return tuple(rate.without_interval() if cases.by_verdict else rate for rate in rates)
+
+
+def _count_by_file(rows: Sequence[CaseRow], number: int) -> Iterator[Counter[Counts]]:
+    """Yield for each file how many of its questions have which counts for a candidate."""
+    for _, members in groupby(rows, key=attrgetter("file")):
+        questions: dict[str, Counts] = {}
+        for row in members:
+            word = row.words[number]
+            if word is not None:
+                counts = questions.get(row.row, _NONE)
+                questions[row.row] = add_verdict(counts, _VERDICTS.get(word))
+        yield Counter(questions.values())

@@ -28,8 +28,7 @@ from evalstore.results.flips.broken_results import BrokenCase
 from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts
 from evalstore.results.result_version import ResultVersion
 from evalstore.results.stats.stats import stats
-from evalstore.results.table.candidate_rates import candidate_rates
-from evalstore.results.table.cases import cases, list_runs
+from evalstore.results.table.cases import candidate_rates, cases, list_runs
 from evalstore.runs.status.dashboard import Dashboard, read_dashboard
 from evalstore.runs.status.status_text import pending_text
 from tests.builders import tree

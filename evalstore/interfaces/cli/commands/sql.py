@@ -31,15 +31,14 @@ def sql(
     docs/sql.md describes with examples. The other tables may change in any version. The dialect is
     that of the store: SQLite or PostgreSQL. '-o csv' and '-o jsonl' print all rows.
     """
-    from evalstore.results.search.sql import plain
-    from evalstore.results.search.sql import sql as operation
+    from evalstore.planning.open_project import open_store
 
     if query is None:
         _print_views(timeout)
         return
-    with operation(here(), query, seconds=timeout) as answer:
+    with open_store(here()) as store, store.ask(query, timeout) as answer:
         columns = answer.columns
-        rows = ([plain(value) for value in row] for row in answer.rows)
+        rows = ([_plain(value) for value in row] for row in answer.rows)
         if json or output_format == "json":
             output.document(
                 {"columns": columns, "rows": (dict(zip(columns, row, strict=True)) for row in rows)}
@@ -53,12 +52,20 @@ def sql(
 
 
 def _print_views(timeout: float) -> None:
-    from evalstore.results.search.sql import sql as operation
+    from evalstore.planning.open_project import open_store
 
-    for name in VIEWS:
-        with operation(here(), _COLUMNS.format(name), seconds=timeout) as answer:
-            for line in output.wrap(f"{name}: {', '.join(answer.columns)}", output.width()):
-                output.line(line)
+    with open_store(here()) as store:
+        for name in VIEWS:
+            with store.ask(_COLUMNS.format(name), timeout) as answer:
+                for line in output.wrap(f"{name}: {', '.join(answer.columns)}", output.width()):
+                    output.line(line)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a database as one of JSON: bytes are hexadecimal digits."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def _print_table(columns: Sequence[str], rows: Iterator[list[Any]], limit: int) -> None:

@@ -182,7 +182,7 @@ class WorkspaceSource(StoredTextSource):
 
     def candidate_rates(self, cases: Cases, rows: Sequence[CaseRow]) -> tuple[Rate, ...]:
         """Return the pass rate of each candidate in these cases, in the order of `Cases.models`."""
-        from evalstore.results.table.candidate_rates import candidate_rates
+        from evalstore.results.table.cases import candidate_rates
 
         return candidate_rates(cases, rows)
 
@@ -208,15 +208,15 @@ class WorkspaceSource(StoredTextSource):
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""
-        from evalstore.results.compare import pair_details
+        from evalstore.results.compare import pair_sorter
 
-        return pair_details.read_answers(self.location, sessions)
+        return pair_sorter.read_texts(self.location, sessions)
 
     def pair_edits(self, pair: Pair) -> list[Difference]:
         """Return the edits of a case between the two sides of a comparison."""
-        from evalstore.results.compare import pair_details
+        from evalstore.results.compare import pair_sorter
 
-        return pair_details.find_pair_edits(self.location, pair)
+        return pair_sorter.find_pair_edits(self.location, pair)
 
     def last_user_messages(self, tests: Sequence[str]) -> dict[str, str]:
         """Return the last user message of each of these test versions."""

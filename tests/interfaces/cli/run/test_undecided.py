@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.planning.options import Location
-from evalstore.results.table.candidate_rates import candidate_rates
-from evalstore.results.table.cases import cases
+from evalstore.results.table.cases import candidate_rates, cases
 from evalstore.runs.status.dashboard import read_dashboard
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
