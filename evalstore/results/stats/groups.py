@@ -174,7 +174,7 @@ ALWAYS = ("passed", "judged")
 INTERVAL_BAR = ""
 """The name of the column with the drawing of the interval."""
 OPTIONAL = (
-    *("files", "answers", "verdicts", "per 100", "cases", "judging"),
+    *("files", "answers", "verdicts", "100 answers", "cases", "judging"),
     *("latency", "flaky", "asking", INTERVAL_BAR, "95% interval", "undecided", "errors"),
 )
 """The columns that a narrow terminal leaves out, in this order."""
@@ -201,7 +201,7 @@ def table_cells(
         "verdicts": f"{group.evaluations:,}",
         "latency": "" if group.latency is None else f"{group.latency:.2f}s",
         "asking": answers_cost(group, currency),
-        "per 100": answers_cost_per_100(group, currency),
+        "100 answers": answers_cost_per_100(group, currency),
         "judging": judging_cost(group, currency),
         "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",
     }

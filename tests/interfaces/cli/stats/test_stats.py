@@ -48,13 +48,13 @@ analysisQueries:
 TABLE = """\
 run <short>, <when>
 MODEL         PASSED   95% INTERVAL                    JUDGED  FILES  CASES  ANSWERS  VERDICTS  \
- ASKING  PER 100  JUDGING
+ ASKING  100 ANSWERS  JUDGING
 scripted/one   66.7%   20.8 - 93.9%  ···├──────●───┤·     3/3      2      3        3         3  \
-$0.0900    $3.00       $0
+$0.0900        $3.00       $0
 scripted/two  100.0%  34.2 - 100.0%  ·····├─────────●     3/3      2      3        3         3  \
-$0.0900    $3.00       $0
+$0.0900        $3.00       $0
 all            83.3%   31.0 - 98.2%  ·····├──────●──┤     6/6      2      3        6         6  \
-$0.1800    $3.00       $0
+$0.1800        $3.00       $0
 """
 
 
