@@ -115,19 +115,6 @@ def as_revision(text: str) -> str:
     return f"@{{{text}}}" if read_moment(text) is not None else text
 
 
-def read_date(text: str, store: Store | None = None) -> int:
-    """Return the moment that a date names, or with a store the start of a run with this name.
-
-    Raises `RevisionError`.
-    """
-    moment = read_moment(text)
-    if moment is None and store and text in (tags := read_tags(store)):
-        return store.load_run(tags[text].run).started
-    if moment is None:
-        raise RevisionError(f"'{text}' is not a date", hint=f"write {MOMENTS}")
-    return moment
-
-
 class RunInProgressError(RevisionError):
     """A revision names a run that programs carry out at this moment; it is not recorded yet."""
 
@@ -187,7 +174,10 @@ def resolve_run(store: Store, text: str) -> Run:
     if earlier:
         return _find_earlier(store, resolve_run(store, earlier[1]), int(earlier[2] or 1), text)
     if dated := _AT_DATE.match(text):
-        runs = store.find_runs(limit=1, before=read_date(dated[1]))
+        moment = read_moment(dated[1])
+        if moment is None:
+            raise RevisionError(f"'{dated[1]}' is not a date", hint=f"write {MOMENTS}")
+        runs = store.find_runs(limit=1, before=moment)
         if not runs:
             raise RevisionError(f"no run before '{dated[1]}'", hint=_first_hint(store))
         return runs[0]

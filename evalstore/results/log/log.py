@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.core.clock import iso
+from evalstore.core.clock import iso, read_moment
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json, order_counts
 from evalstore.files.json_output import to_json
@@ -21,7 +21,7 @@ from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.log.file_log import find_logged_changes
 from evalstore.results.prompt_names import PromptNames
-from evalstore.store.revisions import RunInProgressError, names_of_runs, read_date, resolve_run
+from evalstore.store.revisions import RunInProgressError, names_of_runs, resolve_run
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.path_trees import find_entry, read_tree
@@ -124,12 +124,16 @@ def log(
 ) -> Log:
     """Return the runs; with a file, those that changed it or its verdicts, with its edits.
 
-    `FILE::ROW` is a row of it. Only runs that began at the date `since` or later, and before the
-    date `until`. Raises `NothingSelectedError` for a row that no run has.
+    `FILE::ROW` is a row of it. Only runs after `since` and before `until`, each a date or a run.
+    Raises `NothingSelectedError` for a row that no run has.
     """
     with open_store(location) as store:
-        dates = ("since", since), ("before", until)
-        bounds = {name: read_date(date, store) for name, date in dates if date is not None}
+        bounds: dict[str, int] = {}
+        for name, text, offset in (("since", since, 1), ("before", until, 0)):
+            if text is not None:  # a run that is named is not listed
+                if (moment := read_moment(text)) is None:
+                    moment = resolve_run(store, text).started + offset
+                bounds[name] = moment
         if file is None:
             runs = store.find_runs(limit=limit, **bounds)
             names = names_of_runs(store)

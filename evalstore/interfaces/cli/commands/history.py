@@ -58,7 +58,7 @@ def diff(
     ] = None,
     since: Annotated[
         str | None,
-        option("--since DATE", "Compare with the newest run before a date, or with a run."),
+        option("--since REV|DATE", "What changed after a run, or since a date (monday, 2d)."),
     ] = None,
     answers: Annotated[bool, option("--answers", "Show how the answers differ.")] = False,
     flips: Annotated[bool, option("--flips", "List only what broke or was fixed.")] = False,
@@ -216,9 +216,9 @@ def log(
     ] = False,
     since: Annotated[
         str | None,
-        option("--since DATE", "Only runs since a date (monday, 2d, 2026-11-23) or a tag."),
+        option("--since REV|DATE", "Only runs after a run, or since a date (monday, 2d)."),
     ] = None,
-    until: Annotated[str | None, option("--until DATE", "Only runs before a date.")] = None,
+    until: Annotated[str | None, option("--until REV|DATE", "Only runs before this.")] = None,
     failures: Annotated[bool, option("--failures", "List failed calls instead of runs.")] = False,
     output_format: options.Output = "table",
     json: options.Json = False,

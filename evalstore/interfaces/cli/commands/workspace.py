@@ -153,7 +153,8 @@ def ls(
     ] = "",
     broke: Annotated[bool, option("--broke", "With results: what broke and is not fixed.")] = False,
     since: Annotated[
-        str | None, option("--since REV|DATE", "With --broke: what broke since then.")
+        str | None,
+        option("--since REV|DATE", "With --broke: what broke after a run, or since a date."),
     ] = None,
     output_format: options.Output = "table",
     json: options.Json = False,

@@ -160,9 +160,22 @@ def test_runs_without_work_are_counted_in_one_line(workspace: Path, evalstore: E
     assert "1 run with nothing to do" in evalstore("log").stdout
 
 
-def test_a_tag_is_a_beginning_too(days: Any, documents: Any, evalstore: Evalstore) -> None:
+def test_since_a_run_is_after_it(
+    days: Any, workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
     evalstore("tag", "release-1", "@")
-    [run] = documents("log")["runs"]
-    assert documents("log", "--since", "release-1")["runs"][0]["run"] == run["run"]
-    assert documents("log", "--until", "release-1")["total"] == 0
-    assert documents("diff", "--since", "release-1")["from"] == run["run"]
+    [first] = documents("log")["runs"]
+    for file in ([], ["tests/weather.md"]):
+        assert documents("log", *file, "--since", "release-1")["runs"] == []
+        assert documents("log", *file, "--until", "release-1")["runs"] == []
+    assert documents("diff", "--since", "release-1")["from"] == first["run"]
+    tree(workspace, {"tests/weather.md": WEATHER.replace("must be warm", "must be hot")})
+    evalstore("run", "-q")
+    newest = documents("log")["runs"][0]["run"]
+    for name in ("release-1", first["run"][:8], "@~1", "1.day"):
+        for file in ([], ["tests/weather.md"]):
+            listed = documents("log", *file, "--since", name)["runs"]
+            assert [run["run"] for run in listed] == [newest], name
+    assert [run["run"] for run in documents("log", "--until", "@")["runs"]] == [first["run"]]
+    wrong = evalstore("log", "--since", "frob")
+    assert (wrong.exit_code, "@{monday}" in wrong.stderr) == (2, True)
