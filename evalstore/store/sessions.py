@@ -272,6 +272,14 @@ class SessionQueries(NodeQueries):
                 for id in (as_digits(bytes_),)
             )
 
+    def count_labels(self) -> tuple[int, int]:
+        """Return how many labels there are, and when the newest was given; 0 without any."""
+        with self._reading() as connection:
+            by_people = f"FROM evaluations WHERE evaluator IN ({select_people(connection)})"
+            query = f"SELECT count(*), coalesce(max(started), 0) {by_people}"
+            count, newest = connection.execute(query).fetchone()
+            return int(count), int(newest)
+
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
             rows = connection.execute(select_people(connection, "id, content"))

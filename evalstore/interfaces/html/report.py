@@ -150,7 +150,7 @@ def build_report(
             workspace = compare_workspace(location, project, compare)
             run, compared = find_run(project, WORK), workspace.diff
             batches = workspace.batches(project)
-            revision = revision or workspace.unchanged_run() if not compare else WORK
+            revision = revision or workspace.unchanged_run(project) if not compare else WORK
             if revision == WORK and _is_of_previous(project.store, compared):
                 regressions = workspace.regressions(project)
         if revision != WORK:

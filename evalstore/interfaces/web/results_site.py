@@ -347,7 +347,7 @@ class BuiltPages:
             return None
         with open_store(self.location) as store:
             runs = store.load_run(run), store.find_run_before(), store.count_runs()
-            return runs, len(store.find_labels()), names_of_runs(store)
+            return runs, store.count_labels(), names_of_runs(store)
 
     def _keep(self, run: str, page: BuiltPage) -> None:
         """Keep a page in the place of an older one, and remove old files."""

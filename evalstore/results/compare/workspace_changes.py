@@ -34,11 +34,13 @@ class ComparedWorkspace:
     diff: Diff | None
     """None without an earlier run."""
 
-    def unchanged_run(self) -> str:
+    def unchanged_run(self, project: Project) -> str:
         """Return the run of all cases before it if nothing has changed since, or else `@work`."""
         diff = self.diff
-        is_same = diff and diff.is_empty and not is_partial(diff.runs[diff.was])
-        return diff.was if diff and is_same else WORK
+        if diff is None or not diff.is_empty or is_partial(run := diff.runs[diff.was]):
+            return WORK
+        _, newest = project.store.count_labels()
+        return WORK if newest > run.ended else diff.was
 
     def batches(self, project: Project) -> Iterator[list[tuple[Result, Case]]]:
         """Yield the results with their cases."""

@@ -284,11 +284,13 @@ def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Pat
 
     was, now = ([*log(Location(root)).entries][at].run.id[:8] for at in (1, 0))
     assert written() == ("first got worse, 100% to 0%; 1 case broke. Both candidates pass 0%.", was)
-    call(root, "label", "tests/hello.md", "pass", "--model", "first", "--as", "Ada")
-    assert written()[1] == now == diff(Location(root)).was[:8]
-    call(root, "label", "tests/hello.md", "none", "--model", "first", "--as", "Ada")
-    assert written()[1] == was
+    for verdict in ("fail", "pass"):  # also one that agrees with the judge
+        call(root, "label", "tests/hello.md", verdict, "--model", "first", "--as", "Ada")
+        assert written()[1] == now == diff(Location(root)).was[:8]
+    call(root, "run", "--fail-on", "none")
+    assert written()[1] == now
     edit(root, "Hi", "Hi there")
+    now = [*log(Location(root)).entries][0].run.id[:8]
     assert written()[1] == now == diff(Location(root)).was[:8]
 
 
