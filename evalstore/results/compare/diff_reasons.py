@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from evalstore.results.compare.compared_side import Side
 
 
-_NO_EDITS = (
-    *(ANOTHER, OLDER, "asked again", "the same answer", "answered", "not answered"),
-    *("judged", "not judged", "label"),
-)
+_NO_EDITS = (ANOTHER, OLDER, "asked again", "the same", "answered", "judged", "not ", "label")
 """How the reasons begin that are not edits."""
 PairIds = tuple[tuple[str, ...], tuple[str, ...]]
 """The sessions, or the judgements, of both sides of a pair."""

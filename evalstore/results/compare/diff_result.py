@@ -233,10 +233,11 @@ class Diff:
 
         `convert` turns the edits of a file into JSON.
         """
+        names = self.models or ()
         return {
             "from": self.was,
             "to": self.now,
-            **_names_json(self),
+            **({"prompts" if self.is_of_prompts else "models": [*names]} if names else {}),
             **pairs,
             "sameAnswer": len(self.same_answer),
             "unchanged": self.comparison.unchanged_count,
@@ -252,7 +253,10 @@ class Diff:
                 for file, listed in self.edits.items()
             ],
             "participants": to_json(self.participants[0]),
-            "statistics": _statistics_json(self.comparison),
+            "statistics": {
+                **to_json(dict(zip(("was", "now"), self.rates, strict=True))),
+                **to_json(self.change),
+            },
         }
 
     def pair_document(self, pair: Pair) -> Json:
@@ -286,22 +290,9 @@ class Diff:
         )
 
 
-def _statistics_json(comparison: Comparison) -> Json:
-    """Return the pass rates of both sides and their change."""
-    was, now = comparison.rates()
-    return {"was": to_json(was), "now": to_json(now), **to_json(comparison.change())}
-
-
 def _name(side: str) -> str:
     """Return the short id of a run, or `workspace`."""
     return side if side == WORKSPACE else side[:8]
-
-
-def _names_json(diff: Diff) -> Json:
-    """Return the two candidates, or system prompts, that are compared within a run."""
-    if not diff.models:
-        return {}
-    return {"prompts" if diff.is_of_prompts else "models": list(diff.models)}
 
 
 # --- converts the sides of a compared pair, and the edits of test files, to JSON

@@ -166,7 +166,10 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
         before, after = next(iter(counts[0] - counts[1]), ""), next(iter(counts[1] - counts[0]), "")
         hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
         is_older = counts_older(Pair(was.result, now.result), sessions)
-        words = _older_answers(was.run) if is_older else _other_answers(len(old), len(new))
+        words = _other_answers(len(old), len(new))
+        if is_older:
+            why = f": run {short(was.run.id)} had asked again" * ("refresh" in was.run.selection)
+            words = f"same question, and an older stored answer counts{why}"
         yield ResultChange(words, hunks)
     if label := _label(store, was, now):
         yield ResultChange(label)
@@ -174,12 +177,6 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
     if all(models) and models[0].isdisjoint(models[1]):
         names = [", ".join(sorted(map(str, side))) for side in models]
         yield ResultChange(f"the provider answered with {names[1]}, before {names[0]}")
-
-
-def _older_answers(run: Run) -> str:
-    """Return that answers count which are older than those of a run, and why."""
-    words = "same question, and an older stored answer counts"
-    return f"{words}: run {short(run.id)} had asked again" if "refresh" in run.selection else words
 
 
 def _other_answers(was: int, now: int) -> str:

@@ -135,7 +135,8 @@ def find_logged_changes(
             edited = () if number else differences
             if number and differences:
                 late = models & participants.models - judged
-                edited = tuple(_late_edits(late, version.results[0][0]))
+                since = f"since the edit in run {short(version.results[0][0].id)}"
+                edited = tuple(Difference(f"first results of {it} {since}") for it in sorted(late))
             judged |= models
             is_other = history.differs(leaf)
             if last and is_other:
@@ -159,12 +160,6 @@ def find_logged_changes(
 
 def _removed(run: Run) -> LoggedChange:
     return LoggedChange(run, Counter(), (Difference("removed"),))
-
-
-def _late_edits(candidates: Collection[str], first: Run) -> Iterator[Difference]:
-    """Yield the candidates whose results of an edited file come after those of others."""
-    for model in sorted(candidates):
-        yield Difference(f"first results of {model} since the edit in run {short(first.id)}")
 
 
 def _follow_row(

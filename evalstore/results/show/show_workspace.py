@@ -21,10 +21,10 @@ from evalstore.results.show.show import ShownItem
 from evalstore.results.show.shown_results import ShownCases, ShownResults, cases_related
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from evalstore.core.results import Result
-    from evalstore.core.values import Case, Json
+    from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
 
@@ -68,7 +68,9 @@ def show_workspace_file(
         every = ShownResults(_iterate_results(project, name, file))
         results = every if chosen is None else chosen
         if in_file and not isinstance(file.cases, tuple):
-            cases = ShownCases(map(_describe, in_batches(file.cases)), project.versions.load)
+            parts = (CaseFile(tuple(batch)) for batch in in_batches(file.cases))
+            described = (hashing.describe_case_file(part)["cases"] for part in parts)
+            cases = ShownCases(described, project.versions.load)
             related: dict[str, Json] = {"file": name, "tests": {}, "evaluations": {}}
             content = hashing.describe_case_file(replace(file, cases=()))
             item = ShownItem("cases", node, content, related, cases=cases)
@@ -82,12 +84,6 @@ def show_workspace_file(
         item.prompts = name_prompts(location, every.prompts)
         item.references = reference_names(project, references)
         return item
-
-
-def _describe(cases: Sequence[Case]) -> list[Json]:
-    """Return cases as they are stored."""
-    described: list[Json] = hashing.describe_case_file(CaseFile(tuple(cases)))["cases"]
-    return described
 
 
 def _iterate_results(project: Project, name: str, file: CaseFile) -> Iterator[list[Result]]:

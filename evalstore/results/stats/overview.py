@@ -216,7 +216,10 @@ def _shift_texts(
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     for row, shift in moved[:_MOST_NAMED]:
         word = "better" if shift.now > shift.was else "worse"
-        text = f", {' to '.join(_rounded(shift.was, shift.now))}"
+        rates = _round(shift.was), _round(shift.now)
+        if rates[0] == rates[1]:
+            rates = percent(shift.was), percent(shift.now)
+        text = f", {' to '.join(rates)}"
         if shift.shared:  # their rates are not those that a table of all results shows
             text = f" by {abs(100 * (shift.now - shift.was)):.1f} points"
         yield f"{names[row.name]} got {word}{so_far}{text}"
@@ -263,12 +266,6 @@ def _short_names(rows: Sequence[CandidateRow]) -> Mapping[str, str]:
         row.name: tail if tails[tail := row.name.rpartition("/")[2]] == 1 else row.name
         for row in rows
     }
-
-
-def _rounded(was: float, now: float) -> tuple[str, str]:
-    """Return two rates as short percentages that differ."""
-    both = _round(was), _round(now)
-    return both if both[0] != both[1] else (percent(was), percent(now))
 
 
 def _round(rate: float) -> str:

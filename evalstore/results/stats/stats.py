@@ -471,7 +471,10 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
         for earlier_run, entries in zip(batch, trees, strict=True):
             for path, leaf in entries.items():
                 if leaf != current.get(path, leaf):
-                    _add(earlier.setdefault(path, []), _Leaf(leaf, earlier_run.ended))
+                    found = earlier.setdefault(path, [])
+                    if found and found[-1].id == leaf:  # of equal ones the earliest run counts
+                        found.pop()
+                    found.append(_Leaf(leaf, earlier_run.ended))
         before = roots[-1]
     if not earlier:
         return rerolls
@@ -492,13 +495,6 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
             if read > _MOST_CELLS:
                 return rerolls
     return rerolls
-
-
-def _add(leaves: list[_Leaf], leaf: _Leaf) -> None:
-    """Add the results of an earlier run; for equal ones the earliest run counts."""
-    if leaves and leaves[-1].id == leaf.id:
-        leaves.pop()
-    leaves.append(leaf)
 
 
 def _look_back(

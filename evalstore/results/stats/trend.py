@@ -155,7 +155,6 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     rates = count_rates(store, runs)
     runs = runs[: len(rates)]
     outcomes, _ = find_outcomes(location, store, runs)
-    broken = {id for id, outcome in outcomes.items() if outcome.broke}
     edited = find_run_edits(location, store, runs)
     listed = [
         TrendRun(
@@ -165,7 +164,7 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
             rates[number],
             outcomes.get(run.id),
             tuple(edit.subject for edit in edits),
-            tuple(_broken_by(location, store, run) if run.id in broken else ()),
+            tuple(_broken_by(location, store, run) if (outcomes.get(run.id) or (0,))[0] else ()),
         )
         for number, (run, edits) in enumerate(zip(runs, edited, strict=True))
     ]
@@ -244,7 +243,10 @@ def count_rates(store: Store, runs: Sequence[Run]) -> list[dict[str, CandidateCo
             break
         unknown = {node for node in entries.values() if node not in known}
         for node, counts in _count_nodes(store, unknown).items():
-            known[node] = _by_candidate(counts)
+            known[node] = _add(
+                {model: CandidateCounts(n * (verdict == "pass"), n * (verdict is not None), n)}
+                for (model, verdict), n in counts.items()
+            )
             counted += counts.total()
         found.append(_add(known.get(node, {}) for node in entries.values()))
     return found
@@ -255,13 +257,6 @@ def _count_nodes(store: Store, nodes: Iterable[str]) -> dict[str, VerdictCounts]
     divided = set(store.find_divided(nodes := [*nodes]))
     counts = store.count_by_candidate(node for node in nodes if node not in divided)
     return counts | {node: store.count_results(node) for node in divided}
-
-
-def _by_candidate(counts: VerdictCounts) -> dict[str, CandidateCounts]:
-    return _add(
-        {model: CandidateCounts(count * (verdict == "pass"), count * (verdict is not None), count)}
-        for (model, verdict), count in counts.items()
-    )
 
 
 def _add(listed: Iterable[Rates]) -> dict[str, CandidateCounts]:
