@@ -290,7 +290,7 @@ def test_without_a_revision_it_is_the_last_run_until_something_changes(root: Pat
     call(root, "run", "--fail-on", "none")
     assert written()[1] == now
     edit(root, "Hi", "Hi there")
-    now = [*log(Location(root)).entries][0].run.id[:8]
+    now = next(iter(log(Location(root)).entries)).run.id[:8]
     assert written()[1] == now == diff(Location(root)).was[:8]
 
 
