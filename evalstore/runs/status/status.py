@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.values import RECORDED
 from evalstore.planning.cells.cell_batches import StreamedCells, batches, is_short
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
+from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import GO_ON, is_partial
 from evalstore.planning.plan_items import FiledItems, ListedItems, NoItems
@@ -17,12 +18,11 @@ from evalstore.planning.status.stored_outcomes import StoredOutcomes, find_store
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
 from evalstore.results.equal_parts import find_unchanged_parts
-from evalstore.results.labels.labels import read_labels
+from evalstore.results.labels.labels import current_labels
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
 from evalstore.runs.status.status_sums import StatusSums
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
-from evalstore.store.results import iterate_entries
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.wanted import note_reached
 from evalstore.store.work.runs_in_progress import find_runs_in_progress
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from evalstore.core.runs import Run
+    from evalstore.core.values import Case
     from evalstore.planning.options import Location, SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.plan_items import ItemList
@@ -175,9 +176,7 @@ def _add_up(
         waiting=plans.waiting,
         waiting_asks=plans.waiting_asks,
         labels=labels,
-        lost_labels=find_lost_labels(project, last, changes, narrows=selection.narrows)
-        if last and (changes or sums.edits or plans.ask or plans.judge)
-        else [],
+        lost_labels=find_lost_labels(project, last, changes) if last else [],
         remotes=remotes.answers() if remotes else (),
         remote_judgements=remotes.judgements() if remotes else (),
         unread_remotes=find_unread_remotes(project, selection)
@@ -224,37 +223,45 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
     return [f"{error}; {error.hint}"]
 
 
-# --- finds the labels that counted in the last results, and do not count after an edit
+# --- finds the labels that no longer count because their case was edited since the last run
 
 
 def find_lost_labels(
-    project: Project, last: Run, changes: Iterable[FileChange], *, narrows: bool
+    project: Project, last: Run, changes: Iterable[FileChange]
 ) -> list[tuple[str, str]]:
-    """Return the file and row of each label on the last results that counts no longer.
+    """Return the file and row of each label that counted in the last run, but not after an edit.
 
-    With `narrows`, only of changed files. A file that cannot be read now has lost none.
+    Only the cases of edited files are read. Labels that another model makes void are left out.
     """
-    store, labels = project.store, read_labels(project.store)
-    if not labels.by_place:
+    edited = [change for change in changes if "M" in change.code]
+    labels = current_labels(project.store) if edited else []
+    if not labels:
         return []
-    counted = {label.id for _, _, given in labels.of_workspace(project) for label in given}
-    names = {change.old_file or change.file: change.file for change in changes}
-    paths = {*(names if narrows else read_tree(last.snapshot, store.load_nodes))}
-    paths -= {problem.file for problem in (*project.reading.errors, *project.left_out)}
-    candidates = {each.id for each in project.settings.candidates}
-    lost: dict[str, tuple[str, str]] = {}
-    seen: set[tuple[str, str, int, str]] = set()
-    for run in store.find_recent_runs():
-        leaves = read_tree(run.results, store.load_nodes)
-        known = {path: leaf for path, leaf in leaves.items() if path in paths}
-        for batch in iterate_entries(store, known):
-            for result, _ in batch:
-                place = result.file, result.row, result.prompt_number, result.model
-                if place not in seen and (result.model in candidates or not is_partial(run)):
-                    row = names.get(result.file, result.file), result.row
-                    ids = {label.id for label in labels.current(result)} - counted
-                    lost |= dict.fromkeys(ids, row)
-                seen.add(place)
-        if not is_partial(run):
-            break
-    return sorted(lost.values())
+    store = project.store
+    nodes = read_tree(last.snapshot, store.load_nodes)
+    names = {change.file: change.old_file or change.file for change in edited}
+    files = store.load_case_files(list({nodes[name] for name in names.values()}))
+    asked = {
+        id: (session.question.test, session.question.prompt)
+        for id, session in store.find_sessions(label.sessions[0] for label in labels).items()
+    }
+    evaluations = {label.evaluation for label in labels}
+    lost: list[tuple[str, str]] = []
+    for path, name in names.items():
+        rows = RowIndex(project.reading.files[path])
+        cases: dict[str, list[Case]] = {}
+        for case in files[nodes[name]].cases:
+            if case.evaluation and case.evaluation in evaluations:
+                cases.setdefault(case.evaluation, []).append(case)
+        for label in labels:
+            question = asked.get(label.sessions[0])
+            was = next((c for c in cases.get(label.evaluation, ()) if _asks(c, question)), None)
+            now = rows.find(was) if was else None
+            if now and not (now.evaluation == label.evaluation and _asks(now, question)):
+                lost.append((path, now.row))
+    return lost
+
+
+def _asks(case: Case, question: tuple[str, str | None] | None) -> bool:
+    """Return whether a case asks a test with a system prompt."""
+    return question is not None and question[0] in case.tests and question[1] in case.prompts
