@@ -28,7 +28,7 @@ from evalstore.results.answer.verdict_explanation import (
     explain_workspace_result,
 )
 from evalstore.results.compare.diff import diff
-from evalstore.results.compare.workspace_changes import compare_workspace
+from evalstore.results.compare.workspace_changes import compare_workspace, find_unchanged_run
 from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.prompt_names import label_prompts
@@ -146,6 +146,8 @@ def build_report(
     """
     with without_garbage_collection(), open_revision(location, revision or WORK) as project:
         regressions: Sequence[Regression] = []
+        if revision is None and not compare:
+            revision = find_unchanged_run(project)
         if revision in (None, WORK):
             workspace = compare_workspace(location, project, compare)
             run, compared = find_run(project, WORK), workspace.diff

@@ -13,6 +13,7 @@ from evalstore.planning.options import SelectionOptions, is_partial
 from evalstore.planning.status.workspace_results import workspace_as_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_sides import workspace_side
+from evalstore.results.equal_parts import find_equal_run
 from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.store.revisions import WORK
 
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
     from evalstore.results.compare.compared_side import Side
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
+
+
+def find_unchanged_run(project: Project) -> str | None:
+    """Return the last run if a workspace with long files has its very results, and no new labels.
+
+    For other workspaces `ComparedWorkspace.unchanged_run` finds out.
+    """
+    run = find_equal_run(project)
+    return run.id if run and project.store.count_labels()[1] <= run.ended else None
 
 
 @dataclass(frozen=True, slots=True)
