@@ -75,7 +75,7 @@ def find_feedback(
         cast = [each for each in cast if each.vote.human or each.subject not in labelled]
         # The checks are named beside others only if they give a reason.
         judges = {
-            names[each.vote.evaluator]
+            names.get(each.vote.evaluator)
             for each in cast
             if not each.vote.human and (each.feedback or each.vote.evaluator != CHECKS)
         }
@@ -93,7 +93,7 @@ def _reasons(
     """Yield the different reasons; the same one of several judges once, with all their names."""
     makers: dict[str, dict[str, None]] = {}
     for (vote, _, _, feedback), is_named in shown:
-        name = names[vote.evaluator] if is_named else ""
+        name = names.get(vote.evaluator, "") if is_named else ""
         if vote.human:
             by = label_by(name)
             makers[f"{by}: {feedback}" if feedback else by] = {"": None}

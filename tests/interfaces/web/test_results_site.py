@@ -837,7 +837,7 @@ def test_a_note_after_the_decision_is_stored_when_the_next_answer_is_shown(
     page.wait("document.documentElement.dataset.ready === 'yes'")
     page.value("history.back()")
     page.wait(f"location.pathname === '{session}' && !!document.getElementById('yours')")
-    assert page.value("document.getElementById('note').value") == "Too short."
+    page.wait("document.getElementById('note')?.value === 'Too short.'")
 
 
 def test_a_key_that_needs_a_name_first_is_not_typed_into_it(
