@@ -96,7 +96,7 @@ def _total_cost(runs: Sequence[Run]) -> str:
     costs = [run.cost for run in runs if run.cost is not None]
     total = sum(costs) if len(costs) == len(runs) else None
     spending = [*chain.from_iterable(run.spending for run in runs)]
-    return f"sum {cost_text(total, spending, brief=True)}" if runs else ""
+    return f"total {cost_text(total, spending, brief=True)}" if runs else ""
 
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:

@@ -458,7 +458,7 @@ def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
     rows = [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b|\d{4}-\S+ \S+ UTC", "#", row) for row in rows]
     assert [row.partition(">")[2].strip() for row in rows[:4]] == [
-        "workspace now 50.0% 0.0% 1 fixed sum $0",  # as in `diff`: the older answer counts
+        "workspace now 50.0% 0.0% 1 fixed total $0",  # as in `diff`: the older answer counts
         "# # 0 of 1 0 of 1 1 broke $0 partial · tests/bye.md --refresh (1 of 2 cases)",
         "# # 50.0% 0.0% 1 broke $0 tests/hello.md changed",
         "# # 100.0% 0.0% $0 the &lt;first&gt;",
@@ -482,7 +482,7 @@ def test_the_first_page_says_what_is_pending_or_labelled_and_has_names_and_recor
         text = ask(address)[1].partition("</table>")[0]
     rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in text.split("<tr")[2:]]
     assert ">recorded</th>" in text
-    assert "1 broke sum $0 1 pending · 1 changed by a label" in rows[0]
+    assert "1 broke total $0 1 pending · 1 changed by a label" in rows[0]
     assert re.search(r"\b[0-9a-f]{8} \(v1\) 2", rows[1])
 
 
@@ -862,15 +862,21 @@ def test_enter_in_a_field_decides_nothing(
     try:
         page.call("Page.navigate", url=f"{address}label?by=Ada")
         page.wait("document.readyState === 'complete' && !!document.getElementById('pass')")
+        page.value("addEventListener('submit', () => { window.sent = true }, true)")
+        buttons = "[...document.getElementById('give').elements].filter(e => e.type === 'submit')"
+        assert page.value(f"{buttons}[0].disabled"), (
+            "Enter presses the first one, also without scripts"
+        )
         for field in ("[name=by][required]", "#skip"):  # a button shows that keys are pressed
             page.value(f"document.querySelector('{field}').focus()")
             session = page.value("location.pathname")
             key = {"key": "Enter", "windowsVirtualKeyCode": 13}
             page.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **key)
             page.call("Input.dispatchKeyEvent", type="keyUp", **key)
-            time.sleep(0.3)  # a form that was sent is stored
             if field == "#skip":
                 page.wait(f"location.pathname !== '{session}'")
+            else:
+                assert not page.value("window.sent"), "the event comes before the key is handled"
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
     assert labels_in(root) == []
