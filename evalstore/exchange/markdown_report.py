@@ -27,7 +27,7 @@ from evalstore.results.stats.overview import make_overview
 from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store.results import iterate_cases, iterate_results
-from evalstore.store.revisions import resolve_run
+from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.store.rows.result_sums import open_sums
 from evalstore.store.simulated_costs import is_all_scripted
 
@@ -80,13 +80,14 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
         quoted = [*listed, *failing.results[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
+        names = names_of_runs(store)
     return _join(
         [
-            *_headline(run, compared, regressions, _count_words(failing.results)),
+            *_headline(run, compared, regressions, _count_words(failing.results), names),
             *_candidates(make_overview(run, totals, compared, regressions, _name)),
             *_missing(run),
             *(_broken(compared, attempts) if compared else ()),
-            *(_regressions(compared, regressions, feedback) if compared else ()),
+            *(_regressions(compared, regressions, feedback, names) if compared else ()),
             *_new_failures(failing, attempts, feedback),
             *(_noise(compared, totals) if compared else ()),
             *_costs(run, saved),
@@ -163,7 +164,11 @@ def _join(lines: Sequence[str]) -> str:
 
 
 def _headline(
-    run: Run, compared: Diff | None, regressions: Sequence[Regression], failing: str
+    run: Run,
+    compared: Diff | None,
+    regressions: Sequence[Regression],
+    failing: str,
+    names: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
     if compared is None:
         title = f"first run, {failing}" if failing else "first run"
@@ -183,9 +188,14 @@ def _headline(
     yield ""
     scope = scope_text(run)
     about = f", {'only' if is_partial(run) else 'with'} {code_span(scope)}" if scope else ""
-    versus = f", compared with `{short(compared.was)}`" if compared else ""
-    yield f"Run `{short(run.id)}` is {run_counts_text(run)}{about}{versus}."
+    versus = f", compared with {_run_name(compared.was, names)}" if compared else ""
+    yield f"Run {_run_name(run.id, names)} is {run_counts_text(run)}{about}{versus}."
     yield ""
+
+
+def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
+    """Return the short id of a run as code, with its names."""
+    return f"`{short(id)}`" + "".join(f" ({_name(name)})" for name in names.get(id, ()))
 
 
 def _flips_text(word: str, pairs: PairGroup) -> str:
@@ -261,7 +271,7 @@ def _pair(
 ) -> Iterator[str]:
     facts = describe_pair(compared, pair)
     why = f" ({code_span(facts.reason)})" if facts.reason else ""
-    verdicts = " → ".join(
+    verdicts = " -> ".join(
         f"{side.word} (run `{side.run}`)" if side.run else side.word for side in facts.verdicts
     )
     count = attempts.get(cell_of(pair.either), "")
@@ -272,12 +282,16 @@ def _pair(
 
 
 def _regressions(
-    compared: Diff, regressions: Sequence[Regression], feedback: Mapping[Decision, str]
+    compared: Diff,
+    regressions: Sequence[Regression],
+    feedback: Mapping[Decision, str],
+    names: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
     """Yield the regressions that broke in an earlier run, each with its feedback."""
-    about = {each.result: f" (passed in run `{short(each.passed_in)}`)" for each in regressions}
-    title = "Passed before, not passing now"
-    yield from _failing(title, list(about), compared.prompts, about, feedback)
+    about = {
+        each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
+    }
+    yield from _failing("Broke earlier", list(about), compared.prompts, about, feedback)
 
 
 def _new_failures(

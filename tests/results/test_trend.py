@@ -36,7 +36,7 @@ def test_each_candidate_has_its_own_line_and_an_edit_that_broke_cases_its_name(
     assert points_of(trend, "second") == [(0.0, False), (0.0, False)]
     assert [run.outcome for run in trend.runs] == [None, Outcome(1, 0, ())]
     assert any("hello.md" in edit for edit in trend.runs[-1].edits)
-    assert trend.runs[-1].reasons == ("test changed",)
+    assert trend.runs[-1].reasons == ("tests/hello.md changed",)
 
 
 def test_an_edit_that_broke_nothing_is_listed_and_not_a_reason(tmp_path: Path) -> None:

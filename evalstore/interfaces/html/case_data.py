@@ -20,6 +20,7 @@ from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
 from evalstore.planning.cells.earlier_results import EarlierRuns
 from evalstore.planning.cells.same_cells import index_cells
+from evalstore.planning.judge_names import label_by
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections
@@ -181,9 +182,9 @@ class CaseData:
             _line(self._before.get(before or "", ""), _QUOTED),
             _line(next((text for text in shown if text), self._answer(view)), _QUOTED),
             [
-                (safe(vote.by), _line(vote.feedback, _QUOTED))
+                (safe(vote.by), _line(vote.feedback or f"labelled {vote.verdict}", _QUOTED))
                 for vote in _deciding(view)
-                if vote.feedback and (vote.is_person or "pass" not in (vote.verdict, verdict))
+                if vote.is_person or (vote.feedback and "pass" not in (vote.verdict, verdict))
             ],
         )
 
@@ -354,7 +355,13 @@ def _reason(view: ResultView) -> str:
     """Return why a result does not pass: in the words of a judge with the same verdict, if any."""
     votes = _deciding(view)
     same = [vote for vote in votes if vote.verdict == view.result.verdict] or votes
-    reasons = (vote.feedback for vote in same if vote.feedback)
+    reasons = (
+        f"{label_by(vote.by)}: {vote.feedback}".removesuffix(": ")
+        if vote.is_person
+        else vote.feedback
+        for vote in same
+        if vote.is_person or vote.feedback
+    )
     return next(reasons, "") or next(iter(view.failures), "")
 
 

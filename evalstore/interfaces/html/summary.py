@@ -195,7 +195,7 @@ def summarise_results(
         for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):
             cases = (_changed_case(diff, pair, table) for pair in pairs[:MOST_CHANGES])
             lists.append(_list(id, title, pairs.rows(), cases))
-        earlier = (_regressed(diff, each, table) for each in regressions[:MOST_CHANGES])
+        earlier = (_regressed(diff, each, table, names) for each in regressions[:MOST_CHANGES])
         rows = ((each.result.file, each.result.row) for each in regressions)
         lists.append(_list("before", "Broke earlier", rows, earlier))
     lists, is_now = [each for each in lists if each.cases], run.id == WORKSPACE
@@ -351,15 +351,17 @@ def _changed_case(diff: Diff, pair: Pair, table: CaseTable) -> ChangedCase:
     )
 
 
-def _regressed(diff: Diff, regression: Regression, table: CaseTable) -> ChangedCase:
-    result = regression.result
+def _regressed(
+    diff: Diff, regression: Regression, table: CaseTable, names: Mapping[str, Sequence[str]]
+) -> ChangedCase:
+    result, passed_in = regression.result, regression.passed_in
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return ChangedCase(
         name=safe(case_name(result.file, result.row, prompt)),
         model=safe(result.model),
         verdicts=(SideVerdict(result.word or "answered"),),
         attempts=table.attempts.get(cell_of(result), ""),
-        reason=f"passed in run {short(regression.passed_in)}",
+        reason=safe(f"passed in {side_name(passed_in, names.get(passed_in, ()))}"),
         texts=table.quoted.get(cell_of(result), QuotedCell()),
         place=_place(result, table),
     )

@@ -6,7 +6,7 @@ Plain values, which the HTML report, the report in Markdown and the browser show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -139,15 +139,21 @@ def make_overview(
         return Overview("Nothing is judged yet.", rows)
     names = {name: quote(short) for name, short in _short_names(rows).items()}
     so_far = " so far" * bool(run.verdicts.get("pending"))
-    shifted = [*_shift_texts(rows, names, so_far)]
+    moved = [(name, shift) for name, shift in shifts.items() if shift.is_said]
+    moved = sorted(moved, key=lambda each: -abs(each[1].now - each[1].was))[:_MOST_NAMED]
+    shifted = [_shift_text(names[name], shift, so_far) for name, shift in moved]
     labels = diff.labelled.total() if diff else 0
+    told = f"People's labels changed {plural(labels, 'result')}"
     if diff and labels and labels == sum(shift.changed for shift in shifts.values()):
-        found = f"People's labels changed {plural(labels, 'result')}: {_changes_text(diff)}"
-        changes = [found.removesuffix(": "), _changes_text(None, regressions)]
+        found = f"{told}: {_changes_text(diff)}"
+        shifted, changes = [told], [found.removesuffix(": "), _changes_text(None, regressions)]
     else:
         changes = [*shifted, _changes_text(diff, regressions) if diff else ""]
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
+        if labels > sum(shift.labelled for _, shift in moved):  # not all are told by candidate
+            changes.append(told.replace("P", "p"))
+            shifted.append(told.replace("P", "p") if shifted else told)
     best = _best_text(rows, names, is_first=diff is None)
     best += so_far * bool(best)
     sentence, rates = (
@@ -208,21 +214,17 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
     return shifts
 
 
-def _shift_texts(
-    rows: Sequence[CandidateRow], names: Mapping[str, str], so_far: str
-) -> Iterator[str]:
-    """Yield which candidates got better or worse, the largest changes first."""
-    moved = [(row, row.shift) for row in rows if row.shift and row.shift.is_said]
-    moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
-    for row, shift in moved[:_MOST_NAMED]:
-        word = "better" if shift.now > shift.was else "worse"
-        rates = _round(shift.was), _round(shift.now)
-        if rates[0] == rates[1]:
-            rates = percent(shift.was), percent(shift.now)
-        text = f", {' to '.join(rates)}"
-        if shift.shared:  # their rates are not those that a table of all results shows
-            text = f" by {abs(100 * (shift.now - shift.was)):.1f} points"
-        yield f"{names[row.name]} got {word}{so_far}{text}"
+def _shift_text(name: str, shift: Shift, so_far: str) -> str:
+    """Return whether a candidate got better or worse, and how many of its changes are labels."""
+    word = "better" if shift.now > shift.was else "worse"
+    rates = _round(shift.was), _round(shift.now)
+    if rates[0] == rates[1]:
+        rates = percent(shift.was), percent(shift.now)
+    text = f", {' to '.join(rates)}"
+    if shift.shared:  # their rates are not those that a table of all results shows
+        text = f" by {abs(100 * (shift.now - shift.was)):.1f} points"
+    changes = f"{shift.labelled:,} of {plural(shift.changed, 'change')} by people's labels"
+    return f"{name} got {word}{so_far}{text}{f' ({changes})' * bool(shift.labelled)}"
 
 
 def _changes_text(diff: Diff | None, regressions: Sequence[Regression] = ()) -> str:

@@ -21,6 +21,7 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
+from evalstore.results.edits.file_edits import by_subject
 from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.log.log import find_outcomes
 from evalstore.store.trees.path_trees import read_trees
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from evalstore.comparison.comparison import Pair
     from evalstore.comparison.placed_results import PlacedResults
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
+    from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.verdict_changes import Outcome
     from evalstore.results.stats.stats import Stats
     from evalstore.store import Store
@@ -87,7 +90,7 @@ class TrendRun(NamedTuple):
     edits: tuple[str, ...] = ()
     """What was edited before it, as in `log`: `tests/late.md changed`."""
     reasons: tuple[str, ...] = ()
-    """The edits that broke results in it, in the words of `diff`: `instructions changed`."""
+    """The edits that broke results in it, in the words of `diff`: `tests/late.md changed`."""
 
 
 class TrendPoint(NamedTuple):
@@ -179,8 +182,21 @@ def _broken_by(location: Location, store: Store, run: Run) -> Iterator[str]:
     """Yield the edits that broke results since the run before, most results first."""
     if before := store.find_run_before(run):
         found = diff(location, before.id, run.id)
-        edits = Counter(edit for pair in found.broke for edit in found.reasons.edits(pair))
+        edits = Counter(edit for pair in found.broke for edit in _edits_of(found, pair))
         yield from (edit for edit, _ in edits.most_common())
+
+
+def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
+    """Yield the edits that explain a pair, those of files by the name that `diff` has for them."""
+    words, file = [*found.reasons.edits(pair)], pair.either.file
+    edited = [*by_subject({file: found.edits.get(file, ())}, found.sources)]
+    for word in words:
+        is_prompt = word == "system prompt changed"
+        if not is_prompt and word not in ("test changed", "instructions or checks changed"):
+            yield word
+            continue
+        named = [name for name in edited if name.startswith("system prompt ") == is_prompt]
+        yield from (f"{name} changed" for name in named) if named else (word,)
 
 
 def make_trend(

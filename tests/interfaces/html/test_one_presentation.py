@@ -57,7 +57,7 @@ def test_a_comparison_has_the_lines_of_diff_in_both_reports(
     assert {counts, rates} <= set(summary)
     assert any("✓ pass → ✗ fail (instructions or checks changed)" in line for line in summary)
     (pair,) = [line for line in comment if line.startswith("- **")]
-    assert pair.endswith("`first`: pass → fail (instructions or checks changed)")
+    assert pair.endswith("`first`: pass -> fail (instructions or checks changed)")
     assert any("first  pass -> fail  (instructions or checks changed)" in line for line in lines)
 
 

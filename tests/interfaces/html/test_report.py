@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from evalstore.exchange.markdown_report import markdown_report
 from evalstore.interfaces.html import case_data, summary
 from evalstore.interfaces.html.embedding import source_hash
 from evalstore.planning.options import Location, SelectionOptions
@@ -218,13 +219,13 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
     edit(root, "Hello", "Hi")
     call(root, "run", "--fail-on", "none")
     label = ("label", "tests/hello.md", "pass", "--model", "first", "--as", "Ada")
-    for note, why in (((), []), (("-m", "It is meant."), ["Ada: It is meant."])):
+    for note, why in (((), "Ada: labelled pass"), (("-m", "It is meant."), "Ada: It is meant.")):
         assert not any("labelled after" in line for line in summary_of(report(root))) or note
         call(root, *label, *note)
         assert any("labelled after this run" in line for line in summary_of(report(root)))
         summary = summary_of(report(root, "@work", "--compare", "@"))
         assert "Fixed (1 case)" in summary
-        assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == why
+        assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == [why]
 
 
 def test_a_partial_run_does_not_hide_what_the_last_whole_one_broke(tmp_path: Path) -> None:
@@ -602,8 +603,19 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     edit(root, "Bye", "Goodbye", "tests/bye.md")
     assert call(root, "run", "--fail-on", "none") == 0
     headline, note, *_ = summary_of(report(root))
-    assert headline.startswith("second got better, 0% to 50%; 1 case broke, 1 fixed.")
+    told = "second got better, 0% to 50%; 1 case broke, 1 fixed; people's labels changed 1 result."
+    assert headline.startswith(told)
     assert " · 1 changed by a label · " in note
+    text = markdown_report(Location(root))
+    assert "\n`second` got better, 0% to 50%; people's labels changed 1 result. " in text
     outcome = log(Location(root), limit=1).entries[0].outcome
     assert outcome
     assert outcome.causes == ("1 by a label",)
+    edit(root, "Hello", "Good day")
+    (root / "models/first.yaml").write_text(scripted("first", {"answer": "Go away!"}))
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "label", "tests/bye.md", "fail", "--model", "second", "--as", "Ada") == 0
+    edit(root, "Good day", "Hello")
+    headline, *_ = summary_of(report(root, "@work"))
+    told = "second got worse, 100% to 0% (1 of 2 changes by people's labels); 2 cases broke, "
+    assert headline.startswith(told)

@@ -55,11 +55,14 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     page = tmp_path_factory.mktemp("report") / "report.html"
     assert broken("report", "--markdown").stdout.startswith("### evalstore: 1 broke\n")
     broken(*GATE)
+    broken("tag", "good", "@~2")
+    broken("tag", "worse", "@~1")
     text = broken("report", "--markdown").stdout
     assert text.startswith("### evalstore: 1 regression (passed in run <short>)\n")
+    assert ", compared with `<short>` (`worse`).\n" in text
     assert (
-        "#### Passed before, not passing now\n\n"
-        "- **`tests/t.md`** `scripted/one`: fail (passed in run `<short>`)\n\n"
+        "#### Broke earlier\n\n"
+        "- **`tests/t.md`** `scripted/one`: fail, passed in run `<short>` (`good`)\n\n"
         "  ```text\n  '10 euros' is not in '20 euros'\n  ```\n"
     ) in text
     broken("report", "@", "-o", str(page))

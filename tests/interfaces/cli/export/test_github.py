@@ -292,7 +292,7 @@ Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>
 
 #### Broke
 
-- **`tests/weather.md [city=Rome]`** `scripted/one`: pass → fail (another answer)
+- **`tests/weather.md [city=Rome]`** `scripted/one`: pass -> fail (another answer)
 
   ```text
   It is cold there.

@@ -44,8 +44,9 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     edit(Path("tests/t.md"), "contains: How", "contains: Why")
     evalstore("run")
     comment, summary = changed_lines(evalstore)
-    assert "`scripted/one`: pass (run `<short>`) → fail (instructions or checks changed)" in comment
-    assert "✓ pass (run #) → ✗ fail (instructions or checks changed)" in summary
+    edited = "(instructions or checks changed)"
+    assert f"`scripted/one`: pass (run `<short>`) -> fail {edited}" in comment
+    assert f"✓ pass (run #) → ✗ fail {edited}" in summary
     note = "covered only tests/z.md --refresh (1 result); 1 other is taken from the last"
     assert note in evalstore("report", "--markdown").stdout
     (cell,) = cells()
@@ -60,7 +61,7 @@ def test_a_result_of_several_attempts_says_how_many_fail(echo: Echo, evalstore: 
     evalstore("run")
     evalstore("run", "--refresh")
     comment, summary = changed_lines(evalstore)
-    assert "pass → fail, 2 of 3 attempts fail (another answer)" in comment
+    assert "pass -> fail, 2 of 3 attempts fail (another answer)" in comment
     assert "✗ fail , 2 of 3 attempts fail (another answer)" in summary
     (cell,) = cells()
     assert cell["attempts"] == "2 of 3 attempts fail"

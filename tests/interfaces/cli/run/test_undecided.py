@@ -165,7 +165,7 @@ def test_the_markdown_report_does_not_say_that_undecided_results_fail(
 ) -> None:
     evalstore("run", "-q")
     text = evalstore("report", "--markdown").stdout
-    assert "#### Passed before, not passing now\n" in text
+    assert "#### Broke earlier\n" in text
     assert "still fail" not in text
 
 
