@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.page import ServedPage
     from evalstore.planning.options import Location
-    from evalstore.results.log.log import LogEntry
+    from evalstore.results.log.log_entry import LogEntry
     from evalstore.results.stats.trend import Rates
 
 MOST_RUNS = 200

@@ -60,6 +60,15 @@ class Outcome(NamedTuple):
     """How many of them without an edit: `1 by a label`."""
 
 
+class Part(NamedTuple):
+    """The results of a run that are compared."""
+
+    file: str
+    """The path of their test file in the run."""
+    rows: Collection[str]
+    """The labels of their rows; empty: all rows."""
+
+
 @dataclass
 class VerdictChanges:
     """How the verdicts of a run differ from the last earlier verdict on each case."""
@@ -155,17 +164,21 @@ class VerdictChanges:
 
 
 def find_verdict_changes(
-    store: Store, folder: str, run: Run, recent: RecentRuns | None = None
+    store: Store,
+    folder: str,
+    run: Run,
+    recent: RecentRuns | None = None,
+    part: Part | None = None,
 ) -> VerdictChanges | None:
     """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
 
-    `folder` is that of the test files, and `recent` has runs that are read already. Only files
-    whose results differ from those of the previous run are read, and of long ones not the nodes
-    that both runs have.
+    `folder` is that of the test files, and `recent` has runs that are read already. With `part`,
+    only its results are compared. Only files whose results differ from those of the previous run
+    are read, and of long ones not the nodes that both runs have.
     """
     earlier = recent.before(run, 1) if recent else store.find_recent_runs(before=run, limit=1)
     newest = next(earlier, None)
-    return _Comparer(store, folder, run, newest, recent).compare() if newest else None
+    return _Comparer(store, folder, run, newest, recent, part).compare() if newest else None
 
 
 @dataclass
@@ -179,13 +192,22 @@ class _Comparer:
     """Compares the files of a run with earlier runs until all verdicts are compared."""
 
     def __init__(
-        self, store: Store, folder: str, run: Run, newest: Run, recent: RecentRuns | None
+        self,
+        store: Store,
+        folder: str,
+        run: Run,
+        newest: Run,
+        recent: RecentRuns | None,
+        part: Part | None,
     ) -> None:
         self._store, self._folder, self._run, self._recent = store, folder, run, recent
         self._rows = RowResults(store)
         self._changes = VerdictChanges(newest.id, newest.started, newest.id)
         load = store.load_nodes
         self._leaves = read_tree(run.results, load, unlike=newest.results)
+        self._rows_of_part = part.rows if part else ()
+        if part:
+            self._leaves = {path: self._leaves[path] for path in self._leaves if path == part.file}
         self._is_dated = len(self._leaves) < len(read_tree(run.results, load))
         """Whether the run to name is known: some files have not changed since the newest one."""
         self._compared = {newest.id} if self._is_dated else set[str]()
@@ -294,7 +316,8 @@ class _Comparer:
         """Yield the judged and the pending results of these files, but for those in some nodes."""
         for batch in iterate_entries(self._store, leaves, without):
             for result, case in batch:
-                if result.verdict or result.is_missing:
+                is_of_part = not self._rows_of_part or result.row in self._rows_of_part
+                if is_of_part and (result.verdict or result.is_missing):
                     yield _Current(result, case.prompts)
 
     def _sort(self) -> None:

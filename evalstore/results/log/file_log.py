@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import short
-from evalstore.core.values import CaseFile
+from evalstore.core.values import CaseFile, order_counts
 from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.reasons.path_history import follow_file
 from evalstore.planning.reasons.source_changes import compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.edits.file_edits import find_edits
 from evalstore.results.edits.participant_edits import ParticipantHistory
+from evalstore.results.flips.verdict_changes import Part
 from evalstore.results.judgement_changes import judgement_changes
+from evalstore.results.log.log_entry import LogEntry
 from evalstore.results.prompt_names import prompts_of
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.store.run_sources import SourcesReader
@@ -43,20 +45,7 @@ FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]
 """From the versions of a file, newest first, to the label of a row and the number of a version."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedChange:
-    """A run that changed a test file, or the verdicts on its cases."""
-
-    run: Run
-    words: Counter[str]
-    """How many results of the file have each verdict in the run."""
-    edits: tuple[Difference, ...]
-    """The edits that this run was the first to judge, and the changes of the candidates since the
-    previous run, those of the evaluators, and labels; none if only verdicts changed."""
-    is_covered: bool = True
-    """Whether the run has results of the file, or of the row that is looked at."""
-    answered: int = 0
-    """How many results it judged that were pending before, when nothing else changed."""
+_NO_COUNTS = order_counts(Counter())
 
 
 @dataclass
@@ -80,7 +69,7 @@ class _Version:
 
 def find_logged_changes(
     store: Store, file: str, folder: str, names: PromptNames, find_row: FindRow | None = None
-) -> list[LoggedChange]:
+) -> list[LogEntry]:
     """Return the runs that changed a test file or its verdicts, newest first.
 
     An edit belongs to the first run with results of the edited file: a run of other files keeps
@@ -117,13 +106,13 @@ def find_logged_changes(
     edits = _find_edits(store, versions, files, finder, names, removed)
     participants = ParticipantHistory(VersionReader(store).find)
     labels = LoggedLabels(store)
-    changes: list[LoggedChange] = []
+    changes: list[LogEntry] = []
     last: tuple[str, set[str]] | None = None
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
-            changes.append(_removed(removed[version.run.id]))
+            changes.append(_removed(removed[version.run.id], version.path))
         if not version.results:
-            changes.append(LoggedChange(version.run, Counter(), differences, is_covered=False))
+            changes.append(LogEntry(version.run, _NO_COUNTS, differences, is_covered=False))
         traits = finder.find_traits(files[version.node])
         judged: set[str] = set()
         for number, (run, leaf) in enumerate(version.results):
@@ -153,13 +142,16 @@ def find_logged_changes(
                 )
             if not number or edited or is_other:
                 answered = history.count_answered(leaf) if is_other else 0
-                changes.append(LoggedChange(run, now, edited, answered=answered))
+                part = Part(version.path, version.rows[leaf])
+                changes.append(
+                    LogEntry(run, order_counts(now), edited, answered=answered, part=part)
+                )
             history.add(leaf)
-    return [*([_removed(gone)] if gone and changes else []), *changes[::-1]]
+    return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
 
 
-def _removed(run: Run) -> LoggedChange:
-    return LoggedChange(run, Counter(), (Difference("removed"),))
+def _removed(run: Run, file: str) -> LogEntry:
+    return LogEntry(run, _NO_COUNTS, (Difference("removed"),), part=Part(file, ()))
 
 
 def _follow_row(

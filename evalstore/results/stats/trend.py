@@ -23,7 +23,8 @@ from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
 from evalstore.results.edits.file_edits import by_subject
 from evalstore.results.edits.run_edits import find_run_edits
-from evalstore.results.log.log import find_outcomes
+from evalstore.results.log.log import add_outcomes
+from evalstore.results.log.log_entry import LogEntry
 from evalstore.store.trees.path_trees import read_trees
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     runs = [*islice(chain([newest] if newest else [], earlier), MOST_RUNS - bool(now))]
     rates = count_rates(store, runs)
     runs = runs[: len(rates)]
-    outcomes, _ = find_outcomes(location, store, runs)
+    entries, _ = add_outcomes(location, store, [LogEntry(run, run.verdicts) for run in runs])
+    outcomes = [entry.outcome for entry in entries]
     edited = find_run_edits(location, store, runs)
     listed = [
         TrendRun(
@@ -165,9 +167,9 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
             run.started,
             is_partial(run) and leaves_out_cases(run),
             rates[number],
-            outcomes.get(run.id),
+            outcomes[number],
             tuple(edit.subject for edit in edits),
-            tuple(_broken_by(location, store, run) if (outcomes.get(run.id) or (0,))[0] else ()),
+            tuple(_broken_by(location, store, run) if (outcomes[number] or (0,))[0] else ()),
         )
         for number, (run, edits) in enumerate(zip(runs, edited, strict=True))
     ]

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from evalstore.comparison.pair_groups import PairGroup
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.log.failures import FailureLog
-    from evalstore.results.log.log import Log, LogEntry
+    from evalstore.results.log.log import Log
+    from evalstore.results.log.log_entry import LogEntry
 
 
 _EDITS = 6

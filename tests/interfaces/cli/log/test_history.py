@@ -145,7 +145,7 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
     evalstore("run")
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
-        "    2 pass\n"
+        "    2 pass (1 fixed, 1 by a label)\n"
         "    edit: labelled by Ada\n"
         "\n"
         "run <id>  <when>\n"
@@ -163,9 +163,11 @@ def test_log_of_a_file_lists_a_run_in_which_only_its_verdicts_changed(
         "    edit: verdict: majority -> all\n"
     )
     of_file = evalstore("log", "tests/weather.md").stdout
-    assert of_file.startswith(newest.format("2 fail", "    edit: labelled by Bob\n"))
+    assert of_file.startswith(
+        newest.format("2 fail (2 broke, 2 by a label)", "    edit: labelled by Bob\n")
+    )
     of_row = evalstore("log", "tests/weather.md::city=Oslo").stdout
-    assert of_row.startswith(newest.format("1 fail", ""))
+    assert of_row.startswith(newest.format("1 fail (1 broke, 1 by a label)", ""))
 
 
 def test_log_of_a_renamed_file_names_the_label_that_changed_its_verdict(
@@ -176,7 +178,8 @@ def test_log_of_a_renamed_file_names_the_label_that_changed_its_verdict(
     (workspace / "tests/weather.md").rename(workspace / "tests/cold.md")
     evalstore("run")
     renamed = "    edit: renamed: tests/weather.md -> tests/cold.md\n"
-    start = f"run <id>  <when>\n    2 pass\n{renamed}    edit: labelled by Ada\n\n"
+    counts = "2 pass (1 fixed, 1 by a label)"
+    start = f"run <id>  <when>\n    {counts}\n{renamed}    edit: labelled by Ada\n\n"
     assert evalstore("log", "tests/cold.md").stdout.startswith(start)
     row = start.replace("2 pass", "1 pass")
     assert evalstore("log", "tests/cold.md::city=Oslo").stdout.startswith(row)
@@ -256,7 +259,7 @@ def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore:
     evalstore("run")
     rome = evalstore("log", "tests/weather.md [city=Rome]", "--oneline").stdout  # has no label now
     assert [line.split("  ", 2)[2] for line in rome.splitlines()] == [
-        "1 fail  labelled by Ada",
+        "1 fail (1 broke, 1 by a label)  labelled by Ada",
         "1 pass  message 1 line 1: How is Rome? -> What of Rome?",
         "1 pass  new",
     ]
@@ -305,7 +308,7 @@ def test_changes_of_the_candidates_are_edits_and_explain_what_is_new_or_gone(
         "    edit: candidate scripted/one removed\n"
         "\n"
         "run <id>  <when>\n"
-        "    4 pass\n"
+        "    4 pass (1 fixed)\n"
         "    edit: instructions changed: line 1: "
         "The answer must be warm. -> The answer must be short.\n"
         "    edit: new candidate scripted/two\n"

@@ -223,6 +223,14 @@ def compare(both: Both, workspace: Workspace) -> None:
     both("show", "@", "-v")
 
 
+def flips_of_newest_run(evalstore: Evalstore, root: Path, *file: str) -> tuple[int, int]:
+    """Return how many results broke and were fixed in the newest run, in all files or in one."""
+    newest, *_ = json.loads(evalstore("-C", str(root), "log", "-n", "1", "--json").stdout)["runs"]
+    listed = json.loads(evalstore("-C", str(root), "log", *file, "--json").stdout)["runs"]
+    entry: Json = next((entry for entry in listed if entry["run"] == newest["run"]), {})
+    return entry.get("broke", 0), entry.get("fixed", 0)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_histories_of_long_files_are_those_of_short_ones(
     tmp_path: Path, evalstore: Evalstore, seed: int
@@ -242,3 +250,6 @@ def test_histories_of_long_files_are_those_of_short_ones(
             row = chance.choice(workspace.rows())["country"]
             both("label", f"{chance.choice(sorted(workspace.files))}::{row}", "fail")
         compare(both, workspace)
+        of_files = [flips_of_newest_run(evalstore, roots[1], path) for path in workspace.files]
+        summed = tuple(map(sum, zip(*of_files, strict=True)))
+        assert summed == flips_of_newest_run(evalstore, roots[1])

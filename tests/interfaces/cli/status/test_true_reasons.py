@@ -105,7 +105,9 @@ def test_a_label_and_an_edit_of_the_judge_are_told_apart(
         f"{place.format('Rome')}pass -> fail  (judge temperature none -> 0.5)"
     ]
     log = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert log == "run <id>  <when>\n    2 fail\n    edit: judge temperature none -> 0.5\n"
+    assert (
+        log == "run <id>  <when>\n    2 fail (1 broke)\n    edit: judge temperature none -> 0.5\n"
+    )
     evalstore("label", "tests/weather.md::Oslo", "pass", "--as", "Ada")
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
