@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
+_LABELLED = "labelled by "
 NO_LONGER = "no longer counts"
 """Ends what is said of a label on an earlier answer, or by other instructions or checks."""
 
@@ -75,9 +76,30 @@ def is_judged_otherwise(pair: Pair) -> bool:
 
 
 def is_by_label(pair: Pair, words: Sequence[str]) -> bool:
-    """Return whether a label changed a verdict; `words` are how the judgements differ."""
-    is_label = words and words[0].startswith("label") and not words[0].endswith(NO_LONGER)
-    return bool(is_label) and is_judged_otherwise(pair)
+    """Return whether a label changed a verdict; `words` are how the judgements differ.
+
+    One that was given decides, whatever else was edited; one that was removed leaves the rest.
+    """
+    first = words[0] if words else ""
+    is_removed = first.startswith("label of ") and not first.endswith(NO_LONGER)
+    is_given = first.startswith(_LABELLED) and not pair.has_same_verdict
+    return is_given or (is_removed and is_judged_otherwise(pair))
+
+
+def judging_causes(
+    pair: Pair, criteria: Sequence[str], words: Sequence[str], *, has_same_answer: bool
+) -> list[str]:
+    """Return what explains another verdict whatever was asked; empty if nothing does.
+
+    That is a label, or if the answers are the same, the edits of the `criteria` and how the
+    judgements differ, in `words`.
+    """
+    first = words[0] if words else ""
+    if pair.has_same_verdict or first.endswith(NO_LONGER):
+        return []
+    if first.startswith(_LABELLED):
+        return [first]
+    return [*criteria, *words] if has_same_answer else []
 
 
 _Maker = tuple[str, bool]
@@ -98,7 +120,7 @@ def _labels(
         return sorted({str(content["human"]) for content in contents if "human" in content})
 
     if new := names(maker for maker in gained if not maker[1]):
-        return [f"labelled by {', '.join(new)}"]
+        return [_LABELLED + ", ".join(new)]
     removed = {maker for maker in gained if maker[1]}
     if old := names({*lost, *gained} if is_same else removed):
         return [f"label of {', '.join(old)} removed"]

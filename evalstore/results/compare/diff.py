@@ -134,6 +134,7 @@ def diff(
             if path in now.nodes and path != old and selected.covers_file(path):
                 renamed = Difference("renamed", old, path)
                 edits[path] = [renamed, *edits.get(path, ())]
+        both_runs = _runs_to_compare(project, runs, selection)
         found = Diff(
             was.name,
             now.name,
@@ -144,12 +145,14 @@ def diff(
                 project,
                 chain(places_in(filled.results), places_in(now.results), now.equal.prompts),
             ),
-            participants=_differ_participants(project, runs, selection),
+            participants=_differ_participants(project, *both_runs),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=PairReasons(
                 sorter.questions.words,
                 sorter.judgements,
+                sorter.criteria,
                 sorter.same_answers,
+                _changed_candidates(*both_runs),
                 (was.rule, now.rule),
                 filled.earlier,
             ),
@@ -163,16 +166,33 @@ def diff(
         return add_answers(project, found) if answers else found
 
 
-def _differ_participants(
+def _runs_to_compare(
     project: Project, runs: Sequence[Run], selection: SelectionOptions
+) -> tuple[Run, Run]:
+    """Return the runs of both sides; for the workspace, one that is not stored."""
+    if len(runs) > 1:
+        return runs[0], runs[1]
+    from evalstore.planning.status.workspace_results import workspace_as_run
+
+    return runs[0], workspace_as_run(project, selection)
+
+
+def _changed_candidates(was: Run, now: Run) -> dict[str, str]:
+    """Return what changed of the candidates that both runs have and define otherwise."""
+    changed = {}
+    for new in now.candidates:
+        old = was.find_candidate(new.id)
+        if old and old.model != new.model:
+            changed[new.id] = "model changed"
+        elif old and old.temperature != new.temperature:
+            changed[new.id] = "temperature changed"
+    return changed
+
+
+def _differ_participants(
+    project: Project, was: Run, now: Run
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
     """Return how candidates, evaluators and attempts differ, and how the other way round."""
-    if len(runs) > 1:
-        was, now = runs
-    else:
-        from evalstore.planning.status.workspace_results import workspace_as_run
-
-        was, now = runs[0], workspace_as_run(project, selection)
     find = project.versions.find
     return tuple(differ_participants(was, now, find)), tuple(differ_participants(now, was, find))
 

@@ -19,7 +19,7 @@ from evalstore.comparison.version_diff import CODE_CHANGED, RECORDED_ANSWER, dif
 from evalstore.core.display import plural
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
-from evalstore.results.judgement_changes import is_by_label
+from evalstore.results.judgement_changes import is_by_label, judging_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +34,8 @@ _NO_EDITS = (ANOTHER, OLDER, "asked again", "the same", "answered", "judged", "n
 """How the reasons begin that are not edits."""
 PairIds = tuple[tuple[str, ...], tuple[str, ...]]
 """The sessions, or the judgements, of both sides of a pair."""
+Evaluations = tuple[str | None, str | None]
+"""The evaluation versions of both sides of a pair."""
 
 
 @dataclass
@@ -50,8 +52,12 @@ class PairReasons:
 
     In both directions.
     """
+    criteria: Mapping[Evaluations, Sequence[str]] = field(default_factory=dict)
+    """Evaluation versions of both sides -> which parts of them changed, in both directions."""
     same_answers: Mapping[PairIds, bool] = field(default_factory=dict)
-    """Sessions of both sides with the same answers to other questions, in both directions."""
+    """Other sessions of both sides with the same answers, in both directions."""
+    candidates: Mapping[str, str] = field(default_factory=dict)
+    """Candidates that are defined otherwise on both sides -> what of them changed."""
     rules: tuple[str, str] = ("", "")
     """The rules by which several votes make a verdict, on both sides."""
     earlier: Mapping[Result, str] = field(default_factory=dict)
@@ -76,23 +82,26 @@ class PairReasons:
         was, now = pair.was, pair.now
         if was is None or now is None:
             return ["new" if was is None else "gone"]
-        is_other_prompt = was.prompt != now.prompt and not self.is_within_run
-        changes = [
-            *change_of_tests(was, now),
-            *(["system prompt changed"] if is_other_prompt else []),
-            *(["instructions or checks changed"] if was.evaluation != now.evaluation else []),
-        ]
+        asked = change_of_tests(was, now)
         if self.is_within_run:
-            return changes
+            return asked
+        if was.prompt != now.prompt:
+            asked.append("system prompt changed")
+        judged = [*self.criteria.get((was.evaluation, now.evaluation), ())]
+        judgements = self.judgements.get((was.evaluations, now.evaluations), ())
+        is_same = sessions_of(pair) in self.same_answers
+        if causes := judging_causes(pair, judged, judgements, has_same_answer=is_same):
+            return causes
         question = self.questions.get((was.sessions, now.sessions), "")
-        if not changes:
-            changes = self._other_answer(was, now)
+        if not (asked or judged):
+            asked = self._other_answer(was, now)
         elif question and not asks_the_same(pair):
-            changes.append(question)
-        if (was.sessions, now.sessions) in self.same_answers:
+            judged.append(question)
+        changes = [*asked, *judged]
+        if is_same:
             changes = ["asked again" if change == ANOTHER else change for change in changes]
             changes.append("the same answer")
-        changes += self.judgements.get((was.evaluations, now.evaluations), ())
+        changes += judgements
         return changes or [*filter(None, [self._other_judgement(was, now)])]
 
     def has_other_label(self, pair: Pair) -> bool:
@@ -105,7 +114,8 @@ class PairReasons:
         if was.sessions == now.sessions:
             return []
         if not was.sessions or not now.sessions:
-            return ["not answered" if was.sessions else "answered"]
+            edit = self.candidates.get(now.model)
+            return [edit or ("not answered" if was.sessions else "answered")]
         return [self.questions.get((was.sessions, now.sessions), ANOTHER)]
 
     def _other_judgement(self, was: Result, now: Result) -> str:

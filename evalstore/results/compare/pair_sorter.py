@@ -12,6 +12,7 @@ from evalstore.comparison.answer_pairs import (
 )
 from evalstore.comparison.case_edits import differ_results
 from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
+from evalstore.comparison.version_diff import evaluation_parts
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Decision
 from evalstore.files.temporary_list import TemporaryMapping
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results.compare.diff_attempts import SideAttempts
-    from evalstore.results.compare.diff_reasons import PairIds
+    from evalstore.results.compare.diff_reasons import Evaluations, PairIds
     from evalstore.store import Store
 
 _FLIPS = ("broke", "fixed", "changed")
@@ -75,6 +76,8 @@ class PairSorter:
         self.questions = QuestionChanges(project)
         self.judgements: TemporaryMapping[PairIds, Sequence[str]] = TemporaryMapping()
         """By the judgements of both sides: labels and changes of evaluators between them."""
+        self.criteria: TemporaryMapping[Evaluations, Sequence[str]] = TemporaryMapping()
+        """By the evaluation versions of both sides: which parts of them changed."""
         self.same_answers: TemporaryMapping[PairIds, bool] = TemporaryMapping()
         self._project, self._details = project, details
         self._pairs = SortedPairs()
@@ -102,14 +105,7 @@ class PairSorter:
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and pair.has_same_verdict:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
-        flips = [pair for pair in of_group(*_FLIPS) if has_equal_texts(pair, sessions)]
-        self.same_answers.update(dict.fromkeys(map(sessions_of, flips), True))
-        same = find_same_answers(self._project.store, of_group("changed"), sessions)
-        self.same_answers.update(dict.fromkeys(same, True))
-        for number, pair in enumerate(pairs):
-            if groups[number] == "changed" and sessions_of(pair) in same:
-                groups[number] = "same_answer"
-        on_both = of_group(*_FLIPS, "same_answer")
+        on_both = of_group(*_FLIPS)
         edited = {
             side.sessions[0]
             for pair in on_both
@@ -117,12 +113,33 @@ class PairSorter:
             for side in (pair.was, pair.now)
             if side
         }
-        self.questions.read(on_both, {**sessions, **self._project.store.find_compared(edited)})
+        sessions |= self._project.store.find_compared(edited)
+        self.questions.read(on_both, sessions)
+        same = find_same_answers(self._project.store, on_both, sessions)
+        self.same_answers.update(dict.fromkeys(same, True))
+        for number, pair in enumerate(pairs):
+            if groups[number] == "changed" and pair.has_same_verdict and sessions_of(pair) in same:
+                groups[number] = "same_answer"
+        self._read_criteria(on_both)
         both_ways = [side for pair in on_both for side in (pair, pair.swapped())]
         changes = judgement_changes(self._project.store, self._project.versions, both_ways)
         self.judgements.update({ids: words for ids, words in changes.items() if words})
         self._details.read([*on_both, *of_group("new", "gone")])
         return groups
+
+    def _read_criteria(self, pairs: Iterable[Pair]) -> None:
+        """Read how the instructions and checks of these pairs differ."""
+        sides = {
+            (pair.was.evaluation, pair.now.evaluation) for pair in pairs if pair.was and pair.now
+        }
+        both = {each for each in sides if each[0] != each[1]}
+        ids = {id for each in both for id in each if id}
+        contents = self._project.versions.load("evaluation", ids)
+        for was, now in both:
+            old, new = contents.get(was or "", {}), contents.get(now or "", {})
+            parts = " and ".join(evaluation_parts(old, new))
+            words = [f"{parts} changed"] if parts else []
+            self.criteria.update({(was, now): words, (now, was): words})
 
 
 def read_answers(store: Store, ids: Iterable[str]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Finds pairs whose answers are the same word for word, although their questions differ."""
+"""Finds pairs whose answers are the same word for word, whatever was asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from evalstore.comparison.comparison import Pair
     from evalstore.core.results import ComparedSession
@@ -19,12 +19,12 @@ Sessions = tuple[str, ...]
 def find_same_answers(
     store: Store, pairs: Iterable[Pair], known: Mapping[str, ComparedSession] | None = None
 ) -> frozenset[tuple[Sessions, Sessions]]:
-    """Return the sessions of pairs with the same verdict and, word for word, the same answers.
+    """Return the sessions of pairs with other sessions and, word for word, the same answers.
 
-    Pairs that have the same sessions are left out. In both directions. Sessions that are `known`
-    are not read again.
+    In both directions. Sessions that are `known` are not read again.
     """
-    known, others = known or {}, list(_with_other_sessions(pairs))
+    sides = (sessions_of(pair) for pair in pairs)
+    known, others = known or {}, [it for it in sides if it[0] != it[1] and len({*map(len, it)}) < 2]
     ids = dict.fromkeys(id for was, now in others for id in (*was, *now))
     texts = store.find_shown_turns(id for id in ids if id not in known)
     texts |= {id: [*known[id].turns] for id in ids if id in known}
@@ -47,11 +47,3 @@ def sessions_of(pair: Pair) -> tuple[Sessions, Sessions]:
 def same_answer_text(count: int) -> str:
     """Return how many pairs have the same answer to another question."""
     return f"{count:,} with the same answer"
-
-
-def _with_other_sessions(pairs: Iterable[Pair]) -> Iterator[tuple[Sessions, Sessions]]:
-    """Yield the sessions of pairs with the same verdict and as many, but other, answers."""
-    for pair in pairs:
-        was, now = sessions_of(pair)
-        if was != now and len(was) == len(now) and pair.has_same_verdict:
-            yield was, now

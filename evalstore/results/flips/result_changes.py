@@ -20,8 +20,13 @@ from evalstore.results.attempts import (
     judge_votes,
     read_attempts,
 )
-from evalstore.results.edits.test_parts import describe_parts, load_test_parts
-from evalstore.results.judgement_changes import differ_evaluators, judgement_changes
+from evalstore.results.compare.same_answers import find_same_answers
+from evalstore.results.edits.test_parts import SHOWN, SYSTEM, describe_parts, load_test_parts
+from evalstore.results.judgement_changes import (
+    differ_evaluators,
+    judgement_changes,
+    judging_causes,
+)
 from evalstore.results.rendering import answer_text
 
 if TYPE_CHECKING:
@@ -72,19 +77,27 @@ class ResultChange:
 def find_result_changes(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None = None
 ) -> Iterator[ResultChange]:
-    """Yield what changed between two judged results of a case: first a label, which decides.
+    """Yield what changed between two judged results of a case: a label alone if it decides.
 
-    When no definition changed: another answer to the same question, or another judgement of the
-    same answer. `project` is needed for a result of the workspace.
+    Of the same answer with another verdict, that is how it is judged. When no definition changed:
+    another answer to the same question, or another judgement of the same answer. `project` is
+    needed for a result of the workspace.
     """
-    changes = [
-        *_edits(store, was, now, project),
-        *_candidates(store, was, now, project),
-        *_evaluators(store, was, now, project),
-    ]
-    if changes and (label := _label(store, was, now)):
-        is_same = was.result.sessions == now.result.sessions
-        yield ResultChange(f"same answer, {label}" if is_same else label)
+    pair, label = Pair(was.result, now.result), _label(store, was, now)
+    is_kept, words = was.result.sessions == now.result.sessions, [label] if label else []
+    if judging_causes(pair, (), words, has_same_answer=False):
+        yield ResultChange(f"same answer, {label}" if is_kept else label)
+        return
+    edits, judges = [*_edits(store, was, now, project)], [*_evaluators(store, was, now, project)]
+    judged = [*(each for each in edits if not each.text.startswith((SYSTEM, SHOWN))), *judges]
+    has_same_answer = is_kept or bool(find_same_answers(store, [pair]))
+    texts = [each.text for each in judged]
+    if judging_causes(pair, texts, words, has_same_answer=has_same_answer):
+        changes = judged
+    else:
+        changes = [*edits, *_candidates(store, was, now, project), *judges]
+    if changes and label:
+        yield ResultChange(f"same answer, {label}" if is_kept else label)
     yield from changes or _other_results(store, was, now)
 
 

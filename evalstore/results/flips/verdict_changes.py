@@ -325,7 +325,7 @@ class _Comparer:
         pairs, self._pairs = self._pairs, []
         unequal = [pair for pair in pairs if sort_pair(pair) != "unchanged"]
         sessions = self._store.find_compared(sessions_to_compare(unequal))
-        changed = [pair for pair in unequal if sort_pair(pair) == "changed"]
+        changed = [it for it in unequal if sort_pair(it) == "changed" and it.has_same_verdict]
         same = find_same_answers(self._store, changed)
         for pair in pairs:
             self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)

@@ -55,10 +55,10 @@ def test_a_comparison_has_the_lines_of_diff_in_both_reports(
     assert {f"- {counts}", f"- {rates}"} <= set(comment)
     summary = summary_of(report(broken))
     assert {counts, rates} <= set(summary)
-    assert any("✓ pass → ✗ fail (instructions or checks changed)" in line for line in summary)
+    assert any("✓ pass → ✗ fail (checks changed)" in line for line in summary)
     (pair,) = [line for line in comment if line.startswith("- **")]
-    assert pair.endswith("`first`: pass -> fail (instructions or checks changed)")
-    assert any("first  pass -> fail  (instructions or checks changed)" in line for line in lines)
+    assert pair.endswith("`first`: pass -> fail (checks changed)")
+    assert any("first  pass -> fail  (checks changed)" in line for line in lines)
 
 
 def test_what_reuse_saved_is_the_same_in_each(tmp_path: Path, evalstore: Evalstore) -> None:

@@ -131,8 +131,34 @@ def test_a_label_is_why_a_verdict_changed_whatever_else_did(
     evalstore("label", "tests/weather.md::city=Oslo", "pass", "--as", "Ada")
     edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\ncandidates:")
     evalstore("run")
-    assert history(evalstore, "tests/weather.md::city=Oslo")[2:5] == [
+    assert history(evalstore, "tests/weather.md::city=Oslo")[2:4] == [
         "what changed in between:",
         "  same answer, labelled by Ada",
-        "  verdict: majority -> all",
     ]
+    assert "  fail -> pass  (labelled by Ada)" in evalstore("diff", "@~1", "@").stdout
+
+
+def test_of_the_same_answer_only_what_judges_are_told_explains_another_verdict(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/desk.md": "Be polite.\n"})
+    edit(workspace / "tests/weather.md", "---\n", "---\nsystemPrompts: [desk]\n")
+    evalstore("run")
+    edit(workspace / "prompts/desk.md", "polite", "brief")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    evalstore("run")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "[city=Oslo]  scripted/one  fail -> pass  (instructions changed)" in shown
+    changes = history(evalstore, "tests/weather.md::city=Oslo")
+    assert "  instructions edited" in changes
+    assert "  system prompt edited" not in changes
+    assert "system prompt desk" in edited(shown)
+
+
+def test_a_pending_result_names_the_edit_of_its_model(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    model = workspace / "models/one.yaml"
+    model.write_text(model.read_text() + "extraIdentifier: new\n")
+    assert "pass -> pending  (model changed)" in evalstore("diff").stdout

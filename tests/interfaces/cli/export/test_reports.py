@@ -44,7 +44,7 @@ def test_a_verdict_of_an_earlier_run_has_its_id(
     edit(Path("tests/t.md"), "contains: How", "contains: Why")
     evalstore("run")
     comment, summary = changed_lines(evalstore)
-    edited = "(instructions or checks changed)"
+    edited = "(checks changed)"
     assert f"`scripted/one`: pass (run `<short>`) -> fail {edited}" in comment
     assert f"✓ pass (run #) → ✗ fail {edited}" in summary
     note = "covered only tests/z.md --refresh (1 result); 1 other is taken from the last"

@@ -471,7 +471,7 @@ def test_every_view_says_that_a_label_no_longer_counts(
     same = (
         "asked again, the same answer, "
         if by == "another answer"
-        else "instructions or checks changed, "
+        else "instructions changed, "
     )
     assert f"({same}label of Ada no longer counts)" in shown
     assert (

@@ -355,7 +355,7 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "The answer must be short. -> The answer must be warm.\n"
         "Broke (1):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail"
-        "  (instructions or checks changed)"
+        "  (instructions changed)"
         "  <short>\n"
         "        now: It is cold there.\n"
     )
@@ -690,7 +690,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "The answer must be short. -> The answer must be warm.\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  pass (run <short>) -> pending"
-        "  (instructions or checks changed)"
+        "  (instructions changed)"
         "  <short>\n"
     ) in output.stdout
     evalstore("run")
