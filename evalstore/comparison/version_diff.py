@@ -58,8 +58,11 @@ class Difference:
     def __str__(self) -> str:
         if (self.was is None and self.now is None) or not self.fits:
             return self.subject
+        old = shorten_line(self.was)
         now = "removed" if self.now is None else shorten_line(self.now)
-        return f"{self.subject}: {shorten_line(self.was)} -> {now}"
+        if old == now and self.was and self.now:  # they differ in white space alone
+            old, now = json.dumps(self.was), json.dumps(self.now)
+        return f"{self.subject}: {old} -> {now}"
 
     def swapped(self) -> Difference:
         """Return the difference with the sides exchanged."""

@@ -28,6 +28,7 @@ from evalstore.results.compare.diff_sides import (
     real_path,
     select_cases,
 )
+from evalstore.results.compare.flip_pairs import FlipFinder
 from evalstore.results.compare.pair_sorter import PairDetails, PairSorter, read_answers
 from evalstore.results.edits.edited_sources import EditedSources, Versions
 from evalstore.results.edits.file_edits import find_edits
@@ -101,7 +102,8 @@ def diff(
         )
         attempts = SideAttempts(store, filled, finder), SideAttempts(store, now, finder)
         details = PairDetails(store, attempts)
-        sorter = PairSorter(project, details)
+        flips = FlipFinder(store, folder, filled, now, finder)
+        sorter = PairSorter(project, details, flips)
         comparison = sorter.sort(pairing, real_path)
         comparison.equal, comparison.by_verdict = now.equal.parts, now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.
@@ -148,6 +150,7 @@ def diff(
             participants=_differ_participants(project, *both_runs),
             notes=[*selection_notes(was, filled, now), *attempts_notes(comparison)],
             reasons=PairReasons(
+                sorter.flips,
                 sorter.questions.words,
                 sorter.judgements,
                 sorter.criteria,

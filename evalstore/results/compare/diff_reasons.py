@@ -42,6 +42,8 @@ Evaluations = tuple[str | None, str | None]
 class PairReasons:
     """What differs between the sides of pairs beside their definitions."""
 
+    flips: Mapping[Pair, Pair] = field(default_factory=dict)
+    """Pairs -> the two results in between at which the verdict flipped, in both directions."""
     questions: Mapping[PairIds, str] = field(default_factory=dict)
     """Sessions of both sides -> how their questions differ, apart from test and prompt.
 
@@ -79,6 +81,7 @@ class PairReasons:
         return (change for change in self._changes(pair) if not change.startswith(_NO_EDITS))
 
     def _changes(self, pair: Pair) -> list[str]:
+        pair = self.flips.get(pair, pair)
         was, now = pair.was, pair.now
         if was is None or now is None:
             return ["new" if was is None else "gone"]
@@ -95,7 +98,7 @@ class PairReasons:
         question = self.questions.get((was.sessions, now.sessions), "")
         if not (asked or judged):
             asked = self._other_answer(was, now)
-        elif question and not asks_the_same(pair):
+        elif question and not question.startswith((ANOTHER, OLDER)):
             judged.append(question)
         changes = [*asked, *judged]
         if is_same:
@@ -106,6 +109,7 @@ class PairReasons:
 
     def has_other_label(self, pair: Pair) -> bool:
         """Return whether the verdict changed as a label was given or removed."""
+        pair = self.flips.get(pair, pair)
         both = [side.evaluations if side else () for side in (pair.was, pair.now)]
         return is_by_label(pair, self.judgements.get((both[0], both[1]), ()))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.answer_pairs import (
-    asks_the_same,
     has_equal_texts,
     has_other_sessions,
     sessions_to_compare,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results.compare.diff_attempts import SideAttempts
     from evalstore.results.compare.diff_reasons import Evaluations, PairIds
+    from evalstore.results.compare.flip_pairs import FlipFinder
     from evalstore.store import Store
 
 _FLIPS = ("broke", "fixed", "changed")
@@ -72,14 +72,16 @@ class PairDetails:
 class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
 
-    def __init__(self, project: Project, details: PairDetails) -> None:
+    def __init__(self, project: Project, details: PairDetails, flips: FlipFinder) -> None:
+        self.flips: dict[Pair, Pair] = {}
+        """Pairs -> the two results in between at which the verdict flipped, in both directions."""
         self.questions = QuestionChanges(project)
         self.judgements: TemporaryMapping[PairIds, Sequence[str]] = TemporaryMapping()
         """By the judgements of both sides: labels and changes of evaluators between them."""
         self.criteria: TemporaryMapping[Evaluations, Sequence[str]] = TemporaryMapping()
         """By the evaluation versions of both sides: which parts of them changed."""
         self.same_answers: TemporaryMapping[PairIds, bool] = TemporaryMapping()
-        self._project, self._details = project, details
+        self._project, self._details, self._flips = project, details, flips
         self._pairs = SortedPairs()
 
     def sort(self, pairing: Pairing, name: Callable[[str], str]) -> Comparison:
@@ -105,23 +107,26 @@ class PairSorter:
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and pair.has_same_verdict:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
-        on_both = of_group(*_FLIPS)
-        edited = {
-            side.sessions[0]
-            for pair in on_both
-            if has_other_sessions(pair) and not asks_the_same(pair)
+        on_both, flips = of_group(*_FLIPS), self._flips.find(of_group("broke", "fixed"))
+        self.flips |= flips | {pair.swapped(): flip.swapped() for pair, flip in flips.items()}
+        explained = [*on_both, *flips.values()]
+        sides = [
+            side
+            for pair in explained
+            if has_other_sessions(pair)
             for side in (pair.was, pair.now)
             if side
-        }
-        sessions |= self._project.store.find_compared(edited)
-        self.questions.read(on_both, sessions)
-        same = find_same_answers(self._project.store, on_both, sessions)
+        ]
+        ids = {side.sessions[0] for side in sides} - sessions.keys()
+        sessions |= self._project.store.find_compared(ids)
+        self.questions.read(explained, sessions)
+        same = find_same_answers(self._project.store, explained, sessions)
         self.same_answers.update(dict.fromkeys(same, True))
         for number, pair in enumerate(pairs):
             if groups[number] == "changed" and pair.has_same_verdict and sessions_of(pair) in same:
                 groups[number] = "same_answer"
-        self._read_criteria(on_both)
-        both_ways = [side for pair in on_both for side in (pair, pair.swapped())]
+        self._read_criteria(explained)
+        both_ways = [side for pair in explained for side in (pair, pair.swapped())]
         changes = judgement_changes(self._project.store, self._project.versions, both_ways)
         self.judgements.update({ids: words for ids, words in changes.items() if words})
         self._details.read([*on_both, *of_group("new", "gone")])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.results.compare import flip_pairs
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 from tests.interfaces.cli.log.test_log_edits import edits
@@ -162,3 +163,22 @@ def test_a_pending_result_names_the_edit_of_its_model(
     model = workspace / "models/one.yaml"
     model.write_text(model.read_text() + "extraIdentifier: new\n")
     assert "pass -> pending  (model changed)" in evalstore("diff").stdout
+
+
+def test_a_flip_is_explained_by_the_edit_before_it_and_not_by_later_ones(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    evalstore("run", "-q")
+    edit(workspace / "models/one.yaml", "Cold.", "Chilly.")
+    edit(workspace / "models/one.yaml", "provider:", "extraIdentifier: new\nprovider:")
+    evalstore("run", "-q")
+    of_oslo = "[city=Oslo]  scripted/one  fail -> pass"
+    for sides in (("@~2", "@"), ("@~2",)):
+        assert f"{of_oslo}  (instructions changed)" in evalstore("diff", *sides).stdout
+    assert "pass -> fail  (instructions changed)" in evalstore("diff", "@work", "@~2").stdout
+    assert "  instructions edited" in history(evalstore, "@:tests/weather.md::city=Oslo")
+    monkeypatch.setattr(flip_pairs, "_MOST_CELLS", 0)
+    both = "(instructions changed, model changed)"
+    assert f"{of_oslo}  {both}" in evalstore("diff", "@~2", "@").stdout

@@ -468,11 +468,7 @@ def test_every_view_says_that_a_label_no_longer_counts(
     assert "since the last run: 1 broke (1 with a label that no longer counts)\n" in run
     assert "(broke, its label no longer counts)" in run
     shown = evalstore("diff", "@~1", "@").stdout
-    same = (
-        "asked again, the same answer, "
-        if by == "another answer"
-        else "instructions changed, "
-    )
+    same = "asked again, the same answer, " if by == "another answer" else "instructions changed, "
     assert f"({same}label of Ada no longer counts)" in shown
     assert (
         "        was: by Ada (a person): It is warm enough.\n        now: It is cold there.\n"
