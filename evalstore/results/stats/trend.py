@@ -45,7 +45,8 @@ MOST_RUNS = 30
 """The most runs of a trend."""
 _MOST_RESULTS = 200_000
 """About how many results are counted for it; those that several runs have count once."""
-
+_PARTS_OF_FILES = ("test", "instructions", "checks", "instructions and checks")
+"""What is edited in a test file, in the words of `diff`."""
 _MOST_MISSING = 0.1
 """The largest share of results without a verdict with which a rate is comparable."""
 
@@ -193,8 +194,9 @@ def _edits_of(found: Diff, pair: Pair) -> Iterator[str]:
     words, file = [*found.reasons.edits(pair)], pair.either.file
     edited = [*by_subject({file: found.edits.get(file, ())}, found.sources)]
     for word in words:
-        is_prompt = word == "system prompt changed"
-        if not is_prompt and word not in ("test changed", "instructions or checks changed"):
+        part = word.removesuffix(" changed")
+        is_prompt = part == "system prompt"
+        if not is_prompt and part not in _PARTS_OF_FILES:
             yield word
             continue
         named = [name for name in edited if name.startswith("system prompt ") == is_prompt]
