@@ -201,8 +201,8 @@ class _Filler:
         left = array("l")
         for numbers in in_batches(missing):
             results = self._now.results.read(numbers)
-            prompts = _Prompts(self._now, self._finder, results)
-            cells = [(each, _OfCase(prompts, each)) for each in results]
+            prompts = CasePrompts(self._now, self._finder, results)
+            cells = [(each, PromptsOfCase(prompts, each)) for each in results]
             found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
             for number, earlier in zip(numbers, found, strict=True):
                 if earlier:
@@ -265,7 +265,7 @@ class _Filler:
 
 
 @dataclass
-class _Prompts:
+class CasePrompts:
     """The system prompts of the cases of some results of a side, which few of them need."""
 
     side: Side
@@ -286,10 +286,10 @@ class _Prompts:
 
 
 @dataclass(slots=True)
-class _OfCase:
+class PromptsOfCase:
     """Those of the case of one of the results."""
 
-    prompts: _Prompts
+    prompts: CasePrompts
     result: Result
 
     def __contains__(self, prompt: object) -> bool:

@@ -32,7 +32,7 @@ from evalstore.results.compare.flip_pairs import FlipFinder
 from evalstore.results.compare.pair_sorter import PairDetails, PairSorter, read_answers
 from evalstore.results.edits.edited_sources import EditedSources, Versions
 from evalstore.results.edits.file_edits import find_edits
-from evalstore.results.edits.participant_edits import differ_participants
+from evalstore.results.edits.participant_edits import differ_participants, with_all_candidates
 from evalstore.results.prompt_names import (
     PromptNames,
     name_prompts,
@@ -173,11 +173,12 @@ def _runs_to_compare(
     project: Project, runs: Sequence[Run], selection: SelectionOptions
 ) -> tuple[Run, Run]:
     """Return the runs of both sides; for the workspace, one that is not stored."""
+    was = with_all_candidates(project.store, runs[0])
     if len(runs) > 1:
-        return runs[0], runs[1]
+        return was, runs[1]
     from evalstore.planning.status.workspace_results import workspace_as_run
 
-    return runs[0], workspace_as_run(project, selection)
+    return was, workspace_as_run(project, selection)
 
 
 def _changed_candidates(was: Run, now: Run) -> dict[str, str]:

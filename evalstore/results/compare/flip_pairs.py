@@ -9,10 +9,11 @@ from evalstore.core.side_names import WORKSPACE
 from evalstore.planning.cells.earlier_results import EarlierRuns
 from evalstore.planning.cells.same_cells import find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
+from evalstore.results.compare.compared_side import CasePrompts, PromptsOfCase
 from evalstore.store.rows.row_results import RowResults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Sequence
 
     from evalstore.core.results import Result
     from evalstore.results.compare.compared_side import Side
@@ -35,15 +36,20 @@ class FlipFinder:
         self._count = next((count for count, run in newer if run.id == was.name), 0)
         """How many runs lie between."""
 
-    def find(self, pairs: Iterable[Pair]) -> dict[Pair, Pair]:
+    def find(self, pairs: Sequence[Pair]) -> dict[Pair, Pair]:
         """Return the results at the last change from or to a pass, for pairs with such a change.
 
         Both are of runs that judged the case one after the other. Those are left out that changed
         between just the two sides, and all beyond a limit.
         """
-        waiting = self._with_prompts(pairs) if self._count else {}
-        if not waiting:
+        results = [pair.now for pair in pairs if pair.now] if self._count else []
+        if not results:
             return {}
+        prompts = CasePrompts(self._now, self._finder, results)
+        waiting: dict[Pair, tuple[Result, Container[str | None]]] = {}
+        waiting |= {
+            pair: (pair.now, PromptsOfCase(prompts, pair.now)) for pair in pairs if pair.now
+        }
         rows = RowResults(self._store)
         paths, found = {pair.either.file for pair in waiting}, dict[Pair, Pair]()
         history = PathHistory(self._store, self._folder, self._now.nodes, self._now.files)
@@ -65,20 +71,3 @@ class FlipFinder:
             paths &= {pair.either.file for pair in waiting}
         rest = ((pair, Pair(pair.was, result)) for pair, (result, _) in waiting.items())
         return found | {pair: flip for pair, flip in rest if flip != pair}
-
-    def _with_prompts(
-        self, pairs: Iterable[Pair]
-    ) -> dict[Pair, tuple[Result, tuple[str | None, ...]]]:
-        """Return the newer results of pairs with the system prompts of their cases."""
-        by_file: dict[str, list[Pair]] = {}
-        for pair in pairs:
-            by_file.setdefault(pair.either.file, []).append(pair)
-        waiting = {}
-        for path, listed in by_file.items():
-            file = self._now.files[self._now.nodes[path]]
-            names = {name for pair in listed for name in (pair.either.key, pair.either.row)}
-            cases = {(case.key, case.row): case for case in self._finder.find(file, names)}
-            for pair in listed:
-                if pair.now and (case := cases.get((pair.now.key, pair.now.row))):
-                    waiting[pair] = pair.now, case.prompts
-        return waiting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,14 @@ def without_named(edits: Iterable[Difference], items: Iterable[PlanItem]) -> lis
     """Return the edits that no reason of these items of a plan names."""
     reasons = {item.reason for item in items}
     return [edit for edit in edits if not any(_core(edit) in reason for reason in reasons)]
+
+
+def with_all_candidates(store: Store, run: Run) -> Run:
+    """Return a run that was limited to some candidates with the others of the runs before it."""
+    candidates: Candidates = {}
+    for each in reversed([run, *(_runs_before(store, [run]) if is_limited(run) else ())]):
+        candidates = candidates_after(candidates, each)
+    return replace(run, candidates=tuple(candidates.values()))
 
 
 def differ_participants(was: Run, now: Run, find: Find) -> Iterator[Difference]:

@@ -182,3 +182,17 @@ def test_a_flip_is_explained_by_the_edit_before_it_and_not_by_later_ones(
     monkeypatch.setattr(flip_pairs, "_MOST_CELLS", 0)
     both = "(instructions changed, model changed)"
     assert f"{of_oslo}  {both}" in evalstore("diff", "@~2", "@").stdout
+
+
+def test_the_edit_of_a_candidate_that_the_older_run_left_out_is_named(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    other = (workspace / "models/one.yaml").read_text().replace("scripted/one", "scripted/other")
+    tree(workspace, {"models/other.yaml": other})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/other]")
+    evalstore("run", "-q")
+    evalstore("run", "-q", "-m", "scripted/one")
+    edit(workspace / "models/other.yaml", "provider:", "extraIdentifier: new\nprovider:")
+    evalstore("run", "-q")
+    (named,) = edited(evalstore("diff", "@~1", "@").stdout)
+    assert named.startswith("scripted/other: ")
