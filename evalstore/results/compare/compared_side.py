@@ -226,6 +226,7 @@ class _Filler:
                 self._sources[path] = self._find_sources(past)
         elif path not in same:
             self._older.setdefault(path, CaseVersions()).append(case)
+            self._sources[path] = self._find_sources(past)  # those of the oldest run in the end
 
     def finish(self) -> Side:
         """Return the older side with all that was added."""
@@ -240,7 +241,6 @@ class _Filler:
             if mixed:
                 nodes[path] = f"{was.nodes[path]}{OTHER}{path}"
                 files[nodes[path]] = mixed
-                self._sources[path] = None
         pending = was.results.places_where(missing=True)
         known = pending.intersection(
             place for result in (self._filled if pending else ()) for place in digests_of(result)
@@ -259,7 +259,7 @@ class _Filler:
             earlier_sources={
                 path: of_run
                 for path, of_run in self._sources.items()
-                if nodes[path] != was.nodes.get(path)
+                if nodes.get(path) not in (None, was.nodes.get(path))
             },
         )
 

@@ -196,3 +196,18 @@ def test_the_edit_of_a_candidate_that_the_older_run_left_out_is_named(
     evalstore("run", "-q")
     (named,) = edited(evalstore("diff", "@~1", "@").stdout)
     assert named.startswith("scripted/other: ")
+
+
+def test_rows_that_only_a_part_of_the_older_run_has_are_those_of_their_dataset(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    rows = "name,city\na,Oslo\nb,Rome\n"
+    tree(workspace, {"tests/data/cities.csv": rows})
+    names = "replacements:\n  city: [Oslo, Rome]\n"
+    edit(workspace / "tests/weather.md", names, "dataset: data/cities.csv\nrowId: name\n")
+    evalstore("run", "-q")
+    edit(workspace / "tests/data/cities.csv", "Rome", "Bergen")
+    evalstore("run", "-q", "-k", "name=a")
+    edit(workspace / "tests/data/cities.csv", "Oslo", "Molde")
+    evalstore("run", "-q")
+    assert edited(evalstore("diff", "@~1", "@").stdout)[0] == "rows of tests/data/cities.csv"
