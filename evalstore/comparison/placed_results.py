@@ -164,7 +164,7 @@ def digests_of(result: Result) -> tuple[int, ...]:
 
 def digest_of_cell(result: Result) -> int:
     """Return the digest of the cell of a result: its file, row, system prompt and candidate."""
-    return digests_of(result)[_CELL]
+    return hash((result.file, result.model, result.row, result.prompt_number))
 
 
 def unpack_result(values: Sequence[Any]) -> Result:

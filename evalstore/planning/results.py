@@ -143,7 +143,7 @@ class LeafBuilder:
         reading: Reading,
         load: Load,
         settled: SettledParts,
-        tell: Callable[[str, str, str], object],
+        tell: Callable[[str, str, str], object] = lambda _file, _cases, _results: None,
     ) -> None:
         """`load` loads nodes of cases; the results of `settled` parts are taken as they are.
 
@@ -188,6 +188,10 @@ class LeafBuilder:
     def store(self, store: Store, others: Mapping[str, tuple[str, str]] = {}) -> None:
         """Store the nodes since the last call, and others; they are kept until this is done."""
         store.ensure_versions({**self._contents, **others})
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the nodes since the last call without storing them."""
         self._contents.clear()
 
     def finish(self) -> dict[str, str]:

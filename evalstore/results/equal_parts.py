@@ -5,14 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, zip_longest
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from evalstore.core import batches
 from evalstore.files.filed_sequence import NumberedSequence
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.options import SelectionOptions
-from evalstore.store.results import iterate_entries
 from evalstore.store.trees.case_files import StoredCases, long_parts_of
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
@@ -64,27 +63,22 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
 
 
 def find_equal_run(project: Project) -> Run | None:
-    """Return the last run if it has the results of the workspace, which has long files.
-
-    The other files are planned, and their results compared.
-    """
+    """Return the last run if a run of the workspace would store the very results of it."""
     from evalstore.planning.planner import resolve_scope
-    from evalstore.planning.status.workspace_results import iterate_workspace
+    from evalstore.planning.results import LeafBuilder
+    from evalstore.planning.status.workspace_results import compute_workspace
 
     store, every = project.store, SelectionOptions()
-    settled = find_unchanged_parts(project, every)
     last = store.find_runs(limit=1)
-    if not settled or last[0].snapshot != project.snapshot()[0]:
+    if not last or last[0].snapshot != project.snapshot()[0]:
         return None
-    scope = resolve_scope(project, every, settled=settled)
-    entries = read_tree(last[0].results, store.load_nodes)
-    is_planned = any(cell.file in settled.by_file for cell in scope.cells)
-    if is_planned or not settled.by_file.keys() <= entries.keys():  # it may have left out a file
-        return None
-    others = {path: leaf for path, leaf in entries.items() if path not in settled.by_file}
-    now = chain.from_iterable(iterate_workspace(project, scope))
-    was = chain.from_iterable(iterate_entries(store, others))
-    return last[0] if all(one == other for one, other in zip_longest(now, was)) else None
+    scope = resolve_scope(project, every, settled=find_unchanged_parts(project, every))
+    leaves = LeafBuilder(project.reading, store.load_cases, scope.settled)
+    for _, results in compute_workspace(project, scope):
+        leaves.add(results)
+        leaves.forget()
+    is_equal = leaves.finish_all() == read_tree(last[0].results, store.load_nodes)
+    return last[0] if is_equal else None
 
 
 def find_parts(store: Store, leaves: Collection[str]) -> set[str]:

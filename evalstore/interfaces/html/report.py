@@ -146,16 +146,15 @@ def build_report(
     """
     with without_garbage_collection(), open_revision(location, revision or WORK) as project:
         regressions: Sequence[Regression] = []
-        if revision is None and not compare:
-            revision = find_unchanged_run(project)
-        if revision in (None, WORK):
+        if revision is None:
+            revision = (None if compare else find_unchanged_run(project)) or WORK
+        if revision == WORK:
             workspace = compare_workspace(location, project, compare)
             run, compared = find_run(project, WORK), workspace.diff
             batches = workspace.batches(project)
-            revision = revision or workspace.unchanged_run(project) if not compare else WORK
-            if revision == WORK and _is_of_previous(project.store, compared):
+            if _is_of_previous(project.store, compared):
                 regressions = workspace.regressions(project)
-        if revision != WORK:
+        else:
             run, batches = find_marked_results(project, revision)
             compared = _compare(location, project, run, compare)
             if compared and _is_of_previous(project.store, compared, run):

@@ -15,7 +15,6 @@ from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_sides import workspace_side
 from evalstore.results.equal_parts import find_equal_run
 from evalstore.results.flips.regressions import find_open_regressions
-from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result
@@ -28,12 +27,15 @@ if TYPE_CHECKING:
 
 
 def find_unchanged_run(project: Project) -> str | None:
-    """Return the last run if a workspace with long files has its very results, and no new labels.
+    """Return the last run if it is of all cases, of which the workspace has the very results.
 
-    For other workspaces `ComparedWorkspace.unchanged_run` finds out.
+    It is not unchanged after a label, also one that agrees with the judges.
     """
+    last = project.store.find_runs(limit=1)
+    if not last or is_partial(last[0]) or project.store.count_labels()[1] > last[0].ended:
+        return None
     run = find_equal_run(project)
-    return run.id if run and project.store.count_labels()[1] <= run.ended else None
+    return run.id if run else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,6 @@ class ComparedWorkspace:
     side: Side
     diff: Diff | None
     """None without an earlier run."""
-
-    def unchanged_run(self, project: Project) -> str:
-        """Return the run of all cases before it if nothing has changed since, or else `@work`."""
-        diff = self.diff
-        if diff is None or not diff.is_empty or is_partial(run := diff.runs[diff.was]):
-            return WORK
-        _, newest = project.store.count_labels()
-        return WORK if newest > run.ended else diff.was
 
     def batches(self, project: Project) -> Iterator[list[tuple[Result, Case]]]:
         """Yield the results with their cases."""

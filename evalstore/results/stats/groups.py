@@ -304,9 +304,15 @@ class GroupSums:
     def find(self, groupings: Collection[By]) -> dict[By, dict[Key, ResultGroup]]:
         """Return the groups of each grouping, which have no names yet."""
         found = {by: self._sum_cells(by) for by in groupings}
+        whole: _Group | None = None
         for by, groups in found.items():
+            (only,) = groups.values() if len(groups) == 1 else (None,)
+            if only and whole:  # both are of all results
+                only.answers, only.judgements = whole.answers, whole.judgements
+                continue
             self._sum_calls(by, {key: group.answers for key, group in groups.items()}, False)
             self._sum_calls(by, {key: group.judgements for key, group in groups.items()}, True)
+            whole = whole or only
         cells = self._sums.attempted()
         for batch in in_batches(cells):
             for cell, verdicts in self._judge(batch):
