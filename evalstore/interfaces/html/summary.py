@@ -432,6 +432,7 @@ def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) ->
         rates=rate_texts(run.rates, candidates, is_partial=run.is_partial),
         broke=broke,
         fixed=fixed,
+        undecided=run.undecided,
         text=safe(", ".join(run.edits)),
         names=safe(", ".join(names.get(run.id, ()))),
     )

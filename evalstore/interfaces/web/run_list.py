@@ -112,6 +112,7 @@ def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
         rates=rate_texts(rates, names, is_partial=is_part),
         broke=broke,
         fixed=fixed,
+        undecided=entry.undecided,
         is_partial=is_part,
         status="" if run.status == "complete" else run.status,
         cost=cost_text(run.cost, run.spending, brief=True),

@@ -151,7 +151,8 @@ def add_outcomes(
         if entry.is_covered and (
             changes := find_verdict_changes(store, folder, entry.run, recent, entry.part)
         ):
-            listed[number] = replace(entry, outcome=changes.outcome)
+            undecided = len(changes.undecided)
+            listed[number] = replace(entry, outcome=changes.outcome, undecided=undecided)
     return listed, None
 
 

@@ -36,6 +36,8 @@ class LogEntry:
     """With a file, how many results it judged that were pending before, and no other changed."""
     outcome: Outcome | None = None
     """How many results broke and were fixed since they were judged before; None: not computed."""
+    undecided: int = 0
+    """How many became undecided, where the outcome is computed."""
     push: FirstPush | None = None
     """Who pushed the run; None for a run of this machine."""
     names: tuple[str, ...] = ()

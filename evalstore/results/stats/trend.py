@@ -93,6 +93,8 @@ class TrendRun(NamedTuple):
     """What was edited before it, as in `log`: `tests/late.md changed`."""
     reasons: tuple[str, ...] = ()
     """The edits that broke results in it, in the words of `diff`: `tests/late.md changed`."""
+    undecided: int = 0
+    """How many results became undecided."""
 
 
 class TrendPoint(NamedTuple):
@@ -160,19 +162,19 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     rates = count_rates(store, runs)
     runs = runs[: len(rates)]
     entries, _ = add_outcomes(location, store, [LogEntry(run, run.verdicts) for run in runs])
-    outcomes = [entry.outcome for entry in entries]
     edited = find_run_edits(location, store, runs)
     listed = [
         TrendRun(
             run.id,
             run.started,
             is_partial(run) and leaves_out_cases(run),
-            rates[number],
-            outcomes[number],
+            counts,
+            entry.outcome,
             tuple(edit.subject for edit in edits),
-            tuple(_broken_by(location, store, run) if (outcomes[number] or (0,))[0] else ()),
+            tuple(_broken_by(location, store, run) if (entry.outcome or (0,))[0] else ()),
+            entry.undecided,
         )
-        for number, (run, edits) in enumerate(zip(runs, edited, strict=True))
+        for run, entry, counts, edits in zip(runs, entries, rates, edited, strict=True)
     ]
     is_news = now is not None and (not listed or now.rates != listed[0].rates)
     settings = open_workspace(location).settings

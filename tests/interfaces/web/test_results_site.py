@@ -622,6 +622,11 @@ def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
     rows = re.sub("<[^>]+>", " ", ask(address)[1].partition("</table>")[0])
     assert "1 now undecided" in " ".join(rows.split())
     assert "1 changed by a label" in rows
+    call(root, "run", "--fail-on", "none")
+    run = newest(address)[-32:-24]
+    work, _, runs = ask_until(run, address, "")[1].partition("/run/")
+    assert "now undecided" not in work
+    assert "1 now undecided" in re.sub("<[^>]+>", "", runs)
 
 
 def test_the_page_of_a_run_is_made_again_once_a_label_was_given(
