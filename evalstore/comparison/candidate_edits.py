@@ -11,8 +11,6 @@ from evalstore.comparison.version_diff import Difference, Find, differ_models
 if TYPE_CHECKING:
     from evalstore.core.runs import Run, RunCandidate
 
-TEMPERATURE_OF = "temperature of "
-"""Begins the difference between two temperatures of a candidate."""
 Candidates = Mapping[str, "RunCandidate"]
 """The candidates of a run by display id."""
 
@@ -30,8 +28,8 @@ def differ_candidates(
     find: Find,
     *,
     with_temperature: bool = True,
-) -> Iterator[Difference]:
-    """Yield the differences between the candidates of two runs, of those in `shown` alone.
+) -> Iterator[tuple[str, Difference]]:
+    """Yield the differences between the candidates of two runs, of those in `shown`, with ids.
 
     The temperature does not matter to cases that have their own.
     """
@@ -40,12 +38,12 @@ def differ_candidates(
         if id not in listed:
             continue
         if id not in was:
-            yield Difference(f"new candidate {id}")
+            yield id, Difference(f"new candidate {id}")
         elif id not in now:
-            yield Difference(f"candidate {id} removed")
+            yield id, Difference(f"candidate {id} removed")
         else:
             old = was[id] if with_temperature else was[id]._replace(temperature=now[id].temperature)
-            yield from differ_candidate(old, now[id], find)
+            yield from ((id, each) for each in differ_candidate(old, now[id], find))
 
 
 def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterator[Difference]:
@@ -56,7 +54,7 @@ def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterat
             yield replace(difference, subject=f"{now.id}: {difference.subject}")
     if was.temperature != now.temperature:
         values = (number_or_none(each.temperature) for each in (was, now))
-        yield Difference(f"{TEMPERATURE_OF}{now.id}", *values)
+        yield Difference(f"temperature of {now.id}", *values)
 
 
 def number_or_none(value: float | None) -> str:

@@ -19,7 +19,7 @@ _INLINE = 64
 """The most characters of two values that are shown in one line."""
 _MOST_EDITS = 5
 """The most changed lines of a text that are listed."""
-_TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more\))?(?:;|$)", re.DOTALL)
+_TEXT_LINE = re.compile(r"\bline \d+(?: in \[.*| \(and \d+ more changes?\))?(?:;|$)", re.DOTALL)
 """The end of the subject of an edited line, also with its row or in a reason that says more."""
 _LIST_ITEM = re.compile(r"\s*(?:[-*+#>]+|\d+[.)])\s")
 
@@ -126,12 +126,13 @@ def differ_prompts(was: Json, now: Json) -> list[Difference]:
     ]
 
 
-def _nowhere(_kind: str, _id: str) -> Json:
+def nowhere(_kind: str, _id: str) -> Json:
+    """Return None, as for a version without a content and without a name."""
     return None
 
 
 def differ_evaluations(
-    was: Json, now: Json, find: Find = _nowhere, name: Name = _nowhere
+    was: Json, now: Json, find: Find = nowhere, name: Name = nowhere
 ) -> list[Difference]:
     """Return the differences between two evaluation versions."""
     differences = list(
@@ -212,10 +213,18 @@ def differ_models(was: Json, now: Json) -> list[Difference]:
         if old_files.get(path) != new_files.get(path)
     ]
     return changed + [
-        Difference(f"model {path.replace('options.', 'option ', 1)}", old, new)
-        for path, old, new in _paths(was, now)
-        if not path.startswith("options.files")
+        Difference(f"model {path.replace('providerOptions.', 'option ', 1)}", old, new)
+        for path, old, new in _paths(*map(_as_model_file, (was, now)))
+        if path.partition(".")[0] != "files"
     ]
+
+
+def _as_model_file(version: Json) -> Json:
+    """Return a model version with its options as fields, as a model file has them."""
+    if not isinstance(version, dict):
+        return version
+    fields = dict(version)
+    return {"providerOptions": {}, **(fields.pop("options", None) or {}), **fields}
 
 
 def _files_of(version: Json) -> dict[str, str]:

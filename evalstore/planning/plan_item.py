@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 class PlanItem:
     """An item of a plan, as commands print it."""
 
+    JSON_FIELDS = (
+        *("kind", "file", "row", "prompt", "model", "evaluator", "count", "reason", "was", "now"),
+        "also",
+    )
     kind: str
     """`ask`, `record` (take an answer from a test file) or `judge`"""
     file: str
@@ -20,5 +24,7 @@ class PlanItem:
     reason: str
     was: str | None
     now: str | None
+    of: str = ""
+    """What was edited, if no test file was: `candidate openai/gpt-5.4-mini`, `attempts`."""
     also: tuple[str, ...] = field(default=(), metadata={"json_optional": True})
     """The parts of the case that were edited as well, such as `checks`."""

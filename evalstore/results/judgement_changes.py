@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.version_diff import nowhere
 from evalstore.planning.reasons.reason import Reason, describe_evaluator_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evalstore.comparison.comparison import Pair
-    from evalstore.comparison.version_diff import Find
+    from evalstore.comparison.version_diff import Find, Name
     from evalstore.core.runs import Run
     from evalstore.core.values import CaseFile, Json
     from evalstore.planning.reasons.version_reader import VersionReader
@@ -151,11 +152,12 @@ def _evaluators(
 
 
 def differ_evaluators(
-    was: Run, now: Run, find: Find, of_file: CaseFile | None = None
+    was: Run, now: Run, find: Find, of_file: CaseFile | None = None, name: Name = nowhere
 ) -> Iterator[Reason]:
     """Yield how the models that judge differ between two runs, and the rule for their votes.
 
     With `of_file`, only of those that judge a test file, without a prompt that it replaces.
+    `name` returns those of prompts.
     """
     names = of_file.evaluators if of_file else None
     own_prompts = of_file is not None and all(case.judge_prompts for case in of_file.cases)
@@ -176,12 +178,13 @@ def differ_evaluators(
         lost = [content for content in old.get(id, ()) if content not in new.get(id, ())]
         gained = [content for content in new.get(id, ()) if content not in old.get(id, ())]
         for one, other in zip(lost, gained, strict=False):
-            reason = describe_evaluator_change(find, one, other, id)
-            yield reason._replace(text=reason.text + (f" ({id})" if several else ""))
+            reason = describe_evaluator_change(find, one, other, id, name)
+            is_of_judge = several and reason.of == f"judge {id}"
+            yield reason._replace(text=reason.text + f" ({id})" * is_of_judge)
         rest = len(lost) - len(gained)
         if rest:
             again = " with another prompt or temperature" if id in old and id in new else ""
-            name = f"judge {id}{again}"
-            yield Reason(f"{name} removed" if rest > 0 else f"new {name}")
+            judge = f"judge {id}{again}"
+            yield Reason(f"{judge} removed" if rest > 0 else f"new {judge}", of=f"judge {id}")
     if was.verdict_rule != now.verdict_rule:
-        yield Reason(f"verdict: {was.verdict_rule} -> {now.verdict_rule}")
+        yield Reason(f"verdict: {was.verdict_rule} -> {now.verdict_rule}", of="verdict")

@@ -278,7 +278,7 @@ def test_options_of_a_model_are_named() -> None:
     now = hashing.describe_model(ModelVersion("p", "n", None, {"thinking": 1}))
     assert [str(difference) for difference in differ_models(was, now)] == [
         "model code: m -> n",
-        "model option thinking: true -> 1",
+        "model thinking: true -> 1",
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.planning.status.status_report import FileChange
-from evalstore.results.edits.change_text import change_text, edit_lines, reason_value_lines
+from evalstore.results.edits.change_text import change_text, edit_lines, value_lines
 
 LONG = "word " * 40
 
@@ -26,15 +26,15 @@ def test_a_value_that_is_new_or_removed_stands_alone(
     was: str | None, now: str | None, signs: list[str]
 ) -> None:
     change = FileChange("MM", "tests/a.md", 0, 2, 1, "recorded answer", was=was, now=now)
-    lines = list(reason_value_lines(change, width=40))
+    lines = list(value_lines(change, width=40))
     assert [line.spans[0].text.split()[0] for line in lines] == signs
-    whole = list(reason_value_lines(change, width=None))
+    whole = list(value_lines(change, width=None))
     assert [line.spans[0].text[2:] for line in whole] == [
         " ".join(text.split()) for text in (was, now) if text and signs
     ]
 
 
-@pytest.mark.parametrize("reason", ["{}", "{} (and 2 more)", "{}; also changed: checks"])
+@pytest.mark.parametrize("reason", ["{}", "{} (and 2 more changes)", "{}; also changed: checks"])
 @pytest.mark.parametrize(
     ("was", "now", "below"),
     [
@@ -52,4 +52,4 @@ def test_a_line_of_a_text_that_is_new_or_removed_or_in_a_list_stands_below_its_n
     first, *values = [line.text for line in edit_lines(edit, width=60)]
     assert (first, values) == ("text line 4" if below else f"text line 4: {was} -> {now}", below)
     change = FileChange("MM", "a.md", 1, 0, 0, reason.format(edit), was=was, now=now)
-    assert [line.text for line in reason_value_lines(change, width=60)] == below
+    assert [line.text for line in value_lines(change, width=60)] == below

@@ -78,7 +78,8 @@ class QuestionReasons:
         if ask.count < total:
             have = total - ask.count
             unit = "attempts" if total == cell.attempts else "answers"
-            return Reason(f"{unit} {have} -> {total}", str(have), str(total), ask.question_id)
+            text = f"{unit} {have} -> {total}"
+            return Reason(text, str(have), str(total), ask.question_id, of="attempts")
         return self.explain_edit(cell, ask.number) or Reason(
             "not taken yet" if cell.case.recorded else "not answered yet"
         )
@@ -144,22 +145,24 @@ class QuestionReasons:
             was, now = (recorded_answer(each, self._find) or "" for each in (case, cell.case))
             return reason_of([Difference(RECORDED_ANSWER, was, now)], RECORDED_ANSWER)
         if model is None:
-            return Reason(f"new candidate {cell.candidate.id}")
+            return Reason(f"new candidate {cell.candidate.id}", of=f"candidate {cell.candidate.id}")
         return next(self._model_changes(cell, model, relative), None)
 
     def _model_changes(
         self, cell: Cell, model: RunCandidate, relative: str | None = None
     ) -> Iterator[Reason]:
         """Yield how the candidate differs from what it was in a run: its model, its temperature."""
+        candidate = f"candidate {cell.candidate.id}"
         if model.model != cell.question.model:
             differences = differ_models(
                 self._find("model", model.model) or {},
                 self._find("model", cell.question.model) or {},
             )
-            yield reason_of(differences, "model changed", relative)
+            yield reason_of(differences, "model changed", relative)._replace(of=candidate)
         if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
             was, now = map(number_or_none, (model.temperature, cell.candidate.temperature))
-            yield Reason(f"model option temperature {was} -> {now}", was, now, relative)
+            text = f"temperature {was} -> {now}"
+            yield Reason(text, was, now, relative, of=candidate)
 
     def _also_edited(
         self, cell: Cell, number: int, known: KnownCase, first: Reason

@@ -10,9 +10,13 @@ from evalstore.comparison.version_diff import (
     CODE_CHANGED,
     Difference,
     Find,
+    Name,
     differ_models,
     differ_prompts,
+    in_place,
+    nowhere,
 )
+from evalstore.core.display import plural
 from evalstore.core.values import Json
 
 _NAMED = (
@@ -29,6 +33,8 @@ NEW_ROW = "new row"
 
 
 NEW_ANSWER = "new answer"
+VERDICTS_WANTED = "evaluationsPerEvaluator"
+"""The setting of how many verdicts each judge gives."""
 NEW_PROMPT = "system prompt is new"
 """The reason for a system prompt in whose place there was none before."""
 
@@ -43,6 +49,8 @@ class Reason(NamedTuple):
     """Id of the question that is the nearest relative, when there is one."""
     also: tuple[str, ...] = ()
     """The parts of the case that were edited as well, such as `checks`."""
+    of: str = ""
+    """What was edited, if no test file was: `candidate openai/gpt-5.4-mini`, `attempts`."""
 
     @property
     def cause(self) -> str:
@@ -75,19 +83,31 @@ def describe_prompt_change(
     return reason_of(differences, subject, relative)
 
 
-def describe_evaluator_change(find: Find, was: Json, now: Json, id: str = "") -> Reason:
-    """Return how two evaluators differ, as contents; `id` is the name of the new one."""
+def describe_evaluator_change(
+    find: Find, was: Json, now: Json, id: str = "", name: Name = nowhere
+) -> Reason:
+    """Return how two evaluators differ, as contents; `id` is the name of the new one.
+
+    `name` returns those of prompts.
+    """
+    judge = f"judge {id}"
     if was.get("model") != now.get("model"):
         models = [find("model", each.get("model") or "") or {} for each in (was, now)]
-        name = id or str(models[1].get("code") or now.get("model", "")[:8])
-        return _other_model(*models) or Reason(f"new judge {name}")
+        code = id or str(models[1].get("code") or now.get("model", "")[:8])
+        return (_other_model(*models) or Reason(f"new judge {code}"))._replace(of=judge)
     if was.get("prompt") != now.get("prompt"):
-        prompts = (find("prompt", each.get("prompt", "")) or {} for each in (was, now))
-        return reason_of(differ_prompts(*prompts), "judge prompt changed")
+        ids = [each.get("prompt") or "" for each in (was, now)]
+        former, present = (name("prompt", each) for each in ids)
+        if former and present and former != present:
+            return Reason(in_place("judge prompt", present, former).subject, of=judge)
+        prompt = f"judge prompt {present}" if present else "judge prompt"
+        differences = differ_prompts(*(find("prompt", each) or {} for each in ids))
+        reason = reason_of(differences, f"{prompt} changed")
+        return reason._replace(of=prompt if present else judge)
     if was.get("reading") != now.get("reading"):
-        return Reason("evalstore now reads replies of judges differently")
+        return Reason("evalstore now reads replies of judges differently", of=judge)
     old, new = (number_or_none(each.get("temperature")) for each in (was, now))
-    return Reason(f"judge temperature {old} -> {new}", old, new)
+    return Reason(f"judge temperature {old} -> {new}", old, new, of=judge)
 
 
 def _other_model(was: Json, now: Json) -> Reason | None:
@@ -112,6 +132,6 @@ def reason_of(differences: list[Difference], subject: str, relative: str | None 
     if not differences:
         return Reason(subject, relative=relative)
     first, *rest = differences
-    more = f" (and {len(rest)} more)" if rest else ""
+    more = f" (and {plural(len(rest), 'more change')})" if rest else ""
     text = str(first) if first.subject.startswith(_NAMED) else f"{subject}: {first}"
     return Reason(text + more, first.was, first.now, relative)

@@ -24,6 +24,7 @@ from evalstore.planning.plan import CHECKS
 from evalstore.planning.reasons.question_reasons import QuestionReasons
 from evalstore.planning.reasons.reason import (
     NEW_ANSWER,
+    VERDICTS_WANTED,
     Reason,
     describe_evaluator_change,
     reason_of,
@@ -139,7 +140,7 @@ class JudgementReasons:
         same = [vote for vote in here if vote.evaluator == judgement.evaluator]
         if same and judgement.judge:
             was, now = str(len(same)), str(judgement.judge.times)
-            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+            return Reason(f"{VERDICTS_WANTED} {was} -> {now}", was, now, of=VERDICTS_WANTED)
         votes = self._stored_votes(subject)
         if votes and all(vote.evaluation != evaluation for vote in votes):
             if judgement.judge and (told := self._told_the_same(evaluation, votes)):
@@ -163,7 +164,7 @@ class JudgementReasons:
         here = [vote for vote in same if vote.evaluation == judgement.cell.case.evaluation]
         if here and judgement.judge:
             was, now = str(len(here)), str(judgement.judge.times)
-            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+            return Reason(f"{VERDICTS_WANTED} {was} -> {now}", was, now, of=VERDICTS_WANTED)
         return self._evaluated_otherwise(judgement, same or votes)
 
     def _stored_votes(self, subject: str) -> list[Vote]:
@@ -259,7 +260,8 @@ class JudgementReasons:
             return self._undone(judgement, parts, ("evaluator",), {vote.evaluation})
         nearest = [old for name, old in judges if name == judge.id]
         was = next(iter(nearest), None) or self._find("evaluator", vote.evaluator) or {}
-        return describe_evaluator_change(self._find, was, new, judge.id)
+        name = self._earlier.project.name_of_version
+        return describe_evaluator_change(self._find, was, new, judge.id, name)
 
     def _became_equal(self, cell: Cell, before: KnownCase | None) -> Reason | None:
         """Return why a case asks a question of other cases; None if it asked it before."""

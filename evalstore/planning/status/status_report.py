@@ -91,6 +91,46 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingEdit:
+    """An edit of a candidate, a judge, its prompt or a setting since the last run."""
+
+    of: str
+    """What was edited: `candidate openai/gpt-5.4-mini`, `judge prompt strict`, `attempts`."""
+    edit: Difference
+    answers: int = 0
+    """How many answers are asked for because of what was edited."""
+    verdicts: int = 0
+    """How many verdicts on stored answers are given because of it."""
+    files: int = 0
+    """The number of test files that these are in."""
+
+    @property
+    def letters(self) -> str:
+        """Return two letters as of a changed test file."""
+        subject = self.edit.subject
+        if subject.startswith("new "):
+            return "A "
+        if subject.endswith(" removed"):
+            return "D "
+        return "M." if self.of.startswith(("candidate ", "attempts")) else ".M"
+
+    @property
+    def text(self) -> str:
+        """Return the edit without the name of what was edited; empty if that is new or gone."""
+        if self.letters in ("A ", "D "):
+            return ""
+        name = self.of.partition(" ")[2]
+        text = str(self.edit)
+        for start in (f"{self.of} changed: ", f"{self.of} ", f"{self.of}: ", f"{name}: "):
+            text = text.removeprefix(start)
+        return text.replace(f" of {name}:", ":").removesuffix(f" ({name})")
+
+    def document(self) -> Json:
+        """Return the edit as JSON."""
+        return {**to_json(self.edit), "of": self.of, "code": self.letters}
+
+
+@dataclass(frozen=True, slots=True)
 class OtherReason:
     """Why work is pending in test files that have not changed since the last run."""
 
@@ -200,8 +240,8 @@ class Status:
     unpriced: list[str] = field(default_factory=list)
     """The models whose price is not known."""
     changes: list[FileChange] = field(default_factory=list)
-    edits: list[Difference] = field(default_factory=list)
-    """How candidates and evaluators differ from the last run, where no item's reason says so."""
+    edits: list[SettingEdit] = field(default_factory=list)
+    """How candidates, judges and settings differ from the last run."""
     broke: int = 0
     """How many results passed in the newest run that judged them and, by what is stored, fail."""
     fixed: int = 0
@@ -209,7 +249,8 @@ class Status:
     undecided: int = 0
     """How many were decided then and, by what is stored, are undecided."""
     other_reasons: list[OtherReason] = field(default_factory=list)
-    """Reasons for items of files that are not among the changes, the most frequent first."""
+    """Reasons that are none of the edits above, of items of files that are not among the changes.
+    The most frequent come first."""
     last_run: str | None = field(default=None, metadata={"json_name": "run"})
     last_started: int | None = None
     warnings: list[str] = field(default_factory=list)

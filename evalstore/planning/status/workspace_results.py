@@ -70,6 +70,7 @@ def workspace_as_run(project: Project, selection: SelectionOptions | None = None
         ),
         settings={
             "attempts": project.settings.attempts,
+            "evaluationsPerEvaluator": project.settings.evaluations_per_evaluator,
             "verdict": project.settings.verdict,
         },
         selection={

@@ -197,8 +197,10 @@ def _differ_participants(
     project: Project, was: Run, now: Run
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
     """Return how candidates, evaluators and attempts differ, and how the other way round."""
-    find = project.versions.find
-    return tuple(differ_participants(was, now, find)), tuple(differ_participants(now, was, find))
+    find, name = project.versions.find, project.name_of_version
+    sides = (was, now), (now, was)
+    there, back = (tuple(differ_participants(*each, find, name)) for each in sides)
+    return there, back
 
 
 def with_prompt_names(location: Location, diff: Diff) -> Diff:

@@ -178,25 +178,20 @@ def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ..
     return f"{item.reason}; also changed: {', '.join(item.also)}"
 
 
-def reason_value_lines(
-    item: FileChange | OtherReason | PlanItem, *, width: int | None, indent: int = 0
-) -> Iterator[StyledLine]:
-    """Yield the values of a reason below each other if its text does not have them."""
-    reason = Difference(item.reason, item.was, item.now)
-    yield from _value_lines(reason, width=width, indent=indent)
-
-
 def edit_lines(edit: Difference, *, width: int | None, indent: int = 0) -> Iterator[StyledLine]:
     """Yield an edit of a test file, with its values below it if they do not fit into its line.
 
     The lines of the values have at most `width` columns, or are whole without one.
     """
     yield StyledLine((StyledSpan(safe(str(edit))),), indent)
-    yield from _value_lines(edit, width=width, indent=indent + 2)
+    yield from value_lines(edit, width=width, indent=indent + 2)
 
 
-def _value_lines(edit: Difference, *, width: int | None, indent: int) -> Iterator[StyledLine]:
-    """Yield the values that do not fit; one that is new or removed stands alone."""
+def value_lines(
+    item: Difference | FileChange | OtherReason | PlanItem, *, width: int | None, indent: int = 0
+) -> Iterator[StyledLine]:
+    """Yield the values of an edit, or of a reason, below each other if its text lacks them."""
+    edit = item if isinstance(item, Difference) else Difference(item.reason, item.was, item.now)
     if edit.fits:
         return
     old, new = focus(edit.was, edit.now, None if width is None else width - indent - len("- "))

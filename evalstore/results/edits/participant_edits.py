@@ -7,32 +7,34 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.candidate_edits import (
-    TEMPERATURE_OF,
     Candidates,
     candidates_after,
     differ_candidate,
     differ_candidates,
 )
-from evalstore.comparison.version_diff import Difference
+from evalstore.comparison.version_diff import Difference, nowhere
+from evalstore.planning.reasons.reason import VERDICTS_WANTED
+from evalstore.planning.status.status_report import SettingEdit
 from evalstore.results.judgement_changes import differ_evaluators
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from evalstore.comparison.version_diff import Find
+    from evalstore.comparison.version_diff import Find, Name
     from evalstore.core.runs import Run
     from evalstore.core.values import CaseFile
     from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.project import Project
+    from evalstore.results.prompt_names import PromptNames
     from evalstore.store import Store
 
 
 class ParticipantHistory:
     """Follows the candidates and evaluators from older to newer runs."""
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
+    def __init__(self, find: Find, name: Name = nowhere) -> None:
+        """`name` returns the names of judge prompts."""
+        self._find, self._name = find, name
         self._candidates: Candidates | None = None
         """None while all runs were limited to some of them."""
         self._named: set[str] = set()
@@ -49,8 +51,10 @@ class ParticipantHistory:
         file: CaseFile | None = None,
         with_temperature: bool = True,
         with_evaluators: bool = True,
-    ) -> tuple[Difference, ...]:
+    ) -> list[tuple[str, Difference]]:
         """Return how a run differs from those before; only candidates in `models` count.
+
+        Each edit comes with what was edited: `candidate openai/gpt-5.4-mini`, `attempts`.
 
         With `file`, only evaluators of this test file. None has to answer in all runs: a run that
         was limited to some candidates removes none, and what only such runs had is not removed by
@@ -64,55 +68,53 @@ class ParticipantHistory:
             was = {id: candidate for id, candidate in was.items() if id not in gone}
             self._named = set()
         self.models |= {*models}
-        edits: list[Difference] = []
+        edits: list[tuple[str, Difference]] = []
         if was is not None and self._candidates is not None:
-            edits += differ_candidates(
+            found = differ_candidates(
                 was,
                 self._candidates,
                 self.models,
                 self._find,
                 with_temperature=with_temperature,
             )
+            edits += ((f"candidate {id}", edit) for id, edit in found)
         self.models &= (self._candidates or {}).keys()
         if self._last is not None and with_evaluators:
-            edits += _evaluator_edits(self._last, run, self._find, file)
+            edits += _evaluator_edits(self._last, run, self._find, file, self._name)
         if self._last is not None:
-            edits += _attempts_edits(self._last, run, file)
+            edits += _number_edits(self._last, run, file)
         self._last = run
-        return tuple(edits)
+        return edits
 
 
 def find_participant_edits(
-    store: Store, runs: Sequence[Run], find: Find
+    store: Store, runs: Sequence[Run], find: Find, name: PromptNames
 ) -> list[tuple[Difference, ...]]:
     """Return the edits of candidates and evaluators in each of these runs, newest first.
 
     Runs of imported verdicts have none.
     """
-    history = ParticipantHistory(find)
+    judges = (judge for run in runs for judge in run.evaluators)
+    name.expect(((find("evaluator", each.evaluator) or {}).get("prompt"), 0) for each in judges)
+    history = ParticipantHistory(find, name)
     edits: dict[str, tuple[Difference, ...]] = {}
     for run in reversed([*runs, *(_runs_before(store, runs) if runs else ())]):
         if run.origin is None:
-            edits[run.id] = history.step(run, {candidate.id for candidate in run.candidates})
+            found = history.step(run, {candidate.id for candidate in run.candidates})
+            edits[run.id] = tuple(edit for _, edit in found)
     return [edits.get(run.id, ()) for run in runs]
 
 
-def find_current_edits(project: Project, selection: SelectionOptions) -> list[Difference]:
+def find_current_edits(project: Project, selection: SelectionOptions) -> list[SettingEdit]:
     """Return how candidates and evaluators differ from those before, as a run now would."""
     from evalstore.planning.status.workspace_results import workspace_as_run  # 'log' plans nothing
 
-    history = ParticipantHistory(project.versions.find)
+    history = ParticipantHistory(project.versions.find, project.name_of_version)
     runs = [run for run in _runs_before(project.store, []) if run.origin is None]
-    edits: tuple[Difference, ...] = ()
+    edits: list[tuple[str, Difference]] = []
     for run in (*reversed(runs), workspace_as_run(project, selection)):
         edits = history.step(run, {candidate.id for candidate in run.candidates})
-    return [*edits]
-
-
-def without_named(edits: Iterable[Difference], items: Iterable[PlanItem]) -> list[Difference]:
-    """Return the edits that no reason of these items of a plan names."""
-    reasons = {item.reason for item in items}
-    return [edit for edit in edits if not any(_core(edit) in reason for reason in reasons)]
+    return [SettingEdit(of, edit) for of, edit in edits]
 
 
 def with_all_candidates(store: Store, run: Run) -> Run:
@@ -123,22 +125,14 @@ def with_all_candidates(store: Store, run: Run) -> Run:
     return replace(run, candidates=tuple(candidates.values()))
 
 
-def differ_participants(was: Run, now: Run, find: Find) -> Iterator[Difference]:
+def differ_participants(was: Run, now: Run, find: Find, name: Name) -> Iterator[Difference]:
     """Yield how candidates of both runs, the evaluators and the attempts differ."""
     candidates = {candidate.id: candidate for candidate in was.candidates}
     for candidate in now.candidates:
         if candidate.id in candidates:
             yield from differ_candidate(candidates[candidate.id], candidate, find)
-    yield from _evaluator_edits(was, now, find, None)
-    yield from _attempts_edits(was, now, None)
-
-
-def _core(edit: Difference) -> str:
-    """Return what an edit is called in the reasons of a plan."""
-    if edit.subject.startswith(TEMPERATURE_OF):
-        return "model option temperature"
-    _, _, rest = edit.subject.partition(": ")
-    return (rest or edit.subject).split(" (")[0]
+    others = (*_evaluator_edits(was, now, find, None, name), *_number_edits(was, now, None))
+    yield from (edit for _, edit in others)
 
 
 def is_limited(run: Run) -> bool:
@@ -177,22 +171,36 @@ def _runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
             return
 
 
-def _evaluator_edits(was: Run, now: Run, find: Find, file: CaseFile | None) -> Iterator[Difference]:
-    """Yield how the evaluators differ between two runs, with both values if they are long."""
-    for change in differ_evaluators(was, now, find, file):
-        edit = Difference("", change.was, change.now)
-        yield Difference(change.text, *((None, None) if edit.fits else (change.was, change.now)))
+def _evaluator_edits(
+    was: Run, now: Run, find: Find, file: CaseFile | None, name: Name
+) -> Iterable[tuple[str, Difference]]:
+    """Return how the evaluators differ between two runs, with both values if they are long.
+
+    An edit of a prompt that several of them have is one.
+    """
+    edits: dict[tuple[str, Difference], None] = {}
+    for change in differ_evaluators(was, now, find, file, name):
+        fits = Difference("", change.was, change.now).fits
+        values = (None, None) if fits else (change.was, change.now)
+        edits[change.of, Difference(change.text, *values)] = None
+    return edits
 
 
-def _attempts_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[Difference]:
-    """Yield how many more or fewer answers a run counts, of a file those that it does not set."""
+def _number_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[tuple[str, Difference]]:
+    """Yield how many more or fewer answers a run counts, of a file those that it does not set.
+
+    And how many more or fewer verdicts of each judge.
+    """
     of_file = file.attempts if file else None
     old, new = (
         run.attempts if "attempts" in run.selection else of_file or run.attempts
         for run in (was, now)
     )
     if old and new and old != new:
-        yield Difference(f"attempts {old} -> {new}")
+        yield "attempts", Difference(f"attempts {old} -> {new}")
+    old, new = (run.settings.get(VERDICTS_WANTED) for run in (was, now))
+    if old and new and old != new:
+        yield VERDICTS_WANTED, Difference(f"{VERDICTS_WANTED} {old} -> {new}")
 
 
 def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:

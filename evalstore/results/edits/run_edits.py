@@ -24,14 +24,10 @@ def find_run_edits(
     location: Location, store: Store, runs: Sequence[Run]
 ) -> list[tuple[Difference, ...]]:
     """Return the edits that each of these runs was the first to judge; runs are newest first."""
-    of_files = find_file_edits(
-        store,
-        open_workspace(location),
-        PromptNames(location),
-        runs,
-        _find_runs_before(store, runs),
-    )
-    of_participants = find_participant_edits(store, runs, VersionReader(store).find)
+    names = PromptNames(location)
+    before = _find_runs_before(store, runs)
+    of_files = find_file_edits(store, open_workspace(location), names, runs, before)
+    of_participants = find_participant_edits(store, runs, VersionReader(store).find, names)
     return [(*files, *others) for files, others in zip(of_files, of_participants, strict=True)]
 
 

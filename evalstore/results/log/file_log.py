@@ -133,13 +133,14 @@ def find_logged_changes(
                 edited += labels.between(*history.parts_apart(last[0], leaf), rows)
             last = leaf, version.rows[leaf]
             if now:
-                edited += participants.step(
+                found = participants.step(
                     run,
                     models,
                     file=files[version.node],
                     with_temperature=traits.default_temperature,
                     with_evaluators=traits.judged_by_models,
                 )
+                edited += tuple(edit for _, edit in found)
             if not number or edited or is_other:
                 answered = history.count_answered(leaf) if is_other else 0
                 part = Part(version.path, version.rows[leaf])

@@ -189,7 +189,7 @@ def _candidates(
     """Return the changes of the candidates of this case, of those that were judged until now."""
     known = {**now.candidates, **was.candidates} if was.is_limited else was.candidates
     known = {id: candidate for id, candidate in known.items() if id not in now.unnamed}
-    return list(differ_candidates(known, now.candidates, judged, find))
+    return [edit for _, edit in differ_candidates(known, now.candidates, judged, find)]
 
 
 def _kind_of_edit(edit: Difference) -> str:

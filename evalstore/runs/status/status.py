@@ -121,10 +121,11 @@ def _add_up(
         note(plan)
         sums.add(plan)
     plans, last, remotes = sums.plans, sums.last, sums.remotes
-    changes, labels = sums.changes(), sums.count_labels()
+    changes, edits, labels = sums.changes(), sums.edits(), sums.count_labels()
     outcomes = StoredOutcomes()
     if last and not asks_again(project, selection):
-        is_of_all = bool(sums.edits or labels or _may_count_otherwise(project, last))
+        is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.files}
+        is_of_all = bool(is_silent or labels or _may_count_otherwise(project, last))
         settled = {change.file for change in changes if change.settled}
         if is_of_all or settled:
             files = None if is_of_all else settled
@@ -156,7 +157,7 @@ def _add_up(
         by_checks=plans.by_checks,
         may_judge_less=plans.may_judge_less,
         changes=changes,
-        edits=sums.edits,
+        edits=edits,
         broke=outcomes.broke.total(),
         fixed=outcomes.fixed.total(),
         undecided=outcomes.undecided,

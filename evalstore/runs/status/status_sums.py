@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,12 @@ from evalstore.planning.estimate import count_by_checks, estimate, may_judge_les
 from evalstore.planning.plan import UNSETTLED, count_undecided
 from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.plan_price import PriceSums
+from evalstore.planning.reasons.reason import NEW_ANSWER
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.status.status_report import FileChange, ReasonCounts
 from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
-from evalstore.results.edits.participant_edits import find_current_edits, without_named
+from evalstore.results.edits.participant_edits import find_current_edits
 from evalstore.results.labels.labels import NewLabels
 from evalstore.results.prompt_names import PromptPlace, prompt_labels, settled_places
 from evalstore.runs.status.remote_answers import RemoteSums, asks_again
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan_price import BatchPrice, Estimate
     from evalstore.planning.project import Project
     from evalstore.planning.reasons.reason import Reason
-    from evalstore.planning.status.status_report import OtherReason
+    from evalstore.planning.status.status_report import OtherReason, SettingEdit
 
 
 class PlanSums:
@@ -119,8 +121,10 @@ class StatusSums:
         self._explainer = Explainer(project)
         self.last = project.store.find_run_before()
         self.plans = PlanSums(project, settled)
-        self.edits = find_current_edits(project, selection) if self.last else []
-        """How candidates and evaluators differ from the last run, where no reason says so."""
+        self._edits = find_current_edits(project, selection) if self.last else []
+        """How candidates, judges and settings differ from the last run."""
+        self._work = {edit.of: (Counter[str](), set[str]()) for edit in self._edits}
+        """By what was edited: how many items of each kind are due to it, and their files."""
         self._reasons, self._used_again = ReasonCounts(), ReasonCounts()
         self._new_rows: dict[str, int] = {}
         """How many rows each file has, when there is no run yet."""
@@ -177,9 +181,29 @@ class StatusSums:
             return
         self._changes.add(plan, by_file)
         self._labels.add(plan)
-        items = (*asked, *judged)
-        self.edits = without_named(self.edits, items) if self.edits else []
-        self._reasons.add(item for item in items if not self._changes.lists(item.file))
+        others: list[PlanItem] = []
+        for item in (*asked, *judged):
+            if item.of in self._work:
+                kinds, files = self._work[item.of]
+                kinds[item.kind] += item.count
+                files.add(item.file)
+            elif item.reason != NEW_ANSWER and not self._changes.lists(item.file):
+                others.append(item)
+        self._reasons.add(others)
+
+    def edits(self) -> list[SettingEdit]:
+        """Return the edits of what is no test file, the first of each with the work it makes."""
+        seen: set[str] = set()
+        edits = []
+        for edit in self._edits:
+            kinds, files = self._work[edit.of]
+            if edit.of not in seen and files:
+                verdicts = kinds["judge"]
+                answers = kinds.total() - verdicts
+                edit = replace(edit, answers=answers, verdicts=verdicts, files=len(files))
+            seen.add(edit.of)
+            edits.append(edit)
+        return edits
 
     def changes(self) -> list[FileChange]:
         """Return the changed test files, after all plans were added; without a run all are new."""
@@ -228,5 +252,6 @@ def _item(
         reason.text,
         reason.was,
         reason.now,
+        reason.of,
         reason.also,
     )

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.status.status_report import OtherReason, RemoteAnswers, Status
+    from evalstore.planning.status.status_report import (
+        OtherReason,
+        RemoteAnswers,
+        SettingEdit,
+        Status,
+    )
 
 KIND_TITLES = {
     "ask": "Would ask",
@@ -56,6 +61,18 @@ def reason_count_text(status: Status, reason: OtherReason) -> str:
     if reason.kind != "judge":
         return plural(reason.count, "answer")
     return planned_judgements(reason.count, 0, may_be_less=status.may_judge_less)
+
+
+def edit_text(status: Status, edit: SettingEdit) -> str:
+    """Return an edit after the work that it makes: `34 answers in 13 files: 0 -> 0.3`."""
+    counts = [plural(edit.answers, "answer")] if edit.answers else []
+    if edit.verdicts:
+        counts += [planned_judgements(edit.verdicts, 0, may_be_less=status.may_judge_less)]
+    work = f"{' and '.join(counts)} in {plural(edit.files, 'file')}" if counts else ""
+    return ": ".join(filter(None, (work, edit.text))) or _SIDES[edit.letters]
+
+
+_SIDES = {"A ": "new", "D ": "removed"}
 
 
 def judgements_text(status: Status) -> str:

@@ -180,6 +180,8 @@ def status(
     elif short:
         for change in report.changes:
             output.data_line(f"{change.letters} {output.safe(change.path_text)}")
+        for letters, of in dict.fromkeys((edit.letters, edit.of) for edit in report.edits):
+            output.data_line(f"{letters} {output.safe(of)}")
     else:
         chosen = fields_to_json(selection, defaults=False)
         print_status(report, explain=explain, options=selection_text(chosen))

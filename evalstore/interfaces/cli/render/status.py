@@ -20,17 +20,17 @@ from evalstore.interfaces.cli.render.table import (
 from evalstore.planning.status.summed_items import SummedItems
 from evalstore.results.edits.change_text import (
     change_text,
-    edit_lines,
     join_changes,
     own_text,
     reason_text,
-    reason_value_lines,
     shared_edits,
     shared_text,
+    value_lines,
 )
 from evalstore.results.log.runs_in_progress import in_progress_text
 from evalstore.runs.status.status_text import (
     KIND_TITLES,
+    edit_text,
     kind_count_text,
     labels_text,
     left_text,
@@ -51,6 +51,7 @@ from evalstore.runs.status.status_text import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from evalstore.comparison.version_diff import Difference
     from evalstore.planning.code_trust import Untrusted
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.status.status_report import FileChange, OtherReason, Status
@@ -160,7 +161,8 @@ def _print_changes(status: Status) -> None:
     output.sentence(f'  (use "evalstore diff{file}" to see how)')
     joined = join_changes(status.changes)
     changes = [change for change, _ in joined]
-    width = max((output.columns_of(change.file) for change in changes), default=0)
+    named = [*(change.file for change in changes), *(edit.of for edit in status.edits)]
+    width = max(map(output.columns_of, map(output.safe, named)))
     shared = shared_edits(changes)
     for change, files in joined:
         _print_wrapped(
@@ -175,8 +177,9 @@ def _print_changes(status: Status) -> None:
     if shared:
         _print_wrapped(shared_text(shared))
     for edit in status.edits:
-        columns = None if output.verbose else output.width()
-        print_lines(edit_lines(edit, width=columns, indent=4), output.table_width())
+        name = output.pad(output.safe(edit.of), width)
+        _print_wrapped(f"{edit.letters}  {name}  {output.safe(edit_text(status, edit))}")
+        _print_values(edit.edit, 12)
     if hint := row_id_hint(status):
         output.talk(f"({hint})")
 
@@ -222,9 +225,9 @@ def _print_wrapped(text: str) -> None:
     print_lines([StyledLine((StyledSpan(text),), 4)], output.table_width())
 
 
-def _print_values(item: FileChange | OtherReason | PlanItem, indent: int) -> None:
+def _print_values(item: FileChange | OtherReason | PlanItem | Difference, indent: int) -> None:
     width = None if output.verbose else output.width()
-    print_lines(reason_value_lines(item, width=width, indent=indent), output.table_width())
+    print_lines(value_lines(item, width=width, indent=indent), output.table_width())
 
 
 def _print_items(status: Status) -> None:

@@ -172,7 +172,9 @@ def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
     files, used = edited_files(status.changes), used_by_files(status.changes)
     names = [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
     names += [", ".join(used)] if used else []
-    text = "; ".join([*edited_prompts(status.changes), *names, *map(str, status.edits)])
+    text = "; ".join(
+        [*edited_prompts(status.changes), *names, *(str(each.edit) for each in status.edits)]
+    )
     return (StyledSpan(clip(text, room)),)
 
 

@@ -14,7 +14,7 @@ from evalstore.interfaces.tui.render.verdicts import short_names, when
 from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.results.edits.change_text import change_text, reason_text
-from evalstore.runs.status.status_text import labels_text, left_text, outcome_text
+from evalstore.runs.status.status_text import edit_text, labels_text, left_text, outcome_text
 
 if TYPE_CHECKING:
     from evalstore.planning.plan_item import PlanItem
@@ -135,7 +135,10 @@ def pending_lines(status: Status) -> PendingLines:
 def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
     if (status.changes or status.edits) and status.last_run:
         last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
-        edits = (Title("", str(edit)) for edit in status.edits)
+        edits = (
+            Title("", f"{edit.letters} {edit.of}  {edit_text(status, edit)}")
+            for edit in status.edits
+        )
         yield [Title("changed", f"since {last}"), *status.changes, *edits]
     for kind, name in _KINDS:
         if of_kind := items.get(kind):

@@ -17,7 +17,7 @@ from evalstore.core.styled_text import (
 from evalstore.interfaces.tui.render.documents.reading import problem_text
 from evalstore.interfaces.tui.render.plot import bar
 from evalstore.interfaces.tui.render.verdicts import verdict_cell, when
-from evalstore.results.edits.change_text import reason_text, reason_value_lines
+from evalstore.results.edits.change_text import reason_text, value_lines
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.verdict_order import SIGNS
 from evalstore.runs.run_text import (
@@ -128,7 +128,7 @@ def _reason_lines(
         text, number = reason_text(item), f"{count:>5,}x  "
         for line in text_lines(f"{number}{text}", indent=2):
             yield line._replace(hang=len(number))
-        values = list(reason_value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT))
+        values = list(value_lines(item, width=max(_WIDTH, width), indent=_VALUE_INDENT))
         if values and reason in of_kind.differing:
             name = case_name(item.file, item.row, prompts.get(item.file, {}).get(item.prompt))
             yield from text_lines(f"one of the {count:,}, {name}:", "faint", _VALUE_INDENT)

@@ -430,13 +430,13 @@ def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Eval
     edit(model, "provider:", "candidateOverrides: {temperature: 0.5}\nprovider:")
     assert (
         "M.  tests/t.md  3 cases asked again: test changed: message 1 line 1: cold -> Oslo "
-        "(1 case); model option temperature none -> 0.5 (3 cases) (rows of tests/d.csv)\n"
+        "(1 case); temperature none -> 0.5 (3 cases) (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
     both = "test changed: message 1 line 1: cold -> Oslo; also changed: model option temperature"
     for command in (("status", "--explain"), ("run", "--dry-run")):
         shown = evalstore(*command).stdout
         assert f"  scripted/one  {both} none -> 0.5\n" in shown
-        assert shown.count("scripted/one  model option temperature none -> 0.5\n") == 4
+        assert shown.count("scripted/one  temperature none -> 0.5\n") == 4
     evalstore("run", "-q")
     diff = evalstore("diff", "@~1", "@").stdout
     assert "(test changed, temperature none -> 0.5)" in diff
