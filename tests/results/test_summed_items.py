@@ -28,7 +28,18 @@ def _items(choice: random.Random, kinds: tuple[str, ...], file: str) -> list[Pla
             row = f"row {number}"
             items.append(
                 PlanItem(
-                    kind, file, row, None, "one", evaluator, count, why, values[0], values[1], also
+                    kind,
+                    file,
+                    row,
+                    None,
+                    "one",
+                    evaluator,
+                    count,
+                    why,
+                    values[0],
+                    values[1],
+                    "",
+                    also,
                 )
             )
     return items

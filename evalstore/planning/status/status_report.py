@@ -94,40 +94,37 @@ class FileChange:
 class SettingEdit:
     """An edit of a candidate, a judge, its prompt or a setting since the last run."""
 
+    JSON_FIELDS = ("edit", "of", "code")
+
     of: str
     """What was edited: `candidate openai/gpt-5.4-mini`, `judge prompt strict`, `attempts`."""
-    edit: Difference
+    edit: Difference = field(metadata={"json_inline": True})
     answers: int = 0
     """How many answers are asked for because of what was edited."""
     verdicts: int = 0
     """How many verdicts on stored answers are given because of it."""
-    files: int = 0
-    """The number of test files that these are in."""
+    place: str = ""
+    """The test file that these are in, or `13 files`; empty if there are none."""
 
     @property
-    def letters(self) -> str:
+    def code(self) -> str:
         """Return two letters as of a changed test file."""
-        subject = self.edit.subject
-        if subject.startswith("new "):
+        if self.edit.subject == f"new {self.of}":
             return "A "
-        if subject.endswith(" removed"):
+        if self.edit.subject == f"{self.of} removed":
             return "D "
         return "M." if self.of.startswith(("candidate ", "attempts")) else ".M"
 
     @property
     def text(self) -> str:
         """Return the edit without the name of what was edited; empty if that is new or gone."""
-        if self.letters in ("A ", "D "):
+        if self.code in ("A ", "D "):
             return ""
         name = self.of.partition(" ")[2]
         text = str(self.edit)
         for start in (f"{self.of} changed: ", f"{self.of} ", f"{self.of}: ", f"{name}: "):
             text = text.removeprefix(start)
         return text.replace(f" of {name}:", ":").removesuffix(f" ({name})")
-
-    def document(self) -> Json:
-        """Return the edit as JSON."""
-        return {**to_json(self.edit), "of": self.of, "code": self.letters}
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _add_up(
     changes, edits, labels = sums.changes(), sums.edits(), sums.count_labels()
     outcomes = StoredOutcomes()
     if last and not asks_again(project, selection):
-        is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.files}
+        is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.place}
         is_of_all = bool(is_silent or labels or _may_count_otherwise(project, last))
         settled = {change.file for change in changes if change.settled}
         if is_of_all or settled:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.core.display import plural
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
 from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
@@ -123,7 +124,7 @@ class StatusSums:
         self.plans = PlanSums(project, settled)
         self._edits = find_current_edits(project, selection) if self.last else []
         """How candidates, judges and settings differ from the last run."""
-        self._work = {edit.of: (Counter[str](), set[str]()) for edit in self._edits}
+        self._work = {edit.of: (Counter[str](), dict[str, None]()) for edit in self._edits}
         """By what was edited: how many items of each kind are due to it, and their files."""
         self._reasons, self._used_again = ReasonCounts(), ReasonCounts()
         self._new_rows: dict[str, int] = {}
@@ -186,13 +187,16 @@ class StatusSums:
             if item.of in self._work:
                 kinds, files = self._work[item.of]
                 kinds[item.kind] += item.count
-                files.add(item.file)
+                files[item.file] = None
             elif item.reason != NEW_ANSWER and not self._changes.lists(item.file):
                 others.append(item)
         self._reasons.add(others)
 
     def edits(self) -> list[SettingEdit]:
-        """Return the edits of what is no test file, the first of each with the work it makes."""
+        """Return the edits of candidates, judges and settings, with the work that they cause.
+
+        Of several edits of one of them, the first has it.
+        """
         seen: set[str] = set()
         edits = []
         for edit in self._edits:
@@ -200,7 +204,8 @@ class StatusSums:
             if edit.of not in seen and files:
                 verdicts = kinds["judge"]
                 answers = kinds.total() - verdicts
-                edit = replace(edit, answers=answers, verdicts=verdicts, files=len(files))
+                place = next(iter(files)) if len(files) == 1 else plural(len(files), "file")
+                edit = replace(edit, answers=answers, verdicts=verdicts, place=place)
             seen.add(edit.of)
             edits.append(edit)
         return edits

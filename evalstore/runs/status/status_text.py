@@ -68,8 +68,8 @@ def edit_text(status: Status, edit: SettingEdit) -> str:
     counts = [plural(edit.answers, "answer")] if edit.answers else []
     if edit.verdicts:
         counts += [planned_judgements(edit.verdicts, 0, may_be_less=status.may_judge_less)]
-    work = f"{' and '.join(counts)} in {plural(edit.files, 'file')}" if counts else ""
-    return ": ".join(filter(None, (work, edit.text))) or _SIDES[edit.letters]
+    work = f"{' and '.join(counts)} in {edit.place}" if counts else ""
+    return ": ".join(filter(None, (work, edit.text))) or _SIDES[edit.code]
 
 
 _SIDES = {"A ": "new", "D ": "removed"}

@@ -144,7 +144,7 @@ def status(
     ] = False,
     short: Annotated[
         bool,
-        option("--short", "Print git's two letters for each changed file.", section=help.OUTPUT),
+        option("--short", "Print git's two letters for each change.", section=help.OUTPUT),
     ] = False,
     remote: Annotated[
         str | None,
@@ -161,8 +161,9 @@ def status(
     """Show what changed, and what a run would do and cost.
 
     The letters before a file: A new, D deleted, R renamed, = reverted to a stored version, M
-    changed: in the first column what is asked, in the second how it is judged. With -o, the rows
-    are the changed files, or with --explain the calls of a run.
+    changed: in the first column what is asked, in the second how it is judged. Edited candidates,
+    judges and settings have them, too. With -o, the rows are the changed files, or with --explain
+    the calls of a run.
     """
     from evalstore.files.json_output import fields_to_json
     from evalstore.interfaces.cli.render.status import print_status
@@ -180,8 +181,8 @@ def status(
     elif short:
         for change in report.changes:
             output.data_line(f"{change.letters} {output.safe(change.path_text)}")
-        for letters, of in dict.fromkeys((edit.letters, edit.of) for edit in report.edits):
-            output.data_line(f"{letters} {output.safe(of)}")
+        for code, of in dict.fromkeys((edit.code, edit.of) for edit in report.edits):
+            output.data_line(f"{code} {output.safe(of)}")
     else:
         chosen = fields_to_json(selection, defaults=False)
         print_status(report, explain=explain, options=selection_text(chosen))

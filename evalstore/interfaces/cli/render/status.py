@@ -178,7 +178,7 @@ def _print_changes(status: Status) -> None:
         _print_wrapped(shared_text(shared))
     for edit in status.edits:
         name = output.pad(output.safe(edit.of), width)
-        _print_wrapped(f"{edit.letters}  {name}  {output.safe(edit_text(status, edit))}")
+        _print_wrapped(f"{edit.code}  {name}  {output.safe(edit_text(status, edit))}")
         _print_values(edit.edit, 12)
     if hint := row_id_hint(status):
         output.talk(f"({hint})")

@@ -136,8 +136,7 @@ def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
     if (status.changes or status.edits) and status.last_run:
         last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
         edits = (
-            Title("", f"{edit.letters} {edit.of}  {edit_text(status, edit)}")
-            for edit in status.edits
+            Title("", f"{edit.code} {edit.of}  {edit_text(status, edit)}") for edit in status.edits
         )
         yield [Title("changed", f"since {last}"), *status.changes, *edits]
     for kind, name in _KINDS:

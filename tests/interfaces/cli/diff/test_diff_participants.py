@@ -35,16 +35,17 @@ def test_a_comparison_names_another_prompt_of_a_judge(
     evalstore("run")
     edit(workspace / "evalstore.yaml", PLAIN, WITH_PROMPT)
     shown = evalstore("diff").stdout
-    assert "\n\nEdited:\n    judge prompt changed: message 1 line 1 (and " in shown
-    assert "      + Be strict.\n" in shown
+    in_place = "judge prompt strict in place of _evaluator_default"
+    assert f"\n\nEdited:\n    {in_place}\n" in shown
     assert "pass -> pending  (not judged)" in shown
     evalstore("run")
     shown = evalstore("diff", "@~1", "@").stdout
-    assert edited(shown)[-1] == "+ Be strict."
+    assert edited(shown) == [in_place]
     assert "2 unchanged\n" in shown
     assert evalstore("diff", "@~1", "@", "--exit-code").exit_code == 1
     assert evalstore("diff", "@", "--exit-code").exit_code == 0
-    assert "- Be strict." in edited(evalstore("diff", "@work", "@~1").stdout)
+    back = "judge prompt _evaluator_default in place of strict"
+    assert edited(evalstore("diff", "@work", "@~1").stdout) == [back]
 
 
 def test_a_second_judge_of_the_same_model_is_new_and_changes_no_other(
@@ -62,7 +63,7 @@ def test_a_second_judge_of_the_same_model_is_new_and_changes_no_other(
     edit(workspace / "prompts/strict.md", "Be strict.", "Be very strict.")
     evalstore("run")
     assert edits(evalstore) == [
-        "judge prompt changed: message 1 line 1: Be strict. -> Be very strict. (scripted/judge)"
+        "judge prompt strict changed: message 1 line 1: Be strict. -> Be very strict."
     ]
     edit(workspace / "evalstore.yaml", both, PLAIN)
     evalstore("run")
@@ -74,7 +75,7 @@ def test_what_status_sends_to_a_comparison_is_there(workspace: Path, evalstore: 
     edit(workspace / "evalstore.yaml", "candidates:", "verdict: all\nattempts: 2\ncandidates:")
     shown = evalstore("status").stdout
     assert '(use "evalstore diff' in shown
-    assert "    verdict: majority -> all\n" in shown
+    assert "    .M  verdict   majority -> all\n" in shown
     assert edited(evalstore("diff").stdout)[:2] == ["verdict: majority -> all", "attempts 1 -> 2"]
     assert edited(evalstore("diff", "@work", "@").stdout)[:2] == [
         "verdict: all -> majority",
@@ -95,7 +96,7 @@ def test_more_or_fewer_attempts_are_told_wherever_verdicts_changed(
     flaky: Any, evalstore: Evalstore
 ) -> None:
     evalstore("run", "-q", "-r", "5", "-j", "1")
-    assert "    attempts 5 -> 1\n" in evalstore("status").stdout
+    assert "    M.  attempts  5 -> 1\n" in evalstore("status").stdout
     evalstore("run", "-q")
     assert edits(evalstore) == ["attempts 5 -> 1"]
     assert edits(evalstore, "tests/t.md") == ["attempts 5 -> 1"]

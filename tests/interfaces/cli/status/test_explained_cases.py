@@ -169,7 +169,7 @@ HARSH = {
         pytest.param(
             COLD,
             [
-                '  scripted/one: model options: nothing -> {"extraIdentifier": "b"}',
+                "  scripted/one: model extraIdentifier: nothing -> b",
                 "  temperature of scripted/one: none -> 0.7",
             ],
             id="model",

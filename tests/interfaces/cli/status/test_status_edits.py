@@ -33,13 +33,14 @@ def test_an_undone_edit_of_a_model_is_listed_with_what_it_breaks(
 ) -> None:
     printed = evalstore("status").stdout
     assert "Changed since run <short> (<when>):\n" in printed
-    assert '    scripted/one: model options: {"extraIdentifier": "v2"} -> ' in printed
+    assert "    M.  candidate scripted/one  model extraIdentifier: v2 -> removed\n" in printed
     outcome = "Since the last run, without new calls: 1 result broke"
     assert f'{outcome} (use "evalstore diff" to list it)' in printed
     assert AT_ONCE in printed
     document = documents("status")
     assert (document["broke"], document["fixed"], document["ask"]) == (1, 0, 0)
-    assert [edit["was"] for edit in document["edits"]] == ['{"extraIdentifier": "v2"}']
+    assert [edit["was"] for edit in document["edits"]] == ["v2"]
+    assert evalstore("status", "--short").stdout == "M. candidate scripted/one\n"
     assert "since the last run: 1 broke" in evalstore("run", "-q").stdout
     assert "Changed since" not in evalstore("status").stdout
 
@@ -64,12 +65,69 @@ def test_instructions_edited_beside_a_system_prompt_are_judged_again(
     assert documents("status")["changes"][0]["code"] == "M."
 
 
-def test_an_edit_of_a_model_that_asks_is_named_once(workspace: Path, evalstore: Evalstore) -> None:
+def test_an_edit_of_a_model_that_asks_is_named_once(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": WARM.replace("provider: scripted", SECOND)})
     printed = evalstore("status").stdout
-    assert printed.count("extraIdentifier") == 1
-    assert "Changed since" not in printed
+    line = "2 answers in tests/weather.md: model extraIdentifier: nothing -> v2"
+    assert "Changed since run <short> (<when>):\n  (use" in printed
+    assert f"    M.  candidate scripted/one  {line}\n\nA run would" in printed
+    assert evalstore("status", "--short").stdout == "M. candidate scripted/one\n"
+    (edit,) = documents("status")["edits"]
+    assert (edit["code"], edit["of"]) == ("M.", "candidate scripted/one")
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("attempts: 2", "M.  attempts  2 answers in tests/weather.md: 1 -> 2"),
+        ("evaluationsPerEvaluator: 2", ".M  evaluationsPerEvaluator  2 verdicts in"),
+        ("evaluatorsTemperature: 1", ".M  judge scripted/judge  2 verdicts in tests/weather.md: "),
+        (
+            "candidatesTemperature: 1",
+            "M.  candidate scripted/one  2 answers in tests/weather.md: t",
+        ),
+    ],
+)
+def test_an_edit_of_the_settings_is_a_changed_line_and_is_named_by_log(
+    workspace: Path, evalstore: Evalstore, documents: Any, setting: str, line: str
+) -> None:
+    evalstore("run", "-q")
+    tree(workspace, {"evalstore.yaml": f"{SETTINGS}{setting}\n"})
+    printed = evalstore("status").stdout
+    assert f"    {line}" in printed
+    assert "Pending" not in printed
+    code, name = line.split("  ")[:2]
+    assert evalstore("status", "--short").stdout == f"{code} {name}\n"
+    (edit,) = documents("status")["edits"]
+    evalstore("run", "-q")
+    assert evalstore("status", "--short").stdout == ""
+    assert documents("log")["runs"][0]["edits"][0]["what"] == edit["what"]
+
+
+def test_another_judge_prompt_is_named_and_an_edit_of_it_is_one_line_for_all_judges(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run", "-q")
+    told = "{{_evaluationInstructions}}\n{{_actualResponse}}\n"
+    text = "---\ntags: [_evaluator]\n---\nBe strict. " + told
+    prompt = "[{id: scripted/judge, prompt: strict}, {id: scripted/second, prompt: strict}]"
+    judges = SETTINGS.replace("evaluators: [scripted/judge]", f"evaluators: {prompt}")
+    second = {"models/second.yaml": JUDGE.replace("scripted/judge", "scripted/second")}
+    tree(workspace, {"prompts/strict.md": text, "evalstore.yaml": judges} | second)
+    lines = ".M judge scripted/judge\nA  judge scripted/second\n"
+    assert evalstore("status", "--short").stdout == lines
+    assert "judge prompt strict in place of _evaluator_default" in evalstore("status").stdout
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/strict.md": text.replace("strict", "very strict")})
+    assert evalstore("status", "--short").stdout == ".M judge prompt strict\n"
+    printed = evalstore("status").stdout
+    assert printed.count("+ Be very strict") == printed.count("judge prompt strict") == 1
+    assert "    .M  judge prompt strict  4 verdicts in tests/weather.md: " in printed
+    evalstore("run", "-q")
+    assert evalstore("log", "-n", "1").stdout.count("edit: judge prompt strict changed: ") == 1
 
 
 def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
@@ -83,7 +141,7 @@ def test_an_undone_edit_of_a_judge_is_listed_with_what_it_fixes(
     evalstore("run", "-q")
     tree(workspace, {"models/judge.yaml": kind})
     printed = evalstore("status").stdout
-    assert '    judge model options: {"extraIdentifier": "v2"} -> ' in printed
+    assert "    .M  judge scripted/judge  judge model extraIdentifier: v2 -> removed\n" in printed
     assert "Since the last run, without new calls: 1 result fixed" in printed
 
 
@@ -95,12 +153,12 @@ def test_a_candidate_that_is_removed_or_comes_back_is_listed(
     tree(workspace, {"evalstore.yaml": both} | two)
     evalstore("run", "-q")
     tree(workspace, {"evalstore.yaml": SETTINGS})
-    assert "    candidate scripted/two removed\n" in evalstore("status").stdout
+    assert "    D   candidate scripted/two  removed\n" in evalstore("status").stdout
     evalstore("run", "-q")
     assert "removed" not in evalstore("status").stdout
     tree(workspace, {"evalstore.yaml": both})
     printed = evalstore("status").stdout
-    assert "    new candidate scripted/two\n" in printed
+    assert "    A   candidate scripted/two  new\n" in printed
     assert AT_ONCE in printed
 
 
@@ -118,7 +176,7 @@ def test_a_candidate_that_a_run_left_out_is_not_listed(
 def test_another_rule_for_votes_is_listed(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run", "-q")
     tree(workspace, {"evalstore.yaml": SETTINGS + "verdict: all\n"})
-    assert "    verdict: majority -> all\n" in evalstore("status").stdout
+    assert "    .M  verdict  majority -> all\n" in evalstore("status").stdout
 
 
 def test_a_reverted_test_says_what_the_revert_fixes(workspace: Path, evalstore: Evalstore) -> None:

@@ -47,11 +47,12 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
         "        - Be STRICT. {{_evaluationInstructions}}\n"
         "        + Be mild. {{_evaluationInstructions}}\n"
     )
-    heading = "Pending:\n    2 verdicts in tests/weather.md  "
-    expected = f"{heading}{reason}\n{values}\nA run would "
-    assert evalstore("status").stdout.startswith(expected)
-    assert evalstore("status").stdout.startswith(expected)  # from the cache
-    assert f"scripted/one by scripted/judge  {reason}\n" in evalstore("status", "--explain").stdout
+    line = ".M  judge prompt judge  2 verdicts in tests/weather.md: message 1 line 1"
+    expected = f"    {line}\n{values.replace('        ', 12 * ' ')}\nA run would "
+    assert expected in evalstore("status").stdout
+    assert expected in evalstore("status").stdout  # from the cache
+    named = reason.replace("prompt", "prompt judge")
+    assert f"scripted/one by scripted/judge  {named}\n" in evalstore("status", "--explain").stdout
     evalstore("run", "-q")
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [
         f"tests/weather.md [city=Oslo]  scripted/one  fail -> pass  ({reason})"
@@ -76,7 +77,7 @@ def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
     tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
     judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
-    assert "\n    1 verdict in tests/other.md  " in evalstore("status").stdout
+    assert "  1 verdict in tests/other.md: " in evalstore("status").stdout
 
 
 def test_answers_are_listed_before_the_judgements_that_they_cause(
@@ -90,8 +91,8 @@ def test_answers_are_listed_before_the_judgements_that_they_cause(
     second = "evaluators: [scripted/judge, {id: scripted/judge, prompt: judge}]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", second)
     lines = evalstore("status").stdout.splitlines()
-    kinds = [line.split()[:2] for line in lines if "tests/weather.md  " in line]
-    assert kinds == [["2", "answers"], ["4", "verdicts"], ["2", "verdicts"]]
+    kinds = [line.split()[3:5] for line in lines if " in tests/weather.md" in line]
+    assert kinds == [["2", "answers"], ["2", "verdicts"]]
 
 
 def test_a_label_and_an_edit_of_the_judge_are_told_apart(
@@ -429,10 +430,10 @@ def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Eval
     model = workspace / "models/one.yaml"
     edit(model, "provider:", "candidateOverrides: {temperature: 0.5}\nprovider:")
     assert (
-        "M.  tests/t.md  3 cases asked again: test changed: message 1 line 1: cold -> Oslo "
+        f"M.  {'tests/t.md':22}  3 cases asked again: test changed: message 1 line 1: cold -> Oslo "
         "(1 case); temperature none -> 0.5 (3 cases) (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
-    both = "test changed: message 1 line 1: cold -> Oslo; also changed: model option temperature"
+    both = "test changed: message 1 line 1: cold -> Oslo; also changed: temperature"
     for command in (("status", "--explain"), ("run", "--dry-run")):
         shown = evalstore(*command).stdout
         assert f"  scripted/one  {both} none -> 0.5\n" in shown
