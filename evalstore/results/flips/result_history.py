@@ -146,7 +146,7 @@ def find_history(
     until = records.index(since) + 1
     unlike = records[until : until + bool(before)] if _passes(records[0]) else records[:until]
     alike = _alike(records)
-    later = _find_later(records, since)
+    later = None if _keeps_label(store, since, records[0]) else _find_later(records, since)
     samples = _samples(store, alike)[:_SAMPLES]
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
@@ -179,6 +179,13 @@ def _find_later(records: Sequence[JudgedResult], since: JudgedResult) -> JudgedR
         return None
     until = records[: records.index(since)]
     return [each for each in until if each.result.evaluations == newest.result.evaluations][-1]
+
+
+def _keeps_label(store: Store, was: JudgedResult, now: JudgedResult) -> bool:
+    """Return whether the same label decides both results."""
+    cast = find_votes(store, [was.result])
+    votes = (cast[id].vote for id in now.result.evaluations if id in cast)
+    return any(vote.human and vote.verdict != "none" for vote in votes)
 
 
 class _Search:

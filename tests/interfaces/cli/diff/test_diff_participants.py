@@ -212,3 +212,20 @@ def test_rows_that_only_a_part_of_the_older_run_has_are_those_of_their_dataset(
     edit(workspace / "tests/data/cities.csv", "Oslo", "Molde")
     evalstore("run", "-q")
     assert edited(evalstore("diff", "@~1", "@").stdout)[0] == "rows of tests/data/cities.csv"
+
+
+def test_what_judges_are_told_later_changes_nothing_that_a_label_decides(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    rome = "tests/weather.md::city=Rome"
+    tree(workspace, {"prompts/strict.md": STRICT})
+    evalstore("run", "-q")
+    evalstore("label", rome, "fail", "--as", "Ada")
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", PLAIN, WITH_PROMPT)
+    evalstore("run", "-q")
+    assert history(evalstore, rome)[2:] == [
+        "what changed in between:",
+        "  same answer, labelled by Ada",
+        "this version: judged once",
+    ]
