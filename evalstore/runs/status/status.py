@@ -9,7 +9,7 @@ from evalstore.planning.cells.cell_batches import StreamedCells, batches, is_sho
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
 from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.open_project import open_project
-from evalstore.planning.options import GO_ON, is_partial
+from evalstore.planning.options import GO_ON, SelectionOptions, is_partial
 from evalstore.planning.plan_items import FiledItems, ListedItems, NoItems
 from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
@@ -17,22 +17,25 @@ from evalstore.planning.status.status_report import Status
 from evalstore.planning.status.stored_outcomes import StoredOutcomes, find_stored_outcomes
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
+from evalstore.results.edits.participant_edits import with_all_candidates
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.labels.labels import current_labels
 from evalstore.runs.scripted_answers import warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
 from evalstore.runs.status.status_sums import StatusSums
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
+from evalstore.store.trees.case_files import StoredCases
+from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.wanted import note_reached
 from evalstore.store.work.runs_in_progress import find_runs_in_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Set
 
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case
-    from evalstore.planning.options import Location, SelectionOptions
+    from evalstore.core.values import Case, Question
+    from evalstore.planning.options import Location
     from evalstore.planning.plan import Plan
     from evalstore.planning.plan_items import ItemList
     from evalstore.planning.planner import Scope
@@ -224,7 +227,7 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
     return [f"{error}; {error.hint}"]
 
 
-# --- finds the labels that no longer count because their case was edited since the last run
+# --- finds the labels that no longer count because of an edit since the last run
 
 
 def find_lost_labels(
@@ -232,37 +235,61 @@ def find_lost_labels(
 ) -> list[tuple[str, str]]:
     """Return the file and row of each label that counted in the last run, but not after an edit.
 
-    Only the cases of edited files are read. Labels that another model makes void are left out.
+    Only edited files are read, and after an edit of a candidate also those with its labels.
     """
-    edited = [change for change in changes if "M" in change.code]
-    labels = current_labels(project.store) if edited else []
+    store, finder = project.store, CaseFinder(project.store)
+    labels = current_labels(store)
     if not labels:
         return []
-    store = project.store
-    nodes = read_tree(last.snapshot, store.load_nodes)
-    names = {change.file: change.old_file or change.file for change in edited}
-    files = store.load_case_files(list({nodes[name] for name in names.values()}))
-    asked = {
-        id: (session.question.test, session.question.prompt)
+    questions = {
+        id: session.question
         for id, session in store.find_sessions(label.sessions[0] for label in labels).items()
     }
-    evaluations = {label.evaluation for label in labels}
+    candidates = with_all_candidates(store, last).candidates, project.candidates(SelectionOptions())
+    had, has = ({(each.model, each.temperature) for each in side} for side in candidates)
+    void = {model for model, _ in had - has}
+    nodes = read_tree(last.snapshot, store.load_nodes)
+    names = {change.old_file or change.file: change.file for change in changes}
+    paths = {
+        path for path, name in names.items() if path in nodes and name in project.reading.files
+    }
+    labelled = finder.nodes_with(tests={question.test for question in questions.values()})
+    if any(question.model in void for question in questions.values()):
+        paths |= {path for path, node in nodes.items() if node in labelled}
+        leaves = store.find_tree_leaves(last.results)
+        paths |= {path for path, leaf in leaves if leaf.cases in labelled and path in nodes}
+    files = store.load_case_files({nodes[path] for path in paths})
     lost: list[tuple[str, str]] = []
-    for path, name in names.items():
-        rows = RowIndex(project.reading.files[path])
-        cases: dict[str, list[Case]] = {}
-        for case in files[nodes[name]].cases:
-            if case.evaluation and case.evaluation in evaluations:
-                cases.setdefault(case.evaluation, []).append(case)
+    for path in sorted(paths):
+        name = names.get(path, path)
+        if name not in project.reading.files:
+            continue
+        cases: Iterable[Case] = (stored := files[nodes[path]].cases)
+        if isinstance(stored, StoredCases):
+            parts = stored.smallest_parts()
+            cases = stored.read([part for part in parts if part.node in labelled])
+        by_evaluation: dict[str | None, list[Case]] = {}
+        for case in cases:
+            by_evaluation.setdefault(case.evaluation, []).append(case)
+        rows = RowIndex(project.reading.files[name], finder)
         for label in labels:
-            question = asked.get(label.sessions[0])
-            was = next((c for c in cases.get(label.evaluation, ()) if _asks(c, question)), None)
+            question = questions.get(label.sessions[0])
+            same = by_evaluation.get(label.evaluation, ())
+            was = next((each for each in same if _asks(each, question, had)), None)
             now = rows.find(was) if was else None
-            if now and not (now.evaluation == label.evaluation and _asks(now, question)):
-                lost.append((path, now.row))
+            if now and not (now.evaluation == label.evaluation and _asks(now, question, has)):
+                lost.append((name, now.row))
     return lost
 
 
-def _asks(case: Case, question: tuple[str, str | None] | None) -> bool:
-    """Return whether a case asks a test with a system prompt."""
-    return question is not None and question[0] in case.tests and question[1] in case.prompts
+def _asks(case: Case, question: Question | None, models: Set[tuple[str, float | None]]) -> bool:
+    """Return whether a case puts a question to one of these models with their temperatures."""
+    if not question or question.test not in case.tests or question.prompt not in case.prompts:
+        return False
+    if case.recorded:
+        return case.recorded == question.model
+    own = case.temperature
+    return any(
+        model == question.model and question.temperature == (temperature if own is None else own)
+        for model, temperature in models
+    )

@@ -429,6 +429,24 @@ def test_status_names_the_labels_that_an_edit_makes_void(
     assert "no longer" not in evalstore("status").stdout
 
 
+@pytest.mark.parametrize("field", ["extraIdentifier: v2", "candidateOverrides: {temperature: 1}"])
+def test_status_names_the_labels_that_an_edit_of_a_model_makes_void(
+    ran: Any, workspace: Path, evalstore: Evalstore, field: str
+) -> None:
+    tree(workspace, {"tests/other.md": "# User\n\nHi\n\n---\n\nBe kind.\n"})
+    evalstore("label", OSLO, "pass", "--as", "Ada")
+    evalstore("run", "-q")
+    model = workspace / "models/one.yaml"
+    edit(model, "provider:", f"{field}\nprovider:")
+    line = "\n1 label no longer counts: tests/weather.md [city=Oslo]\n"
+    assert line in evalstore("status").stdout
+    evalstore("run", "-q", "tests/other.md")
+    edit(model, field, "extraIdentifier: v3")
+    assert "no longer" not in evalstore("status").stdout  # it did not count in the last run
+    edit(model, "extraIdentifier: v3\n", "")
+    assert "no longer" not in evalstore("status").stdout
+
+
 def test_status_counts_the_labels_that_an_edit_of_prompt_or_instructions_makes_void(
     ran: Any, workspace: Path, evalstore: Evalstore
 ) -> None:
