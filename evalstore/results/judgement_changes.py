@@ -151,6 +151,14 @@ def _evaluators(
             yield describe_evaluator_change(versions.find, nearest, new).text
 
 
+def judge_part(versions: Iterable[Json]) -> str:
+    """Return what versions of a judge differ in, such as `judge prompt`; `judge` for none."""
+    listed = list(versions)
+    parts = ("model", "prompt", "temperature")
+    differing = (part for part in parts if len({each.get(part) for each in listed}) > 1)
+    return next((f"judge {part}" for part in differing), "judge")
+
+
 def differ_evaluators(
     was: Run, now: Run, find: Find, of_file: CaseFile | None = None, name: Name = nowhere
 ) -> Iterator[Reason]:

@@ -54,7 +54,7 @@ class Answer:
                     (
                         judgement.by,
                         word(judgement.verdict),
-                        judgement.feedback if judgement.counts else "does not count",
+                        judgement.why_not or judgement.feedback,
                     )
                     for judgement in self.judgements
                 ],

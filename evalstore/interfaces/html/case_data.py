@@ -181,11 +181,13 @@ class CaseData:
             _line(question, _QUOTED),
             _line(self._before.get(before or "", ""), _QUOTED),
             _line(next((text for text in shown if text), self._answer(view)), _QUOTED),
-            [
-                (safe(vote.by), _line(vote.feedback or f"labelled {vote.verdict}", _QUOTED))
-                for vote in _deciding(view)
-                if vote.is_person or (vote.feedback and "pass" not in (vote.verdict, verdict))
-            ],
+            list(
+                dict.fromkeys(
+                    (safe(vote.by), _line(vote.feedback or f"labelled {vote.verdict}", _QUOTED))
+                    for vote in _deciding(view)
+                    if vote.is_person or (vote.feedback and "pass" not in (vote.verdict, verdict))
+                )
+            ),
         )
 
     def _answer(self, view: ResultView) -> str:

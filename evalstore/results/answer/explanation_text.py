@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.results.answer.verdict_explanation import FailedCheck, VerdictExplanation
     from evalstore.results.flips.result_changes import ResultChange
-    from evalstore.results.flips.result_history import VerdictCounts
+    from evalstore.results.flips.result_history import JudgedAttempts, VerdictCounts
     from evalstore.results.labels.labels import LabelIndex
 
 DIFFERENCE, ATTEMPTS, HISTORY = "where it differs", "attempts", "history"
@@ -248,21 +248,34 @@ def _change_lines(change: ResultChange) -> Iterator[StyledLine]:
 
 
 def pass_counts_text(counts: VerdictCounts) -> str:
-    """Return how often this version of the case passed, and how often the verdict changed."""
-    if counts.judged < 2:
-        return "this version: judged once"
+    """Return how often this version of the case passed, and how often the verdict changed.
+
+    It says what other versions of the case differ in, if there are some.
+    """
+    version = (
+        f"this version{' of the ' * bool(counts.differing)}{' and the '.join(counts.differing)}"
+    )
+    rounds = counts.rounds
+    if len(rounds) < 2:
+        attempts = next((f", {text}" for text in map(_passed_text, rounds) if text), "")
+        return f"{version}: judged once{attempts}"
     flips = {0: "never flipped", 1: "flipped once"}.get(
         counts.changes, f"flipped {counts.changes} times"
     )
     words = (
-        f"{word}{' by a label' * (place in counts.labelled)}"
-        for place, word in enumerate(counts.verdicts[:_LISTED])
+        f"{each.verdict}{' by a label' * each.is_labelled}"
+        + (f" ({text})" if (text := _passed_text(each)) else "")
+        for each in rounds[:_LISTED]
     )
-    listed = ", ".join(words) + (", …" if counts.judged > _LISTED else "")
-    return (
-        f"this version: passed {counts.passed} of the last {counts.judged}; "
-        f"{flips} (newest first: {listed})"
-    )
+    listed = ", ".join(words) + (", …" if len(rounds) > _LISTED else "")
+    passed = sum(each.verdict == "pass" for each in rounds)
+    return f"{version}: passed {passed} of the last {len(rounds)}; {flips} (newest first: {listed})"
+
+
+def _passed_text(judged: JudgedAttempts) -> str:
+    """Return how many of several attempts passed; empty for a single one."""
+    several = f"{judged.passed} of {judged.attempts} attempts passed"
+    return several if judged.attempts > 1 else ""
 
 
 def _run_text(run: Run, now: int | None) -> str:

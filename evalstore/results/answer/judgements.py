@@ -13,6 +13,7 @@ from evalstore.checks.types.judge import without_judge
 from evalstore.core import hashing
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.plan import decided_first
+from evalstore.results.judgement_changes import judge_part
 from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 EARLIER = "older instructions or checks"
 LATER = "newer instructions or checks"
 ELSEWHERE = "judged in another case"
-PASSED_OVER = "does not count"
+TOGETHER = "about another group of answers"
 IN_WORKSPACE = "the verdict that counts in the workspace"
 AGAIN = "judged again, does not count"
 """Reasons why a judgement does not count in the verdict."""
@@ -85,8 +86,9 @@ class Judgement:
     @property
     def is_of_other_version(self) -> bool:
         """Return whether it is not by the instructions, checks and evaluators of the case."""
-        is_passed_over = self.why_not == PASSED_OVER and not self.is_person
-        return is_passed_over or self.why_not in (EARLIER, LATER, ELSEWHERE)
+        if self.is_person:
+            return self.why_not in (EARLIER, LATER, ELSEWHERE)
+        return bool(self.why_not) and not self.is_repeated
 
     @property
     def is_repeated(self) -> bool:
@@ -115,7 +117,8 @@ def read_judgements(
     ) or [(id,)]
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
     evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
-    names = evaluator_names(store, {evaluation.evaluator for evaluation in evaluations.values()})
+    judges = _Judges(store, evaluations.values(), counted.values())
+    names = judges.names
     last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
     counts = Counter(
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
@@ -135,24 +138,26 @@ def read_judgements(
     others: Collection[str] | None = None
     for key, stored in evaluations.items():
         why_not = ""
-        if current is None:
-            pass
-        elif stored.evaluation not in current:
+        if current is not None and stored.evaluation not in current:
             others = of_others() if others is None else others
             why_not = LATER if first is not None and stored.started > first else EARLIER
             why_not = ELSEWHERE if stored.evaluation in others else why_not
-        elif key not in counted:
-            why_not = PASSED_OVER
         by, is_person = names.get(stored.evaluator, ("", False))
         whose = _of_whom(stored, hashing.subject_of(stored.sessions))
-        if is_person and why_not == PASSED_OVER and stored.sessions in subjects:
+        if current is None or why_not or key in counted:
+            pass
+        elif stored.sessions not in subjects:
+            why_not = TOGETHER
+        elif is_person:
             if whose not in last:
                 raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, stored, last[whose], counts=whose in counts)
-        elif why_not == PASSED_OVER and whose in counts:
+        elif whose in counts:
             cast = [vote for vote in votes[whose[2]] if _of_whom(vote, whose[2]) == whose]
             in_workspace = [vote.id for vote in decided_first(cast)][: counts[whose]]
             why_not = IN_WORKSPACE if key in in_workspace else AGAIN
+        else:
+            why_not = judges.why_not(stored)
         checks = contents.get(stored.evaluation, {}).get("checks", ())
         listed.append(judgement_view(key, stored, by, is_person, why_not, checks))
     places: dict[str, int] = {}
@@ -160,6 +165,37 @@ def read_judgements(
         if key in counted:
             places.setdefault(counted[key].evaluator, len(places))
     return subjects, tuple(sorted(listed, key=partial(_rank, places)))
+
+
+class _Judges:
+    """The models that judge, and why a verdict that is by none of them does not count."""
+
+    def __init__(
+        self, store: Store, made: Collection[Evaluation], counted: Collection[Evaluation]
+    ) -> None:
+        """`made` are the judgements of an answer, `counted` those of them that count.
+
+        If no model is among these, a label or the checks decide: then those of the last run judge.
+        """
+        run = next(store.find_recent_runs(limit=1), None)
+        of_run = {each.evaluator for each in run.evaluators} if run else set()
+        ids = {each.evaluator for each in made} | of_run
+        self.names = evaluator_names(store, ids)
+        """The name of each judge, and whether it is a person."""
+        self._contents = store.load_contents("evaluator", ids)
+        models = [each for each in counted if "model" in self._contents.get(each.evaluator, ())]
+        self._since = max((each.started for each in models), default=None)
+        self._deciding = {each.evaluator for each in models} or of_run
+
+    def why_not(self, judgement: Evaluation) -> str:
+        """Return why a verdict by a model does not count."""
+        id = judgement.evaluator
+        which = "older" if self._since is None or judgement.started < self._since else "other"
+        for judge in self._deciding - {id}:
+            if id in self.names and self.names.get(judge) == self.names[id]:
+                return f"{which} {judge_part((self._contents[id], self._contents[judge]))}"
+        is_older = which == "older" and id not in self._deciding
+        return "no longer a judge of this case" if is_older else "another verdict decides"
 
 
 def _rank(places: Mapping[str, int], judgement: Judgement) -> tuple[bool, bool, int, str, int, str]:

@@ -21,6 +21,7 @@ from evalstore.results.flips.result_changes import (
     read_votes,
 )
 from evalstore.results.growing_results import cell_of
+from evalstore.results.judgement_changes import judge_part
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
 from evalstore.store.rows.row_results import RowResults
@@ -43,14 +44,26 @@ _MOST_CELLS = 200_000
 """About how many results the files have that are searched; the search ends there."""
 
 
+class JudgedAttempts(NamedTuple):
+    """The verdict on a result, and on its attempts."""
+
+    verdict: Verdict
+    passed: int
+    attempts: int
+    is_labelled: bool
+    """Whether a person decided on one of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
     """The verdicts on the answers to one version of a case, and how often they changed."""
 
     verdicts: tuple[Verdict, ...]
     """One for each answer or further judgement of it, the newest first; at most 20."""
-    labelled: frozenset[int] = frozenset()
-    """The numbers of those that are by a label, from 0."""
+    rounds: tuple[JudgedAttempts, ...] = ()
+    """The results that these verdicts make, the newest first."""
+    differing: tuple[str, ...] = ()
+    """What the newest other version that was judged has otherwise, such as the judge prompt."""
 
     @property
     def judged(self) -> int:
@@ -66,10 +79,10 @@ class VerdictCounts:
     def changes(self) -> int:
         """Return how often a pass followed a verdict that is not one, or the reverse.
 
-        Labels are left out: there a person decided, and neither the candidate nor a judge.
+        The attempts of one run make one verdict. Labels are left out: there a person decided, and
+        neither the candidate nor a judge.
         """
-        judged = (each for place, each in enumerate(self.verdicts) if place not in self.labelled)
-        passes = [verdict == "pass" for verdict in judged]
+        passes = [each.verdict == "pass" for each in self.rounds if not each.is_labelled]
         return sum(newer != older for newer, older in pairwise(passes))
 
 
@@ -147,7 +160,7 @@ def find_history(
     unlike = records[until : until + bool(before)] if _passes(records[0]) else records[:until]
     alike = _alike(records)
     later = None if _keeps_label(store, since, records[0]) else _find_later(records, since)
-    samples = _samples(store, alike)[:_SAMPLES]
+    other = next((each for each in records if _version(each) != _version(records[0])), None)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
@@ -157,10 +170,7 @@ def find_history(
         changes=tuple(find_result_changes(store, before, since, project)) if before else (),
         later=tuple(find_result_changes(store, since, records[0], project)) if later else (),
         later_run=later.run if later else None,
-        counts=VerdictCounts(
-            tuple(sample.verdict for sample in samples),
-            frozenset(place for place, sample in enumerate(samples) if sample.is_labelled),
-        ),
+        counts=_count(store, alike, _differing(store, records[0], other)),
         searched=search.count,
         is_cut=is_ended or search.is_cut or len(earlier) == RUNS_SEARCHED,
         has_failed=not any(record.result.verdict in UNSETTLED for record in unlike),
@@ -260,55 +270,78 @@ def _alike(records: Sequence[JudgedResult]) -> list[JudgedResult]:
     return [record for record in records if _version(record) == version]
 
 
-def _version(record: JudgedResult) -> tuple[object, ...]:
-    result = record.result
+def _version(record: JudgedResult) -> dict[str, object]:
+    """Return what makes another version, by its name."""
+    result, case = record.result, record.case
     candidate = record.run.find_candidate(result.model)
-    version = candidate and (candidate.model, candidate.temperature)
-    case = record.case
     judges = {judge.evaluator for judge in record.run.evaluators}
-    return (
-        *(sorted(result.tests), result.evaluation, result.prompt, version, case.recorded),
-        *(case.temperature, case.seed, judges if "models" in case.judged_by else None),
-    )
+    return {
+        "question": sorted(result.tests),
+        "instructions or checks": result.evaluation,
+        "system prompt": result.prompt,
+        "candidate": candidate and (candidate.model, candidate.temperature),
+        "recorded answer": case.recorded,
+        "temperature": case.temperature,
+        "seed": case.seed,
+        "judge": judges if "models" in case.judged_by else None,
+    }
+
+
+def _differing(store: Store, now: JudgedResult, was: JudgedResult | None) -> Iterator[str]:
+    """Yield the names of what differs between two versions; nothing without the other one."""
+    old = _version(was) if was else {}
+    for name, value in _version(now).items():
+        if was and value != old[name]:
+            now_judges, old_judges = (
+                {each.evaluator for each in it.run.evaluators} for it in (now, was)
+            )
+            contents = store.load_contents("evaluator", now_judges ^ old_judges)
+            yield judge_part(contents.values()) if name == "judge" else name
 
 
 # --- samples
 
 
-class _Sample(NamedTuple):
-    """One verdict on an answer, or on answers that are judged together."""
-
-    at: int
-    """When the newest judgement was made that is not a person's, in microseconds since 1970."""
-    verdict: Verdict
-    is_labelled: bool
-    """Whether a person decided."""
-
-
-def _samples(store: Store, records: Sequence[JudgedResult]) -> list[_Sample]:
+def _count(
+    store: Store, records: Sequence[JudgedResult], differing: Iterator[str]
+) -> VerdictCounts:
     """Return the verdicts of the records, newest first, each answer and judgement of it once.
 
-    A run that reuses an answer adds nothing. A label changes the verdict of a sample and makes no
+    A run that reuses an answer adds nothing. A label changes the verdict on an answer and makes no
     other one. The order is that in which they were judged, whichever run has them.
     """
     cast = find_votes(store, [record.result for record in records])
-    samples: list[_Sample] = []
+    samples: list[tuple[int, Verdict]] = []
     newer: dict[tuple[str, ...], list[set[str]]] = {}
+    rounds: list[tuple[int, JudgedAttempts, set[str]]] = []
     for record in records:
-        for subject, votes in read_votes(record, cast).items():
+        by_subject = read_votes(record, cast)
+        result, last, all_judged = record.result, 0, set[str]()
+        passed, is_labelled = 0, False
+        for subject, votes in by_subject.items():
             judged = {vote.id for vote in votes if not vote.human}
-            known = newer.setdefault(subject, [])
-            if any(judged <= other or other <= judged for other in known):
-                continue
-            known.append(judged)
             at = max((vote.started for vote in votes if vote.id in judged), default=0)
-            verdict = record.result.verdict
-            if has_attempts(record.result):
-                verdict = judge_record(record, votes)
-            if verdict:
-                is_labelled = any(vote.human for vote in votes)
-                samples.append(_Sample(at, verdict, is_labelled))
-    return sorted(samples, key=lambda sample: -sample.at)
+            verdict = judge_record(record, votes) if has_attempts(result) else result.verdict
+            passed += verdict == "pass"
+            is_labelled |= len(judged) < len(votes)
+            all_judged |= judged
+            last = max(last, at)
+            known = newer.setdefault(subject, [])
+            if verdict and not any(judged <= other or other <= judged for other in known):
+                known.append(judged)
+                samples.append((at, verdict))
+        assert result.verdict
+        attempts = JudgedAttempts(result.verdict, passed, len(by_subject), is_labelled)
+        if not any(all_judged <= other or not other for _, _, other in rounds):
+            rounds = [each for each in rounds if not each[2] < all_judged]
+            rounds.append((last, attempts, all_judged))
+    samples.sort(key=lambda sample: -sample[0])
+    rounds.sort(key=lambda judged: -judged[0])
+    return VerdictCounts(
+        tuple(verdict for _, verdict in samples[:_SAMPLES]),
+        tuple(attempts for _, attempts, _ in rounds[:_SAMPLES]),
+        tuple(differing),
+    )
 
 
 # --- the last verdicts of cases, run by run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -28,14 +29,18 @@ def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]
     newer = {each.sessions[0] for each in chain(*labels.by_place.values()) if each.at > run.started}
     for session in newer:
         for result in sessions.find(run.results, session):
-            if later := labels.later(result):
-                words = (
-                    f"label by {each.person} removed"
-                    if each.verdict == "none"
-                    else f"labelled {each.verdict} by {each.person}"
-                    for each in later
-                )
-                yield result, f"{', '.join(words)} after the run"
+            later = Counter((each.verdict, each.person) for each in labels.later(result))
+            total = len(result.sessions) // len(result.tests)
+            if texts := [_text(*label, count, total) for label, count in later.items()]:
+                yield result, f"{', '.join(texts)} after the run"
+
+
+def _text(verdict: str, person: str, count: int, total: int) -> str:
+    """Return who gave or removed labels, and on how many of several attempts."""
+    attempts = f"{count} of {total} attempts" if total > 1 else ""
+    if verdict == "none":
+        return f"label by {person} removed{f' from {attempts}' * bool(attempts)}"
+    return f"{attempts} labelled {verdict} by {person}".lstrip()
 
 
 def with_later_labels(

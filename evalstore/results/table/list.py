@@ -33,6 +33,7 @@ from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
 from evalstore.providers.price_table import find_support
+from evalstore.results.attempts import attempt_number
 from evalstore.results.labels.labels import current_labels, read_labels
 from evalstore.results.prompt_names import name_prompts_of_cases, prompt_label
 from evalstore.workspace.catalogue import is_known_kind
@@ -226,9 +227,10 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
                 "agrees": None if judged is None else judged == label.verdict,
                 "note": label.note,
                 "session": label.sessions[0],
+                "attempt": attempt_number(result, label.sessions[0]),
             }
             rows.append(row)
-    columns = ("file", "row", "prompt", "model", "label", "by", "judged", "note")
+    columns = ("file", "row", "prompt", "model", "attempt", "label", "by", "judged", "note")
     return Listing("labels", rows, columns, unlisted=len(current_labels(project.store)) - len(ids))
 
 

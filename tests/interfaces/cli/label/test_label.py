@@ -552,3 +552,12 @@ def test_a_label_of_several_attempts_is_printed_once(
     assert evalstore("label", OSLO, "pass", "--as", "Ada").stdout == line
     labels = documents("label", OSLO, "pass", "--as", "Ada")["labels"]
     assert len({label["judgement"] for label in labels}) == 3
+    listed = documents("ls", "labels")["labels"]
+    assert [row["attempt"] for row in listed] == [1, 2, 3]
+    assert "  ATTEMPT  LABEL  " in evalstore("ls", "labels").stdout
+    mark = "(3 of 3 attempts labelled pass by Ada after the run)\n"
+    assert evalstore("show", "@").stdout.count(mark) == 1
+    page = evalstore("show", OSLO).stdout
+    assert "\n    this version: judged once, 3 of 3 attempts passed\n" in page
+    evalstore("label", listed[1]["session"], "--remove", "--as", "Ada")
+    assert [row["attempt"] for row in documents("ls", "labels")["labels"]] == [1, 3]

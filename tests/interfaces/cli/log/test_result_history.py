@@ -36,7 +36,7 @@ def test_more_attempts_are_told_with_their_answers(answers: Any, evalstore: Eval
         "what changed in between:",
         "  attempts 1 -> 3",
         "  same question, 2 more answers",
-        "this version: passed 1 of the last 3; flipped once (newest first: fail, fail, pass)",
+        "this version: judged once, 1 of 3 attempts passed",
     ]
 
 
@@ -74,8 +74,8 @@ def test_runs_that_only_reuse_change_no_count(answers: Any, evalstore: Evalstore
     evalstore("run", "-q", "-r", "3", "-j", "1")
     evalstore("run", "-q", "--refresh")
     expected = (
-        "this version: passed 2 of the last 4; flipped 2 times "
-        "(newest first: pass, fail, fail, pass)"
+        "this version: passed 1 of the last 2; flipped once "
+        "(newest first: pass, fail (1 of 3 attempts passed))"
     )
     assert counts(evalstore) == expected
     for argv in ((), ("-r", "3"), (), ()):
@@ -104,16 +104,15 @@ def test_attempts_before_an_edit_that_was_undone_count_again(
     write()
     evalstore("run", "-q", "-r", "3")
     evalstore("run", "-q")
-    expected = (
-        "this version: passed 3 of the last 3; never flipped (newest first: pass, pass, pass)"
-    )
-    assert counts(evalstore) == expected
+    expected = "judged once, 3 of 3 attempts passed"
+    assert counts(evalstore) == f"this version: {expected}"
     write("20 euros", "30 euros")
     evalstore("run", "-q")
-    assert counts(evalstore) == "this version: judged once"
+    version = "this version of the question and the instructions or checks"
+    assert counts(evalstore) == f"{version}: judged once"
     write()
     evalstore("run", "-q")
-    assert counts(evalstore) == expected
+    assert counts(evalstore) == f"{version}: {expected}"
     document = documents("show", "tests/t.md")["history"]
     assert (document["judged"], document["passed"], document["flips"]) == (3, 3, 0)
     assert (document["runsSearched"], document["isCut"]) == (4, False)

@@ -71,7 +71,7 @@ def test_the_page_of_a_failure_answers_every_question(echo: Echo, evalstore: Eva
         "        - You pay [-10-] euros today.\n"
         "        + You pay {+20+} euros today.\n"
         "          Thank you.\n"
-        "    this version: judged once\n"
+        "    this version of the question: judged once\n"
         "\n"
         "user:\n"
         "    You pay 20 euros today.\n"
@@ -155,7 +155,7 @@ HARSH = {
 
 
 @pytest.mark.parametrize(
-    ("files", "changes"),
+    ("files", "changes", "version"),
     [
         pytest.param(
             {**STRICT, **HARSH},
@@ -164,6 +164,7 @@ HARSH = {
                 "    - The answer must be warm.",
                 "    + The answer must be warm{+ and wet+}.",
             ],
+            "instructions or checks",
             id="instructions",
         ),
         pytest.param(
@@ -172,13 +173,14 @@ HARSH = {
                 "  scripted/one: model extraIdentifier: nothing -> b",
                 "  temperature of scripted/one: none -> 0.7",
             ],
+            "candidate",
             id="model",
         ),
-        pytest.param(HOT, ["  judge temperature none -> 0.5"], id="judge"),
+        pytest.param(HOT, ["  judge temperature none -> 0.5"], "judge temperature", id="judge"),
     ],
 )
 def test_what_changed_when_the_case_began_to_fail(
-    workspace: Path, evalstore: Evalstore, files: dict[str, str], changes: list[str]
+    workspace: Path, evalstore: Evalstore, files: dict[str, str], changes: list[str], version: str
 ) -> None:
     evalstore("run", "-q")
     tree(workspace, files)
@@ -188,7 +190,7 @@ def test_what_changed_when_the_case_began_to_fail(
         "passed last in run <short> (<when>)",
         "what changed in between:",
         *changes,
-        "this version: judged once",
+        f"this version of the {version}: judged once",
     ]
 
 

@@ -61,7 +61,18 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     log = evalstore("log", "tests/weather.md", "-n", "1").stdout
     assert f"    edit: {reason}\n{values.replace('        ', 12 * ' ')}" in log
     page = evalstore("show", "tests/weather.md::Oslo").stdout
-    assert page.index("\nuser: ") < page.index("\n    fail  by scripted/judge  (does not count)")
+    assert page.index("\nuser: ") < page.index(
+        "\n    fail  by scripted/judge  (older judge prompt)"
+    )
+    assert "\n    this version of the judge prompt: judged once\n" in page
+    before = evalstore("show", "@~1:tests/weather.md::Oslo").stdout
+    assert "\n    pass  by scripted/judge  (other judge prompt)" in before
+    other = (workspace / "models/judge.yaml").read_text().replace("/judge", "/judge2")
+    tree(workspace, {"models/judge2.yaml": other})
+    edit(workspace / "evalstore.yaml", judge, "evaluators: [scripted/judge2]")
+    evalstore("run", "-q")
+    page = evalstore("show", "tests/weather.md::Oslo").stdout
+    assert page.count("  by scripted/judge  (no longer a judge of this case)  ") == 2
 
 
 def test_the_reason_for_a_file_that_the_last_run_left_out_names_the_file(
