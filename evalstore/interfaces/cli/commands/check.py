@@ -24,7 +24,7 @@ def check(
     schema: Annotated[
         bool, option("--schema", "Print JSON Schemas of files, for editors.")
     ] = False,
-    into: Annotated[Path | None, option("--into DIR", "With --schema: write them there.")] = None,
+    into: Annotated[Path | None, option("--into DIR", "With --schema: write them to DIR.")] = None,
     format: Annotated[
         Literal["text", "sarif"], option("--format FORMAT", "As text or sarif (SARIF 2.1.0).")
     ] = "text",

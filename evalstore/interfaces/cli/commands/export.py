@@ -28,8 +28,8 @@ def export(
 ) -> None:
     """Write the results of a run for other programs.
 
-    A row for each case, system prompt and candidate; docs/export.md describes the columns. FILE is
-    replaced in one step once all of it is written. '.xml' is JUnit XML. inspect, langbite and
+    There is a row for each case, system prompt and candidate; docs/export.md describes the columns.
+    FILE is replaced only when everything is written. '.xml' is JUnit XML. inspect, langbite and
     every-eval-ever write a new folder.
     """
     from evalstore.exchange.export import write_export, write_exports

@@ -39,7 +39,7 @@ def fsck(
     """Verify every id and reference of the store or a remote.
 
     With --repair, verdicts whose answers are missing, and runs that lack a part or cannot be read,
-    are removed from the store first. Before that, pull what others have.
+    are removed from the store first. Run 'evalstore pull' before: others may have what is missing.
 
     Of a remote or bundle, every byte and row is checked, and nothing is changed. The files to
     remove are listed; a push from a store that has their rows writes them again. For a bundle, no

@@ -36,7 +36,7 @@ def diff(
         list[str] | None,
         argument(
             "[A [B]] [-- PATH...]",
-            "Two runs, or a run and the workspace: @work, the default of B.",
+            "Two runs, or a run and the workspace (@work, the default of B).",
             completions.runs,
         ),
     ] = None,
@@ -209,10 +209,10 @@ def log(
             "FILE[::ROW]", "Only the history of this test file, or of one row.", completions.places
         ),
     ] = None,
-    limit: Annotated[int | None, option("-n N", "At most this many.", min=1)] = None,
+    limit: Annotated[int | None, option("-n N", "List at most N.", min=1)] = None,
     oneline: Annotated[bool, option("--oneline", "One line each.")] = False,
     graph: Annotated[
-        bool, option("--graph", "Draw a lane for each machine that ran them.")
+        bool, option("--graph", "Draw a lane for each machine that made the runs.")
     ] = False,
     since: Annotated[
         str | None,
@@ -225,12 +225,10 @@ def log(
 ) -> None:
     """List runs, or the history of one test.
 
-    Runs in which nothing was asked, judged or changed are counted; -v lists them, and all dates.
-
-    A run says what was edited since the runs before it, and how many results broke and were fixed
-    (in at most the newest 10). With FILE or FILE::ROW: the runs in which it was edited or its
-    verdicts changed. With --failures: failed calls and how to fix them. With --graph: runs that
-    others pushed to a remote have lanes of their own.
+    Each run is listed with what was edited since earlier runs; the newest 10 also say how many
+    results broke and were fixed. Runs in which nothing was asked, judged or changed are only
+    counted; -v lists them, and shows exact times. With FILE or FILE::ROW: the runs in which it was
+    edited or its verdicts changed. With --failures: failed calls and how to fix them.
     """
     from evalstore.interfaces.cli.render.history import print_log
 
@@ -298,7 +296,7 @@ def show(
         str | None,
         option(
             "--prompt NAME",
-            "With a file or a row: the system prompt, of several.",
+            "With a file or a row: the system prompt, if there are several.",
             completions.prompts,
         ),
     ] = None,
@@ -309,7 +307,7 @@ def show(
 
     `FILE::ROW` shows why a case passed or failed, where the answer differs from what was expected,
     and since when. `REV:FILE::ROW` shows it in a run, `@work:FILE::ROW` in the workspace; without
-    REV, a result comes from the newest run that has it. `FILE` is its only case, or all of them.
+    REV, a result comes from the newest run that has it. `FILE` shows its only case, or lists all.
     `REV:path` shows a test file in a run. With -o, the rows are the results.
     """
     from evalstore.interfaces.cli.render.result_rows import SHOWN
@@ -336,10 +334,10 @@ def show(
 @app.command()
 def tag(
     name: Annotated[
-        str | None, argument("NAME", "The name, such as v1; without it: lists the names.")
+        str | None, argument("NAME", "The name, such as v1 (default: list the names).")
     ] = None,
     revision: Annotated[
-        str, argument("REV", "A run (default: the last).", completions.stored_runs)
+        str, argument("REV", "The run; @ is the last one.", completions.stored_runs)
     ] = "@",
     remove: Annotated[bool, option("-d, --delete", "Remove the name.")] = False,
     output_format: options.Output = "table",

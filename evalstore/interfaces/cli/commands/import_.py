@@ -54,7 +54,7 @@ def import_(
     """Import another system's tests or recorded answers.
 
     Writes test files and lists what could not be imported; runs none of the system's code.
-    Recorded answers are judged without a call.
+    Recorded answers are judged as they are.
     """
     from evalstore.exchange.import_tests import import_files
 

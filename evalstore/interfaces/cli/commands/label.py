@@ -54,10 +54,9 @@ def label(
 ) -> None:
     """Label an answer pass or fail, overriding the judges.
 
-    A label also overrides checks. It applies to this answer: it no longer counts after another
-    answer, or an edit of the instructions or the checks of the case. A new label by the same
-    person replaces the old one. With --remove the label no longer counts and the other verdicts
-    count again; the store keeps both.
+    A label also overrides checks. It applies to this answer only: it no longer counts once the case
+    has another answer, or its instructions or checks are edited. A new label by the same person
+    replaces the old one. With --remove the other verdicts count again; the store keeps the label.
     """
     from evalstore.results.labels.add_labels import label as operation
 

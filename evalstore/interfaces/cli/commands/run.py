@@ -199,7 +199,8 @@ def status(
 def run(selection: SelectionOptions, run_options: RunOptions, mode: Mode) -> None:
     """Ask and judge what is new, and print the results.
 
-    Exit code 1: the gate failed; 3: something is missing or undecided.
+    Attempts and limits that are not given are those of the settings. Exit code 1: the gate failed;
+    3: something is missing or undecided.
     """
     if mode.join is not None:
         _join(mode.join, selection, run_options, mode)

@@ -15,9 +15,7 @@ from evalstore.interfaces.cli.options import option
 
 @app.command()
 def serve(
-    port: Annotated[
-        int, option("--port N", "The port (default: a free one).", min=0, max=65535)
-    ] = 0,
+    port: Annotated[int, option("--port N", "The port; 0 is a free one.", min=0, max=65535)] = 0,
     mcp: Annotated[bool, option("--mcp", "Serve a coding agent instead.")] = False,
     allow_run: Annotated[
         bool, option("--allow-run", "With --mcp: offer a tool that runs; needs --max-cost.")
@@ -26,7 +24,7 @@ def serve(
         float | None,
         option(
             "--max-cost USD",
-            "With --mcp: what all runs together may cost until the server ends.",
+            "With --mcp: the most that all runs of this server may cost.",
             min=0,
         ),
     ] = None,
@@ -35,7 +33,7 @@ def serve(
 
     The first page lists the runs; /run/REV, /case/FILE::ROW and /work (the workspace as it is now)
     are the pages of 'report', and at /label people label answers. The pages are on this machine
-    only, at a random address, and follow a run. Ctrl-C stops it.
+    only, at a secret address, and are updated during a run. Ctrl-C stops it.
 
     With --mcp, it speaks the Model Context Protocol on stdin and stdout, and agents start it
     themselves. They can read results, but not edit files, run code or grant trust.

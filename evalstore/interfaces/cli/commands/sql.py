@@ -20,7 +20,7 @@ def sql(
     query: Annotated[
         str | None, argument("QUERY", "A SELECT. Without it: the views with their columns.")
     ] = None,
-    limit: Annotated[int, option("--limit N", "Maximum number of rows in a table.", min=1)] = 1_000,
+    limit: Annotated[int, option("--limit N", "Print at most N rows in a table.", min=1)] = 1_000,
     timeout: Annotated[float, option("--timeout S", "End the query after S seconds.", min=0)] = 60,
     output_format: options.Output = "table",
     json: options.Json = False,

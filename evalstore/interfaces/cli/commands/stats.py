@@ -37,7 +37,8 @@ def stats(
         str | None, option("--query NAME", "Apply this query of 'analysisQueries'.")
     ] = None,
     currency: Annotated[
-        str | None, option("--currency CODE", "A currency with a currency file (default: USD).")
+        str | None,
+        option("--currency CODE", "Show costs in a currency that has a file (default: USD)."),
     ] = None,
     output_format: options.Output = "table",
     json: options.Json = False,
@@ -46,7 +47,7 @@ def stats(
 
     Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
     treat the results of one test file as related, so few files make wide intervals. '--by judge'
-    shows how each judge agrees with people and with other judges, by its version in REV alone.
+    shows how each judge agrees with people and with other judges, for its version in REV only.
     """
     from evalstore.results.stats.stats import stats as operation
 

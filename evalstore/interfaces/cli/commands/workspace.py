@@ -59,9 +59,7 @@ def init(
         Path | None, argument("DIR|FILE", "The folder (default: the current one), or a test file.")
     ] = None,
     example: Annotated[bool, option("--example", "Copy the example workspace.")] = False,
-    bare: Annotated[
-        bool, option("--bare", "Write no example test and models, as for an import.")
-    ] = False,
+    bare: Annotated[bool, option("--bare", "Write no example test or models.")] = False,
     adopt: Annotated[
         Path | None, option("--from DIR", "Adopt the ai-tester project in DIR.")
     ] = None,
@@ -69,8 +67,8 @@ def init(
 ) -> None:
     """Create a workspace and its store, or a test file.
 
-    Existing files are left unchanged, including those of an adopted project. In a workspace,
-    a FILE.md in the folder of tests is a new test file with comments, to start from.
+    Existing files are not changed, nor are those of an adopted project. In a workspace, a FILE.md
+    in the tests folder becomes a new test file with comments that explain it.
     """
     if directory is not None and directory.suffix == ".md":
         if example or bare or adopt:
@@ -141,7 +139,7 @@ def ls(
         str,
         option(
             "--run REV",
-            "With results: those of a run (default: of the workspace).",
+            "With results: those of a run, or of the workspace.",
             completions.runs,
         ),
     ] = "@work",
