@@ -169,12 +169,7 @@ def make_run(project: Project, finished: FinishedRun, nonce: str) -> Run:
         evaluators=tuple(
             RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(finished.selection)
         ),
-        settings={
-            "attempts": settings.attempts,
-            "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
-            "verdict": settings.verdict,
-            "maxTestOutputTokens": settings.max_test_output_tokens,
-        },
+        settings=settings.of_runs,
         selection=origin.selection,
         judge_only=finished.options.judge_only,
         asked=outcome.asked,

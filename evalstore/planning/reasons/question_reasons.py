@@ -19,7 +19,13 @@ from evalstore.core import hashing
 from evalstore.core.values import Case, Question
 from evalstore.planning.age_limit import with_verb
 from evalstore.planning.cells.earlier_cases import takes_part
-from evalstore.planning.reasons.reason import NEW_ROW, Reason, describe_prompt_change, reason_of
+from evalstore.planning.reasons.reason import (
+    NEW_ROW,
+    TOKEN_LIMIT,
+    Reason,
+    describe_prompt_change,
+    reason_of,
+)
 from evalstore.planning.reasons.source_changes import replaced_by
 
 if TYPE_CHECKING:
@@ -68,6 +74,7 @@ class QuestionReasons:
                 str(ask.cut_at),
                 str(limit) if limit else None,
                 ask.question_id,
+                of="" if cell.case.limit else TOKEN_LIMIT,
             )
         if ask.why:
             verb = "taken" if cell.case.recorded else "asked"

@@ -35,6 +35,8 @@ NEW_ROW = "new row"
 NEW_ANSWER = "new answer"
 VERDICTS_WANTED = "evaluationsPerEvaluator"
 """The setting of how many verdicts each judge gives."""
+TOKEN_LIMIT = "maxTestOutputTokens"
+"""The setting of the most tokens of an answer."""
 NEW_PROMPT = "system prompt is new"
 """The reason for a system prompt in whose place there was none before."""
 

@@ -113,7 +113,8 @@ class SettingEdit:
             return "A "
         if self.edit.subject == f"{self.of} removed":
             return "D "
-        return "M." if self.of.startswith(("candidate ", "attempts")) else ".M"
+        is_asked = self.of.startswith(("candidate ", "attempts", "maxTestOutputTokens"))
+        return "M." if is_asked else ".M"
 
     @property
     def text(self) -> str:

@@ -68,11 +68,7 @@ def workspace_as_run(project: Project, selection: SelectionOptions | None = None
         evaluators=tuple(
             RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(every)
         ),
-        settings={
-            "attempts": project.settings.attempts,
-            "evaluationsPerEvaluator": project.settings.evaluations_per_evaluator,
-            "verdict": project.settings.verdict,
-        },
+        settings=project.settings.of_runs,
         selection={
             **({"models": list(every.models)} if every.models else {}),
             **({"attempts": every.attempts} if every.attempts else {}),

@@ -13,7 +13,7 @@ from evalstore.comparison.candidate_edits import (
     differ_candidates,
 )
 from evalstore.comparison.version_diff import Difference, nowhere
-from evalstore.planning.reasons.reason import VERDICTS_WANTED
+from evalstore.planning.reasons.reason import TOKEN_LIMIT, VERDICTS_WANTED
 from evalstore.planning.status.status_report import SettingEdit
 from evalstore.results.judgement_changes import differ_evaluators
 
@@ -189,7 +189,7 @@ def _evaluator_edits(
 def _number_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[tuple[str, Difference]]:
     """Yield how many more or fewer answers a run counts, of a file those that it does not set.
 
-    And how many more or fewer verdicts of each judge.
+    Then the edits of the other settings that a run has noted, but of the rule for votes.
     """
     of_file = file.attempts if file else None
     old, new = (
@@ -198,9 +198,10 @@ def _number_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[tuple[s
     )
     if old and new and old != new:
         yield "attempts", Difference(f"attempts {old} -> {new}")
-    old, new = (run.settings.get(VERDICTS_WANTED) for run in (was, now))
-    if old and new and old != new:
-        yield VERDICTS_WANTED, Difference(f"{VERDICTS_WANTED} {old} -> {new}")
+    for name in (VERDICTS_WANTED, TOKEN_LIMIT):
+        if name in was.settings and was.settings[name] != now.settings.get(name):
+            values = " -> ".join(str(run.settings.get(name) or "none") for run in (was, now))
+            yield name, Difference(f"{name} {values}")
 
 
 def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:

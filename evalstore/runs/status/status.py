@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan_items import ItemList
     from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
-    from evalstore.planning.status.status_report import FileChange
+    from evalstore.planning.status.status_report import FileChange, SettingEdit
 
 
 def status(location: Location, selection: SelectionOptions, *, whole: bool = True) -> Status:
@@ -128,7 +128,7 @@ def _add_up(
     outcomes = StoredOutcomes()
     if last and not asks_again(project, selection):
         is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.place}
-        is_of_all = bool(is_silent or labels or _may_count_otherwise(project, last))
+        is_of_all = bool(is_silent or labels or _may_count_otherwise(project, edits))
         settled = {change.file for change in changes if change.settled}
         if is_of_all or settled:
             files = None if is_of_all else settled
@@ -190,15 +190,9 @@ def _add_up(
     )
 
 
-def _may_count_otherwise(project: Project, last: Run) -> bool:
+def _may_count_otherwise(project: Project, edits: Iterable[SettingEdit]) -> bool:
     """Return whether other answers, or votes, may count now than in the last run."""
-    settings = project.settings
-    now = {
-        "attempts": settings.attempts,
-        "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
-        "verdict": settings.verdict,
-    }
-    if any(last.settings.get(name, value) != value for name, value in now.items()):
+    if any(edit.of in project.settings.of_runs for edit in edits):
         return True
     for run in project.store.find_recent_runs():
         if _OF_OTHER_ANSWERS & run.selection.keys():

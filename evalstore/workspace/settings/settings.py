@@ -227,6 +227,16 @@ class Settings:
     analysis_queries: tuple[AnalysisQuery, ...] = ()
     """Parts of the results, for `stats --query`."""
 
+    @property
+    def of_runs(self) -> dict[str, int | str | None]:
+        """Return the settings that runs note, by their names in the file."""
+        return {
+            "attempts": self.attempts,
+            "evaluationsPerEvaluator": self.evaluations_per_evaluator,
+            "verdict": self.verdict,
+            "maxTestOutputTokens": self.max_test_output_tokens,
+        }
+
 
 def find_root(start: Path) -> Path:
     """Find the folder of the nearest `evalstore.yaml`, upwards from `start`."""

@@ -82,6 +82,7 @@ def test_an_edit_of_a_model_that_asks_is_named_once(
 @pytest.mark.parametrize(
     ("setting", "line"),
     [
+        ("maxTestOutputTokens: 90", "M.  maxTestOutputTokens  none -> 90\n"),
         ("attempts: 2", "M.  attempts  2 answers in tests/weather.md: 1 -> 2"),
         ("evaluationsPerEvaluator: 2", ".M  evaluationsPerEvaluator  2 verdicts in"),
         ("evaluatorsTemperature: 1", ".M  judge scripted/judge  2 verdicts in tests/weather.md: "),
