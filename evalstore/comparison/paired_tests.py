@@ -99,19 +99,16 @@ class RateChange:
     @property
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
-        though = ""
-        if self._leaves_out_zero not in (None, self.is_significant):
-            place = "leaves 0 out" if self._leaves_out_zero else "has 0 in it"
-            though = f", though the interval {place}"
         if self.moved < 2:
             result = "too few for a significance test" if self.moved else "not significant"
             changed = f"the pass rate of {'one' if self.moved else 'no'} {self.unit} changed"
-            return f"{changed}: {result}{though}"
+            return f"{changed}: {result}"
         conclusion = "significant" if self.is_significant else "not significant"
         if self.unit == "row":
             conclusion += " for further rows of this file"
-        conclusion += though
         test = f"sign-flip test over the {self.moved:,} {self.unit}s whose pass rate changed"
+        if self._leaves_out_zero not in (None, self.is_significant):
+            test += "; this test is exact, the interval is approximate"
         return f"{conclusion} (p = {self.p:.2g}, {test})"
 
     @property

@@ -347,7 +347,7 @@ def test_a_run_that_ends_in_the_middle_leaves_what_can_be_used_again(bench: Benc
     [
         ("other", {("other", "new judge other")}),
         ("both", {("other", "new judge other")}),
-        ("prompt", {("judge", "judge prompt changed")}),
+        ("prompt", {("judge", "judge prompt _evaluator_default changed")}),
     ],
 )
 def test_a_judge_that_is_called_has_its_own_reason_though_checks_were_edited_with_it(

@@ -112,9 +112,6 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
     change = comparison.change()
     now_pending = 0 if diff.models else comparison.pending
     is_rest = now_pending > 0 and change.pairs == comparison.judged_and_unchanged
-    if now_pending:
-        text = _pending_text(now_pending, has_rates=not is_rest)
-        yield from text_lines(text, "pending")
     if undecided := 0 if diff.models else comparison.undecided:
         verb = "is" if undecided == 1 else "are"
         yield from text_lines(f"{plural(undecided, 'result')} {verb} now undecided", "undecided")
@@ -133,7 +130,12 @@ def summary_lines(diff: Diff, hint: str = "", names: Sequence[str] = ()) -> Iter
 
 
 def _remarks(diff: Diff, change: str) -> str:
-    """Return why there are new results, and how many failed: ` (new file a.md; 1 failed)`."""
+    """Return why there are new results, and how many failed: ` (new file a.md; 1 failed)`.
+
+    Of changed ones, how many are pending now.
+    """
+    if change == "changed" and not diff.models and (count := diff.comparison.pending):
+        return f" ({'all' if count == len(diff.comparison.changed) else f'{count:,}'} now pending)"
     words = diff.comparison.new.count_new() if change == "new" else Counter()
     counts = ((words["fail"] + words["error"], "failed"), (words["undecided"], "undecided"))
     parts = [safe(causes)] if (causes := ", ".join(diff.causes_of(change))) else []
@@ -151,13 +153,6 @@ def _pending_candidates(diff: Diff) -> Iterator[StyledLine]:
             verb = "is" if count == 1 else "are"
             text = f"{plural(count, 'result')} of {safe(model)} {verb} pending"
             yield from text_lines(f"{text} and not in the pass rates", "pending")
-
-
-def _pending_text(count: int, *, has_rates: bool) -> str:
-    """Return `8 results are now pending and not in the pass rates`."""
-    verb = "is" if count == 1 else "are"
-    rates = " and not in the pass rates" if has_rates else ""
-    return f"{plural(count, 'result')} {verb} now pending{rates}"
 
 
 class SideVerdict(NamedTuple):

@@ -174,7 +174,7 @@ def collect_stats(
     run, batches = find_results(project, revision)
     collector = StatsCollector(project, run, groupings, query=query, currency=currency)
     collector.collect(batches)
-    return collector.finish(rerolls=revision != WORK)
+    return collector.finish(rerolls=True)
 
 
 def _without_interval(group: ResultGroup) -> ResultGroup:
@@ -200,8 +200,9 @@ class StatsCollector:
         convert = _converter(project, self._code)
         self._keep = Filter(project, run, self._query)
         self._costs = CostReader(project.store, convert, prices=project.prices_by_version())
-        equal = find_equal_run(project) if run.id == WORKSPACE and self._query is None else None
-        self._root = (equal or run).results
+        self._stored = (find_equal_run(project) or run) if run.id == WORKSPACE else run
+        """The run, or one that has stored the same results as the workspace."""
+        self._root = self._stored.results
         is_selected = not self._root or self._query is not None
         self._selected = TemporaryRows() if is_selected else None
         """The results that count, where they are not all results of a stored run."""
@@ -283,8 +284,8 @@ class StatsCollector:
             )
         everything = replace(everything, name="all")
         counted = Rerolls()
-        if rerolls and not self._keep.is_about_votes:
-            counted = count_rerolls(self.project.store, run, self._keep)
+        if rerolls and self._root and not self._keep.is_about_votes:
+            counted = count_rerolls(self.project.store, self._stored, self._keep)
         is_simulated = is_all_scripted(self.project.store, run)
         if is_chosen_by_verdict(run.selection):
             everything = _without_interval(everything)

@@ -220,9 +220,10 @@ def nothing_text(status: Status) -> str:
     # Verdicts that rows share are counted in each part of a long file.
     words = "1 of them undecided or an error" if count == 1 else "some undecided or errors"
     again = f", {words}: 'evalstore run --retry-errors' judges again"
+    whose = _candidates_text(models, recorded=status.has_recorded)
     return (
-        f"Nothing to do: {plural(status.reuse, 'answer')} of "
-        f"{_candidates_text(models, recorded=status.has_recorded)} and all verdicts are stored"
+        f"Nothing to do: {plural(status.reuse, 'answer')} "
+        f"{f'({whose})' if status.has_recorded else f'of {whose}'} and all verdicts are stored"
         f"{again if count else ''}."
     )
 

@@ -299,15 +299,16 @@ def test_other_evaluators_are_named_also_where_no_verdict_differs(
     evalstore("run", "-q")
     tree(workspace, {"prompts/strict.md": STRICT})
     edit(workspace / "evalstore.yaml", "[scripted/judge]", "[{id: scripted/judge, prompt: strict}]")
-    assert "judge prompt changed" in evalstore("diff").stdout, "of the workspace"
+    assert "judge prompt strict in place of" in evalstore("diff").stdout, "of the workspace"
     evalstore("run", "-q")
     edit(workspace / "evalstore.yaml", "[{id: scripted/judge, prompt: strict}]", "[scripted/judge]")
     for sides in (("@~1", "@"), ("@", "@~1")):
         said = evalstore("diff", *sides).stdout
-        assert "Edited:\n    judge prompt changed" in said
+        assert "Edited:\n    judge prompt " in said
+        assert " in place of " in said
         assert "2 unchanged" in said
     (edited,) = documents("diff", "@")["participants"]
-    assert "judge prompt changed" in str(edited)
+    assert edited["what"] == "judge prompt _evaluator_default in place of strict"
 
 
 def test_a_renamed_file_and_its_tags_are_among_the_edits(

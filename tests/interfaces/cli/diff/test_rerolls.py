@@ -48,6 +48,10 @@ def test_failures_that_were_asked_again_after_an_edit_are_counted(
     documents("run")
     assert rerolls(documents) == (2, 0, 1, 1)
     assert printed_words(evalstore).endswith(NOTE)
+    assert " ".join(evalstore("stats").stdout.split()).endswith(NOTE)  # the same rows
+    edit(Path.cwd() / "tests/c.md", "?", ", please?")
+    assert "asked again" not in evalstore("stats").stdout
+    edit(Path.cwd() / "tests/c.md", ", please?", "?")
     # The failures stay counted when runs follow that ask nothing, or are about a selection.
     documents("run")
     documents("run", "tests/b.md")

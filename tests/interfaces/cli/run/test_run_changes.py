@@ -273,7 +273,7 @@ def test_a_case_that_was_judged_and_is_pending_is_announced_once(
     )
     compared = history("diff", "@~1", "@").stdout
     assert "tests/a.md  scripted/one  pass -> pending  (test changed)  <short>\n" in compared
-    assert "\n1 changed, 3 unchanged\n1 result is now pending\n" in compared
+    assert "\n1 changed (all now pending), 3 unchanged\n" in compared
     assert "since the last run" not in history("run").stdout
     assert documents("run")["since"]["pending"] == 0
 
