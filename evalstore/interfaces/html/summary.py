@@ -361,7 +361,7 @@ def _regressed(
         model=safe(result.model),
         verdicts=(SideVerdict(result.word or "answered"),),
         attempts=table.attempts.get(cell_of(result), ""),
-        reason=safe(f"passed in {side_name(passed_in, names.get(passed_in, ()))}"),
+        reason=safe(", ".join((f"passed in {side_name(passed_in)}", *names.get(passed_in, ())))),
         texts=table.quoted.get(cell_of(result), QuotedCell()),
         place=_place(result, table),
     )

@@ -6,7 +6,7 @@ that labels say how often the judges are right.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from heapq import nsmallest
 from itertools import chain
 from threading import Lock
@@ -26,7 +26,7 @@ from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.add_labels import label_results
 from evalstore.results.prompt_names import name_prompts_of_cases
-from evalstore.results.show.revision_results import find_results, open_revision
+from evalstore.results.show.revision_results import find_results, find_run, open_revision
 from evalstore.results.stats.stats import agreement, judge_stats
 from evalstore.results.table.cases import stored_labels
 from evalstore.results.verdict_order import SIGNS
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.core.values import Case, FileVersion, Json, Word
     from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
     from evalstore.results.answer.answer import TurnView
     from evalstore.results.answer.case_answers import SessionView
     from evalstore.results.labels.labels import LabelIndex, PersonLabel
@@ -83,15 +84,20 @@ class LabelPages:
         with self._lock:
             if state != self._state:
                 self._answers, self._state = {}, state
+        return next((session for session in self._left(person, only) if session > after), "")
+
+    def _offered(self, only: str) -> Mapping[str, AskedAnswer]:
+        """Return the answers offered by their sessions; they are read once, also in memory."""
+        with self._lock:
             if not self._answers.get(only):
                 found = (each for each in self._read() if _has_words(each, only))
                 listed = nsmallest(MOST_ANSWERS, found, key=lambda each: each.session)
                 self._answers[only] = {answer.session: answer for answer in listed}
-        return next((session for session in self._left(person, only) if session > after), "")
+            return self._answers[only]
 
     def _left(self, person: str, only: str) -> list[str]:
         """Return the sessions of the answers offered that a person has not labelled."""
-        labels, answers = stored_labels(self._location), [*self._answers.get(only, {}).values()]
+        labels, answers = stored_labels(self._location), self._offered(only).values()
         return [each.session for each in answers if person not in _by_person(labels, each)]
 
     def page(self, session: str, person: str, only: str, unsaved: str = "") -> bytes:
@@ -101,14 +107,12 @@ class LabelPages:
         the workspace.
         """
         answer = self._find(session)
-        with open_revision(self._location, WORK) as project:
-            run, _ = find_results(project, WORK)
-            reader = AnswerReader(project, run)
-            reader.load([(answer.result, answer.case)])
+        is_one = len(answer.case.tests) == 1  # else all are judged together
+        with self._open(answer) as (project, reader):
             (view,) = reader.read([(answer.result, answer.case)])
-            is_one = len(answer.case.tests) == 1  # else all are judged together
             shown = [each for each in view.sessions if each.id == answer.session or not is_one]
             asked = [reader.conversation(each.test, answer.result.prompt) for each in shown]
+            definitions = dict(chain.from_iterable(reader.definitions(each.test) for each in shown))
             criteria = reader.criteria(answer.case.evaluation)
             prompts = [*reader.judge_prompts(answer.case)]
             turns = list(chain.from_iterable(asked))
@@ -125,7 +129,7 @@ class LabelPages:
             for vote in view.judgements
             if own and not vote.is_person and answer.session in vote.sessions
         ]
-        earlier = [each for each in self._answers.get(only, ()) if each < answer.session]
+        earlier = [each for each in self._offered(only) if each < answer.session]
         return self._render(
             title=safe(answer.title),
             only=only,
@@ -136,6 +140,7 @@ class LabelPages:
             if criteria
             else [],
             prompts=[(safe(name), shown_text(text)) for name, text in prompts],
+            definitions=[(safe(name), shown_text(text)) for name, text in definitions.items()],
             attempt=f" {answer.result.sessions.index(answer.session) + 1} of {several}"
             if is_one and (several := len(answer.result.sessions)) > 1
             else "",
@@ -151,6 +156,28 @@ class LabelPages:
             judges="checks" if {vote.by for vote in votes} == {"checks"} else "judges",
             previous=max(earlier, default=""),
         )
+
+    def file(self, session: str, id: str) -> tuple[str, bytes]:
+        """Return the name and the bytes of a file that is in the question of an answer.
+
+        Raises `RevisionError` for another one.
+        """
+        answer = self._find(session)
+        with self._open(answer) as (project, reader):
+            for test in answer.case.tests:
+                for turn in reader.conversation(test, answer.result.prompt):
+                    for file in turn.files:
+                        if file.id == id:
+                            return file.path, project.store.load_files([id])[id].data
+        raise RevisionError(f"the question has no file '{id}'")
+
+    @contextmanager
+    def _open(self, answer: AskedAnswer) -> Iterator[tuple[Project, AnswerReader]]:
+        """Return what reads an answer, which is loaded."""
+        with open_revision(self._location, WORK) as project:
+            reader = AnswerReader(project, find_run(project, WORK))
+            reader.load([(answer.result, answer.case)])
+            yield project, reader
 
     def end(self, person: str, only: str) -> bytes:
         """Return the page for a person who has seen all answers, or where there are none."""
@@ -186,7 +213,7 @@ class LabelPages:
 
     def _render(self, **values: object) -> bytes:
         only = str(values["only"])
-        offered = self._answers.get(only, {})
+        offered = self._offered(only)
         waiting = self._left(str(values["person"]), only)
         left = len({cell_of(offered[session].result) for session in waiting})
         total = len({cell_of(answer.result) for answer in offered.values()})
@@ -241,19 +268,29 @@ def _part(
     conversation: Sequence[TurnView],
     session: SessionView,
     sources: Mapping[str, Json],
-    files: Mapping[str, FileVersion],
-) -> tuple[list[tuple[str, str, list[Any], list[Any]]], list[str]]:
-    """Return the turns of a conversation with its answers in their places, and those after them."""
+    texts: Mapping[str, FileVersion],
+) -> tuple[list[tuple[str, str, list[Any]]], list[str]]:
+    """Return the turns of a conversation with its answers in their places, and those after them.
+
+    A turn has the path, the id, the picture and the text of each of its files, as far as it is
+    shown.
+    """
     left = list(map(shown_text, session.answers))
-    turns: list[tuple[str, str, list[Any], list[Any]]] = []
+    turns: list[tuple[str, str, list[Any]]] = []
     for turn in conversation:
         if turn.answer is None:
-            images = [(safe(image.path), sources[image.id]) for image in turn.images]
-            known = [file for file in turn.text_files if file.id in files]
-            texts = [(safe(file.path), _beginning(files[file.id].data)) for file in known]
-            turns.append((turn.role, shown_text(turn.text), images, texts))
+            files = [
+                (
+                    safe(file.path),
+                    file.id,
+                    sources.get(file.id),
+                    _beginning(texts[file.id].data) if file.id in texts else "",
+                )
+                for file in turn.files
+            ]
+            turns.append((turn.role, shown_text(turn.text), files))
         elif left:
-            turns.append(("answer", left.pop(0), [], []))
+            turns.append(("answer", left.pop(0), []))
     return turns, left
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
@@ -99,6 +99,7 @@ class ResultsSite(LocalSite):
             web.get(f"{self.base}/changes", self.stream_changes),
             web.get(f"{self.base}/label", self.show_next_answer),
             web.get(f"{self.base}/label/{{session}}", self.show_answer),
+            web.get(f"{self.base}/label/{{session}}/file/{{id}}", self.send_file),
             web.post(f"{self.base}/label/{{session}}", self.give_label),
         ]
 
@@ -144,6 +145,14 @@ class ResultsSite(LocalSite):
         person, only, _ = await self._labels_of(request.query)
         session = request.match_info["session"]
         return _html(await to_thread(self.labelling.page, session, person, only))
+
+    async def send_file(self, request: web.Request) -> web.StreamResponse:
+        """Send a file of a question to be saved: no browser shows or runs it."""
+        session, id = request.match_info["session"], request.match_info["id"]
+        path, data = await to_thread(self.labelling.file, session, id)
+        name = quote(path.rpartition("/")[2], safe="")
+        saved = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+        return web.Response(body=data, headers=saved, content_type="application/octet-stream")
 
     async def give_label(self, request: web.Request) -> web.StreamResponse:
         """Store a label, or go to the next answer, but not without a note that is not stored."""

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evalstore.core.results import Failure, Result
-    from evalstore.core.values import Message
     from evalstore.planning.first_pushes import FirstPush
     from evalstore.planning.options import Location
     from evalstore.results.answer.judgements import Judgement
@@ -58,10 +57,18 @@ class TurnView:
     """The name of the speaker; empty if there is none."""
     answer: int | None = None
     """The number of the candidate's answer, from 1; 0 if it is missing; None for a test's turn."""
-    images: tuple[FileRef, ...] = ()
-    """The images in the message, in their order."""
-    text_files: tuple[FileRef, ...] = ()
-    """The files in the message that are texts, in their order."""
+    files: tuple[FileRef, ...] = ()
+    """The files in the message, in their order."""
+
+    @property
+    def images(self) -> tuple[FileRef, ...]:
+        """Return the images."""
+        return tuple(file for file in self.files if file.media_type.startswith("image/"))
+
+    @property
+    def text_files(self) -> tuple[FileRef, ...]:
+        """Return the files that are texts."""
+        return tuple(file for file in self.files if _is_text(file.media_type))
 
 
 class CheckText(NamedTuple):
@@ -274,13 +281,8 @@ def read_conversation(
     for message in messages:
         if not message.filled:
             text = text_of(message.parts, sizes)
-            yield TurnView(
-                message.role,
-                text,
-                message.name or "",
-                images=images_of(message),
-                text_files=text_files_of(message),
-            )
+            shown = tuple(part for part in message.parts if isinstance(part, FileRef))
+            yield TurnView(message.role, text, message.name or "", files=shown)
         elif number < len(turns) - 1:
             number += 1
             yield TurnView("assistant", answer_text(turns[number - 1]), answer=number)
@@ -344,18 +346,6 @@ def _find_questions(location: Location, result: Result) -> tuple[tuple[str, ...]
 
 _TEXTS = ("json", "xml", "yaml", "toml", "csv", "javascript")
 """Ends of the media types of texts that do not begin with `text/`."""
-
-
-def images_of(message: Message) -> tuple[FileRef, ...]:
-    """Return the images in a message, in their order."""
-    files = (part for part in message.parts if isinstance(part, FileRef))
-    return tuple(file for file in files if file.media_type.startswith("image/"))
-
-
-def text_files_of(message: Message) -> tuple[FileRef, ...]:
-    """Return the files in a message that are texts, in their order."""
-    files = (part for part in message.parts if isinstance(part, FileRef))
-    return tuple(file for file in files if _is_text(file.media_type))
 
 
 def _is_text(media_type: str) -> bool:

@@ -587,6 +587,53 @@ def test_no_verdict_is_shown_to_a_person_without_a_label_and_a_later_page_names_
     assert html.unescape(link) == answers[0]
 
 
+def test_a_previous_answer_is_linked_by_a_server_that_has_listed_none(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    first = urlsplit(str(ask(address, "label?by=Eve")[0].headers["Location"])).path
+    session = first.rpartition("/")[2]
+    second = str(ask(address, f"label?by=Eve&after={session}")[0].headers["Location"])
+    with serving(root) as again:
+        text = ask(again, f"label/{urlsplit(second).path.rpartition('/')[2]}?by=Eve")[1]
+    assert f"label/{session}?by=Eve" in text.partition("Previous answer")[0]
+
+
+def test_files_are_saved_and_tools_and_schemas_shown_beside_the_question(tmp_path: Path) -> None:
+    test = TEST.replace("tags: [greeting]", "availableTools: [find]")
+    files = {
+        "tests/hello.md": test.replace("Hello", "Read `{{_file:a <b>.html}}` `{{_file:c.pdf}}`"),
+        "tests/a <b>.html": "<script>alert(1)</script>",
+        "tests/c.pdf": "%PDF",
+        "tests/d.pdf": "%PDF of another question",
+        "tests/other.md": TEST.replace("Hello", "`{{_file:d.pdf}}`").replace(
+            "tags: [greeting]", "structuredResponseSchema: word"
+        ),
+        "tools/find.yaml": "name: find\ndescription: Finds <i>.\nparameters: {type: object}\n",
+        "schemas/word.yaml": "id: word\ntype: object\nproperties: {word: {type: string}}\n",
+    }
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "--fail-on", "none") == 0
+    with serving(root) as address:
+        text = ask(address, str(ask(address, "label?only=hello")[0].headers["Location"]))[1]
+        other = ask(address, str(ask(address, "label?only=other")[0].headers["Location"]))[1]
+        saved = [ask(address, path) for path in re.findall('href="([^"]*/file/[^"]*)"', text)]
+        foreign = re.findall('/file/[^"]*', other)[0]
+        page = re.findall('(/[^"]*)/file/', text)[0]
+        assert ask(address, page + foreign)[0].status == 404
+    assert [body for _, body in saved] == ["<script>alert(1)</script>", "%PDF"]
+    for response, _ in saved:
+        assert response.headers["Content-Type"] == "application/octet-stream"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+    names = [response.headers["Content-Disposition"] for response, _ in saved]
+    assert names == [
+        f"attachment; filename*=UTF-8''{name}" for name in ("a%20%3Cb%3E.html", "c.pdf")
+    ]
+    assert '"description": "Finds <i>."' in html.unescape(text.partition(">Tool find<")[2])
+    assert '"word": {' in html.unescape(other.partition(">JSON schema of the answer<")[2])
+    assert "Finds <i>" not in text
+
+
 def test_a_note_is_stored_with_the_next_answer_and_never_lost(
     labelled: tuple[Path, str],
 ) -> None:

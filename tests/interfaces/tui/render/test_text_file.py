@@ -6,11 +6,11 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from evalstore.core.values import FileRef, Message, Text
+from evalstore.core.values import FileRef
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render.documents.answer_texts import text_file_lines
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.results.answer.answer import text_files_of
+from evalstore.results.answer.answer import TurnView
 from tests.builders import tree
 from tests.interfaces.tui.driving import drive, press, screen
 
@@ -37,7 +37,7 @@ def test_what_is_not_utf8_and_control_characters_are_escaped() -> None:
 def test_files_that_are_texts_are_known_by_their_media_types() -> None:
     kinds = ("text/plain", "application/json", "image/png", "application/pdf", "image/svg+xml")
     files = [FileRef(f"f{number}", kind, str(number)) for number, kind in enumerate(kinds)]
-    found = text_files_of(Message("user", (Text("See: "), *files)))
+    found = TurnView("user", "", files=tuple(files)).text_files
     assert [file.media_type for file in found] == ["text/plain", "application/json"]
 
 
