@@ -52,7 +52,7 @@ def open_provider(
         if base_url and "?" in base_url and kind != "azure_ai":
             raise EvalstoreError(
                 f"the base URL of a provider of type '{kind}' cannot have a query",
-                hint="leave the query out; the version of the API at Azure is AZURE_API_VERSION",
+                hint="remove the query; set the API version for Azure in AZURE_API_VERSION",
             )
         from evalstore.providers.litellm import LitellmProvider
 

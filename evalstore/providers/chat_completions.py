@@ -163,11 +163,13 @@ def dump(body: Body) -> bytes:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as problem:
         raise unsupported(
-            "the request holds half of a surrogate pair, which is not a character "
+            "the request contains half of a surrogate pair, which is not a character "
             f"(U+{ord(problem.object[problem.start]):04X})"
         ) from problem
     except ValueError as problem:
-        raise unsupported("the request holds a number that is not in JSON, as NaN") from problem
+        raise unsupported(
+            "the request contains a number that JSON does not allow, such as NaN"
+        ) from problem
 
 
 def decode_reply(

@@ -145,7 +145,7 @@ def status_error(
 def require_finished(reason: str | None) -> None:
     """Raise `ProviderError` for a finish reason of a provider that failed."""
     if reason is not None and reason.casefold() in FAILED_FINISH:
-        words = f"the provider broke off its answer: finish reason '{reason}'"
+        words = f"the provider cut its answer off: finish reason '{reason}'"
         raise ProviderError("malformed", words, retry=True)
 
 
@@ -178,7 +178,7 @@ def find_error(document: Json) -> Json | None:
 def unreadable(text: str, secrets: Iterable[str]) -> ProviderError:
     """Return the error for a successful answer without JSON; a stream would only come again."""
     streams = text.startswith(("data:", "event:"))
-    words = STREAMED if streams else "the server answered with no JSON"
+    words = STREAMED if streams else "the server's answer is not JSON"
     return ProviderError(
         "malformed", clean(f"{words}: {text or 'nothing'}", secrets), retry=not streams
     )

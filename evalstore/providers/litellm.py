@@ -198,7 +198,7 @@ class LitellmProvider:
             raise unsupported(f"the provider option '{refused}' cannot be used")
         if "://" in request.code:
             # Some of its providers would use it as the address.
-            raise unsupported("the name of the model is an address: use 'baseURL' of a provider")
+            raise unsupported("the model name is a URL: use 'baseURL' of a provider")
         body = encode_request(
             request, supports_structured_outputs=self._supports_structured_outputs
         )

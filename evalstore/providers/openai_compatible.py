@@ -172,7 +172,7 @@ def find_proxy(url: str) -> str | None:
     kind, has_kind, _ = proxy.partition("://")
     if has_kind and kind not in ("http", "https"):
         raise EvalstoreError(
-            f"the proxy of the environment is of the kind '{kind}', and only HTTP works",
+            f"the environment sets a proxy of the kind '{kind}', but only HTTP works",
             hint=f"set HTTPS_PROXY to an HTTP proxy, or NO_PROXY={host} to call without one",
         )
     return proxy if has_kind else f"http://{proxy}"

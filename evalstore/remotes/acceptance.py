@@ -217,7 +217,7 @@ class SigningKey:
         text = ran.stderr.decode(errors="replace")
         lines = [line for line in text.splitlines() if line.strip("@ \r")]
         reason, hint = (
-            (lines[-1][:200] if lines else f"ssh-keygen ended with {ran.returncode}"),
+            (lines[-1][:200] if lines else f"ssh-keygen exited with {ran.returncode}"),
             None,
         )
         if "passphrase" in text:
@@ -311,7 +311,7 @@ def _run(arguments: Sequence[str], data: bytes) -> subprocess.CompletedProcess[b
     except FileNotFoundError:
         raise RemoteError(
             "signatures need OpenSSH's ssh-keygen, which is not installed",
-            hint="install the package of your system: openssh-client or openssh",
+            hint="install the system package: openssh-client or openssh",
         ) from None
     except OSError as error:
         raise RemoteError(f"ssh-keygen cannot be started: {error.strerror or error}") from None

@@ -235,7 +235,7 @@ class BundleFiles:
         if start != _LOCAL_START or stored_name != name.encode() or flags or coding:
             raise self._damaged(f"'{name}' is not where it should be")
         if not packed == whole == size == member.compress_size or place + size > end:
-            raise self._damaged(f"'{name}' has another length than its list says")
+            raise self._damaged(f"'{name}' does not have the length in its list")
         return place, size
 
 

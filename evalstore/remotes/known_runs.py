@@ -91,5 +91,5 @@ def find_known_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
     except EvalstoreError as error:
         raise RevisionError(str(error), hint=error.hint) from error
     raise RevisionError(
-        f"it is not known which runs '{remote}' has", hint=f"'evalstore pull -n {remote}' reads it"
+        f"the runs of '{remote}' are not known", hint=f"'evalstore pull -n {remote}' reads them"
     )

@@ -39,7 +39,7 @@ def temporary_errors() -> Iterator[None]:
     except sqlite3.Error as error:
         folder = _find_folder()
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LACKS_ROOM:
-            text = f"no room left for temporary files in '{folder}'"
+            text = f"no space left for temporary files in '{folder}'"
         else:
             text = f"a temporary file in '{folder}' cannot be used: {error}"
         raise StoreError(
@@ -54,12 +54,12 @@ def file_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LACKS_ROOM:
-            text, hint = f"no room left for '{path}'", "free some space and try again"
+            text, hint = f"no space left for '{path}'", "free some space and try again"
         elif is_locked(error):
             text = f"'{path}' is locked by another program"
             hint = "wait until it is done and try again"
         else:
-            text, hint = f"'{path}' cannot be used: {error}", "remove it; it is made again"
+            text, hint = f"'{path}' cannot be used: {error}", "remove it; it is created again"
         raise StoreError(text, hint=hint) from error
 
 

@@ -301,5 +301,5 @@ def resolve_remote_run(ids: Sequence[str], remote: str, text: str) -> str:
         raise RevisionError(f"'{remote}/{text}' is ambiguous", hint=f"it could be {listed}")
     raise RevisionError(
         f"'{remote}' had no run that starts with '{text}' when it was last read",
-        hint=f"'evalstore pull -n {remote}' reads it again",
+        hint=f"'evalstore pull -n {remote}' reads them again",
     )

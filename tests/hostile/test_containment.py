@@ -386,7 +386,7 @@ def test_an_import_takes_nothing_from_outside(root: Path, run: Run, format: str,
     assert code in (1, 2)
     assert not any(SECRET.encode() in data for data in seen_below(root).values())
     if kind == "inner pattern":
-        assert "has '..' behind a wildcard" in output
+        assert "has '..' after a wildcard" in output
         return
     assert "outside the imported folder" in output
     assert "--allow-outside" in output

@@ -48,7 +48,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
 
             def fail_in_the_middle(connection: Any) -> None:
                 work(connection)
-                raise StoreError("no room left on the disk")
+                raise StoreError("no space left on the disk")
 
             return write(driver, fail_in_the_middle, **options)
         return write(driver, work, **options)

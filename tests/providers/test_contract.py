@@ -251,11 +251,11 @@ UNSENDABLE = {
     ),
     "half a character": (
         Request("dummy", (user("Cut \ud83d here"),)),
-        "the request holds half of a surrogate pair, which is not a character (U+D83D)",
+        "the request contains half of a surrogate pair, which is not a character (U+D83D)",
     ),
     "not a number": (
         Request("dummy", (user("Hi"),), provider_options={"x": float("nan")}),
-        "the request holds a number that is not in JSON, as NaN",
+        "the request contains a number that JSON does not allow, such as NaN",
     ),
     "a stream": (
         Request("dummy", (user("Hi"),), provider_options={"stream": True}),

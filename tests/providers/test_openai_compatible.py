@@ -101,7 +101,7 @@ def test_a_tool_call_without_a_name_makes_no_sense(server: endpoint.Endpoint) ->
 def test_a_reply_that_is_not_json_is_shown(server: endpoint.Endpoint) -> None:
     server.reply = lambda request: endpoint.FAULTS["html"]
     assert failure(server.url).message == (
-        "the server answered with no JSON: <html><body>Welcome</body></html>"
+        "the server's answer is not JSON: <html><body>Welcome</body></html>"
     )
 
 
@@ -190,7 +190,7 @@ def test_a_proxy_of_another_kind_is_an_error(
     proxy: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
-    with pytest.raises(EvalstoreError, match="of the kind 'socks5', and only HTTP works"):
+    with pytest.raises(EvalstoreError, match="of the kind 'socks5', but only HTTP works"):
         open_provider("openai-compatible", base_url=PROXIED)
 
 

@@ -46,7 +46,7 @@ def test_of_temporary_files_it_is_said_where_they_are(
         patch.setattr(module, "_SCHEMA", _SMALL + module._SCHEMA + _FULL)
         assert main([*command.split(), "--quiet"]) == 6
     assert capsys.readouterr().err == (
-        f"error: no room left for temporary files in '{team.parent}'\n"
+        f"error: no space left for temporary files in '{team.parent}'\n"
         "hint: free some space there, or name another folder in SQLITE_TMPDIR\n"
     )
     assert main(["pull", "--quiet"]) == 0
@@ -72,6 +72,6 @@ def test_of_the_copy_of_the_indexes_the_file_is_named(
         assert main(["pull", "-n", "--quiet"]) == 6
     error, hint = capsys.readouterr().err.splitlines()
     [cache] = (team / ".evalstore/remotes").glob("*.db")
-    assert error == f"error: no room left for '{cache}'"
+    assert error == f"error: no space left for '{cache}'"
     assert hint == "hint: free some space and try again"
     assert main(["pull", "--quiet"]) == 0

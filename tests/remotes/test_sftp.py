@@ -108,7 +108,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 def test_a_program_that_is_missing_is_reported() -> None:
     with pytest.raises(RemoteError, match="needs OpenSSH's sftp, which is not installed") as caught:
         SftpFiles("x", "/x", ["no-such-sftp"]).exists()
-    assert caught.value.hint == "install the package of your system: openssh-client or openssh"
+    assert caught.value.hint == "install the system package: openssh-client or openssh"
 
 
 def test_a_host_that_refuses_connections_is_reported() -> None:

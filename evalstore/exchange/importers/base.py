@@ -214,4 +214,4 @@ def short_json(value: Json) -> str:
 def check_picture(address: str) -> None:
     """Raise `NotTakenError` unless the address is a URL (http or https)."""
     if not address.startswith(("https://", "http://")):
-        raise NotTakenError(f"{short_json(address)} is not the address of a picture (https://…)")
+        raise NotTakenError(f"{short_json(address)} is not the URL of an image (https://…)")

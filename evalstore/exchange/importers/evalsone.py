@@ -38,7 +38,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
                 _read_file(file, name, imported)
     if not imported.files and not imported.left:
         raise EvalstoreError(
-            "no samples of EvalsOne here", hint="name a file of JSON lines, or its folder"
+            "no EvalsOne samples found", hint="name a file of JSON lines, or its folder"
         )
     return imported
 

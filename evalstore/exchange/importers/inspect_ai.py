@@ -57,7 +57,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     write_conversations(conversations, imported)
     if not imported.files and not imported.left:
         raise EvalstoreError(
-            "the sources contain no samples of Inspect",
+            "the sources contain no Inspect samples",
             hint="name a log of Inspect ('.eval' or '.json')",
         )
     return imported
@@ -245,7 +245,7 @@ class EvalArchive:
             with self._zip.open(info) as file:
                 return file.read(most)
         except NotImplementedError as error:
-            raise FileProblem(f"is packed in an unknown way: {error}", hint=_CONVERT) from error
+            raise FileProblem(f"has an unknown compression: {error}", hint=_CONVERT) from error
 
     def _packed(self, info: ZipInfo) -> bytes:
         """Return the packed bytes of a file, behind its name and its extra field."""
@@ -261,7 +261,7 @@ def _unpack_zstandard(packed: bytes, most: int) -> bytes:
         zstandard = import_module("zstandard")
     except ImportError:
         raise FileProblem(
-            "is packed with Zstandard, which the package 'zstandard' reads",
+            "is compressed with Zstandard and needs the package 'zstandard'",
             hint=f"type 'pip install zstandard', or {_CONVERT}",
         ) from None
     try:

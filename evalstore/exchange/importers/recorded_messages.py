@@ -35,7 +35,7 @@ _CALLS = ("tool_call", "tool_use", "server_tool_call")
 """Types of parts that are calls of tools."""
 
 
-TOOLS_AS_TEXT = "calls of tools and their results are shown as texts"
+TOOLS_AS_TEXT = "tool calls and their results are shown as text"
 
 
 def read_conversation(
@@ -54,7 +54,7 @@ def read_conversation(
         if shown_message["content"] or "image" in shown_message
     ]
     if not any(message["role"] == "user" for message in shown):
-        raise NotTakenError("the conversation has no message of the user")
+        raise NotTakenError("the conversation has no user message")
     if shown[-1]["role"] == "assistant":
         raise NotTakenError("the conversation ends with an answer, so nothing was asked")
     return shown
@@ -69,7 +69,7 @@ def read_answer(message: Json, attachments: Mapping[str, Any] | None = None) -> 
     if not calls and fields.get("parts", fields.get("content")) is None:
         raise NotTakenError("the answer has no text")
     if calls and not "".join(texts).strip():
-        raise NotTakenError("the answer is a call of a tool, without a text")
+        raise NotTakenError("the answer is a tool call without text")
     return _checked("\n\n".join(texts))
 
 

@@ -97,7 +97,7 @@ def require_pattern(folder: Path, pattern: str) -> None:
     steps = pattern.split("/")
     fixed = next((n for n, step in enumerate(steps) if any(sign in step for sign in "*?[")), 0)
     if ".." in steps[fixed:]:
-        raise FileProblem("has '..' behind a wildcard")
+        raise FileProblem("has '..' after a wildcard")
     require_readable(folder / os.path.join(*steps[:fixed], ""))  # noqa: PTH118
 
 

@@ -244,8 +244,8 @@ class ImportRecord:
             files = None
         if not isinstance(files, dict):
             raise EvalstoreError(
-                f"{path}: this is not a record of imports that can be read",
-                hint="remove it: files that exist are then kept like edited ones",
+                f"{path}: the record of imports cannot be read",
+                hint="remove it: existing files are then kept, as edited files are",
             )
         return cls(path, files)
 

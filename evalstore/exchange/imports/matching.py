@@ -148,7 +148,7 @@ class _Placer:
     def _add(self, first: JudgedAnswer, entries: list[JudgedAnswer]) -> None:
         file = self._files.get(first.file)
         if file is None:
-            raise NotTakenError("the test file was edited since, or not written")
+            raise NotTakenError("the test file was edited since the import, or was not written")
         rows = self._rows_of(file)
         if first.messages is None:
             indexes = rows.find(first.values)

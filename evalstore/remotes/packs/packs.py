@@ -210,7 +210,7 @@ def _unpack(packed: memoryview, coding: int, size: int) -> bytes:
         if not unpacker.eof or unpacker.unused_data:
             raise DamagedPackError("it has another length")
     else:
-        raise DamagedPackError(f"its coding is {coding}")
+        raise DamagedPackError(f"its encoding is {coding}")
     if len(payload) != size:
         raise DamagedPackError("it has another length")
     return payload

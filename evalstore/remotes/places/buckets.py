@@ -230,7 +230,7 @@ def explain(error: Exception, address: str, scheme: str) -> RemoteError:
         )
     if kind and kind[2] == "BadScheme":
         return RemoteError(
-            f"{place} cannot be used: its server is asked without TLS",
+            f"{place} cannot be used: its server does not use TLS",
             hint="set AWS_ALLOW_HTTP=true if that is intended",
         )
     if _METADATA.search(text) or (kind and kind[2]):

@@ -270,7 +270,7 @@ class SftpFiles:
         except FileNotFoundError:
             raise RemoteError(
                 f"the remote '{self.address}' needs OpenSSH's sftp, which is not installed",
-                hint="install the package of your system: openssh-client or openssh",
+                hint="install the system package: openssh-client or openssh",
             ) from None
         except ValueError as error:
             raise RemoteError(f"the remote '{self.address}' cannot be used: {error}") from None

@@ -59,7 +59,7 @@ _REASONS: tuple[tuple[tuple[type[Error], ...], str, str, str | None], ...] = (
     (
         (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded),
         "",
-        "no room left for the store '{name}': {text}",
+        "no space left for the store '{name}': {text}",
         "free some space on its server and run again: what is in the store stays there",
     ),
     (

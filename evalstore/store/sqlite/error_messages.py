@@ -40,7 +40,7 @@ _REASONS = (
     ),
     (
         "is full",
-        "no room left for the store '{path}'",
+        "no space left for the store '{path}'",
         "free some space and run again: what is in the store stays there",
     ),
 )

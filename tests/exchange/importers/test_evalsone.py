@@ -65,5 +65,5 @@ def test_a_bad_row_is_reported_with_its_line(tmp_path: Path, row: object, reason
 
 
 def test_a_folder_without_samples_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match="no samples"):
+    with pytest.raises(EvalstoreError, match="no EvalsOne samples"):
         imported(tmp_path, "evalsone", {"a.txt": "x"})

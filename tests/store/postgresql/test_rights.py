@@ -163,7 +163,7 @@ def test_a_full_disk_loses_nothing_and_room_is_all_it_needs(
                 for _ in range(100):
                     raw.execute(b"INSERT INTO public.filler SELECT repeat('x', 400000)")
         large = {key: value for n in range(200) for key, value in a_test(f"{n}" * 9_000).items()}
-        with pytest.raises(StoreError, match="no room left for the store") as caught:
+        with pytest.raises(StoreError, match="no space left for the store") as caught:
             store.ensure_versions(large)
         assert caught.value.exit_code == STORE_UNUSABLE
         assert list(store.iterate()) == before
@@ -178,7 +178,7 @@ def test_a_server_without_room_says_so(pg_store: Store) -> None:
     def work(connection: Connection) -> None:
         connection.execute("DO $$BEGIN RAISE 'could not extend file' USING ERRCODE='53100'; END$$")
 
-    with pytest.raises(StoreError, match=r"no room left .*could not extend file") as caught:
+    with pytest.raises(StoreError, match=r"no space left .*could not extend file") as caught:
         pg_store.write(work)
     assert caught.value.hint
     assert "free some space on its server" in caught.value.hint

@@ -108,7 +108,7 @@ class _Reader:
             self._imported.conversed.append(answer)
         if inactive:
             sessions = "1 session" if inactive == 1 else f"{inactive:,} sessions"
-            reason = f"{sessions} skipped: switched off ('active' is false there)"
+            reason = f"{sessions} skipped: inactive ('active' is false)"
             self._imported.warn(self._path, reason)
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:

@@ -198,7 +198,7 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
                 hint="start the workspace in a folder that holds all of the project's folders",
             )
         if not (root / path).is_dir():
-            notes.append(f"the folder '{path}' is not there")
+            notes.append(f"the folder '{path}' does not exist")
         for hidden in _hidden_folders(root, root / path):
             notes.append(f"the folder '{hidden}' is ignored: its name begins with '.'")
         lines.append(f"  {kind}: {scalar(path)}\n")
@@ -332,7 +332,7 @@ def _find_id(place: str, entry: dict[str, Json], models: Models, notes: list[str
         return None
     id, is_known = models.id_of(provider, model)
     if not is_known:
-        notes.append(f"'{id}' in {place} has no model file: no call knows more than its name")
+        notes.append(f"'{id}' in {place} has no model file: calls use only its name")
     return id
 
 
@@ -370,7 +370,7 @@ def provider_notes(folder: Path) -> list[str]:
     """Return notes on omitted provider fields whose default differs in ai-tester."""
     return [
         f"the provider '{document.get('code')}': 'supportsStructuredOutputs' is not set, which is "
-        "false in ai-tester and true in evalstore: write which one it is"
+        "false in ai-tester and true in evalstore: set it to one of them"
         for _, document in _read_files(folder)
         if document.get("type") == "openai-compatible"
         and "supportsStructuredOutputs" not in document
@@ -408,7 +408,7 @@ def _notes(document: dict[str, Json]) -> Iterator[str]:
     if omitted := _omitted_capabilities(document.get("capabilities")):
         yield (
             f"'capabilities' leaves out {', '.join(omitted)}, which is false in ai-tester and true "
-            "in evalstore: write which one it is"
+            "in evalstore: set it to one of them"
         )
     parts = [document, document.get("candidateOverrides"), document.get("evaluatorOverrides")]
     for part in parts:
@@ -416,7 +416,7 @@ def _notes(document: dict[str, Json]) -> Iterator[str]:
             continue
         thinking, options = part.get("thinking"), part.get("providerOptions")
         if isinstance(thinking, dict) and thinking.keys() != {"effort"}:
-            yield "'thinking' is sent unchanged: write it as the provider wants it"
+            yield "'thinking' is sent unchanged: write it as the provider expects it"
         for name in options if isinstance(options, dict) else ():
             snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
             if snake != name:

@@ -142,9 +142,7 @@ def _libraries(
             continue
         language_code = language_code or (next(iter(languages)) if len(languages) == 1 else None)
         if not isinstance(language_code, str):
-            imported.skip(
-                path, "its name gives no language; a name that does is 'prompts_en_us.csv'"
-            )
+            imported.skip(path, "its name has no language, as in 'prompts_en_us.csv'")
             continue
         library = _Library(path, language_code.lower())
         for entry in entries:
@@ -458,7 +456,7 @@ def _beginning_check(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple
     texts = [" ".join(text.split()).lower() for text in template.expected]
     if not texts:
         check: dict[str, Json] = {"containsAny": [], "allowEmpty": True}
-        return check, ("nothing is expected, so no answer is as expected",)
+        return check, ("it expects nothing, so no answer can pass",)
     signs = [text for text in texts if _SIGNS.search(text)]
     if any("|" in sign for sign in signs):
         # As in LangBiTe, an alternative after '|' in an expected text matches anywhere.
@@ -474,6 +472,6 @@ def _beginning_check(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple
                 re.compile(sign)
         except re.error as error:
             raise ValueError(f"'{sign}' is read as a regular expression: {error}") from None
-    notes = [f"'{sign}' is read as a regular expression, as it is there" for sign in signs]
+    notes = [f"'{sign}' is read as a regular expression, as in LangBiTe" for sign in signs]
     notes += [reason for text in texts if (reason := _mismatch(text))]
     return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(notes)

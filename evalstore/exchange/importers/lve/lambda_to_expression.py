@@ -191,7 +191,7 @@ def marks(
             number = values.as_number(field.name, write(field.name))
             if number is None or field.steps or field.spec:
                 raise NotTakenError(
-                    f"the value of '{field.name}' would become code, but here values are only data",
+                    f"the value of '{field.name}' would be code, but values are only data",
                     *place,
                 )
             yield (*offsets.of(node), number)

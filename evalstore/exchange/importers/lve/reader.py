@@ -141,7 +141,7 @@ class _Reader:
         if not place.is_relative_to(self.folder):
             raise NotTakenError(f"the prompt file '{path}' is outside the test's folder")
         if not is_file(place):
-            raise NotTakenError(f"the prompt file '{path}' is not there")
+            raise NotTakenError(f"the prompt file '{path}' does not exist")
         return self._text(place)
 
     def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
@@ -199,7 +199,7 @@ class _Reader:
         files |= {f"{place}/{path}": source for path, source in judging.files.items()}
         self.imported.rows += len(rows) or 1
         if definition.ignored:
-            warnings.append(f"has no effect here: {', '.join(definition.ignored)}")
+            warnings.append(f"has no effect in evalstore: {', '.join(definition.ignored)}")
         for reason in judging.warnings:
             self.imported.warn(self.folder / _TEST, reason, line_of(text, ("checker_args",)))
         for reason in warnings:
@@ -541,7 +541,7 @@ def _kept_messages(
     try:
         return tuple(_conversation(run, model_texts) for run in runs)
     except (AttributeError, LookupError, TypeError, ValueError):
-        raise NotTakenError("the kept prompt is not a list of messages", line=line) from None
+        raise NotTakenError("the recorded prompt is not a list of messages", line=line) from None
 
 
 _ROLES: dict[Json, Role] = {"user": "user", "system": "system", "assistant": "assistant"}

@@ -196,7 +196,7 @@ def _require_answer(pieces: list[PromptPiece]) -> None:
     for piece in pieces:
         if piece.is_template and (match := _OF_ANSWER.search(piece.text)):
             raise NotTakenError(
-                f"its template uses '{match[0]}': judges are shown the answer whole"
+                f"its template uses '{match[0]}': judges are shown the whole answer"
             )
     if not any(piece.runtime for piece in pieces):
         raise NotTakenError("its template never shows the answer ('{{ sample.output_text }}')")
@@ -235,7 +235,7 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
         if low == high:
             raise NotTakenError(f"the score '{name}' has a rubric with one value only")
         bound = middle_of(low, high)
-        warning = f"the score '{name}' has no bound: it passes here if it is {bound}"
+        warning = f"the score '{name}' has no threshold: in evalstore it passes if it is {bound}"
         return {"parser": parser, "scores": rubric, "pass": bound}, [warning]
     low, high, guessed = _scale(score, text)
     if low != 0:
@@ -243,7 +243,7 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
     parser["max"] = high
     bound = middle_of(low, high)
     scale = f"{low:g} to {high:g}"
-    warning = f"the score '{name}' has no bound: it passes here if it is {bound}"
+    warning = f"the score '{name}' has no threshold: in evalstore it passes if it is {bound}"
     if guessed:
         warning += f"; its scale is taken to be {scale}"
     return {"parser": parser, "pass": bound}, [warning]

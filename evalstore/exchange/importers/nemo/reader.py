@@ -40,7 +40,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     jobs = [job for file in files if (job := _read_job(file, imported, only=len(files) == 1))]
     if not jobs and not imported.left:
         raise EvalstoreError(
-            "no job of NeMo Evaluator here",
+            "no NeMo Evaluator job found",
             hint="name the JSON or YAML of a job or a configuration: it has 'tasks', or a 'metric'",
         )
     for job in jobs:
@@ -127,7 +127,7 @@ def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
     if config is None:
         if isinstance(document, dict) and isinstance(document.get("tasks"), list):
             line = places.line("tasks") if places else None
-            reason = "its 'tasks' are a list, as in the first versions: give each a name"
+            reason = "its 'tasks' are a list, as in early versions: give each a name"
             imported.skip(path, reason, line)
         return None
     wrappers = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
@@ -193,7 +193,9 @@ def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str |
     if not isinstance(code, str) or not code or code.startswith("<"):
         return None
     if not isinstance(url, str) or not re.match(r"https?://", url):
-        imported.warn(file, f"nothing says where the model '{code}' is: write a model file for it")
+        imported.warn(
+            file, f"no address is given for the model '{code}': write a model file for it"
+        )
         return None
     name = safe_file_name(code)
     address = _PATHS.sub("", url)

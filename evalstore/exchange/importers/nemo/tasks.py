@@ -116,7 +116,7 @@ def _write_tests(
             instructions = grading.instructions
             checks.append({"judge": {"prompt": id, **judge.check}})
             if grading.differs:
-                reason = f"the prompt of the judge '{judge.name}' is put together in another order"
+                reason = f"the prompt of the judge '{judge.name}' has its parts in another order"
                 imported.warn(task.file, reason, judge.line)
         imported.files[f"tests/{title}.md"] = write_test(
             front, parts.turns, instructions=instructions, checks=checks
@@ -126,7 +126,7 @@ def _write_tests(
 def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
     """Return the field `dataset`, and add the copy of the data."""
     if data.url:
-        reason = f"the data are not here: say in 'datasetRoots' where '{data.url}' is"
+        reason = f"the data were not found: say in 'datasetRoots' where '{data.url}' is"
         imported.warn(task.file, reason, task.line("dataset"))
         path = data.url
     else:
@@ -249,7 +249,7 @@ def _read_metric(
     name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
 ) -> None:
     if isinstance(metric, str):
-        raise NotTakenError("only its name is here: the service keeps it")
+        raise NotTakenError("only its name is given: the service has its definition")
     if not isinstance(metric, dict):
         raise NotTakenError("it must be a mapping with a 'type'")
     kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
@@ -268,9 +268,9 @@ def _read_metric(
     if kind == "number-check":
         check = with_numbers(check, parts.data, imported.left)
     if kind in GRADED:
-        reason = f"the metric '{name}' has no bound: a score passes here from 0.5 up"
+        reason = f"the metric '{name}' has no threshold: in evalstore a score passes from 0.5 up"
         if kind == "rouge":
-            reason += "; of its variants it is rougeL"
+            reason += "; the variant is rougeL"
         imported.warn(task.file, reason, line)
     elif kind != "number-check" and parts.data.has_empty(str(check)):
         check["allowEmpty"] = True
@@ -284,7 +284,7 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
     if expression is None:
         raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:
-        raise NotTakenError("the expected calls are in the data, which are not here")
+        raise NotTakenError("the expected calls are in the data, which were not found")
     try:
         expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
@@ -372,7 +372,7 @@ def read_tools(value: Json, data: TaskData) -> list[list[Json]]:
         return [as_list(parse_if_text(value))]
     tools_by_row = evaluate_rows(expression, data)
     if not tools_by_row:
-        raise EvalstoreError("its tools are in the data, which are not here")
+        raise EvalstoreError("its tools are in the data, which were not found")
     return [as_list(parse_if_text(tools)) for tools in tools_by_row]
 
 

@@ -325,7 +325,9 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     # There, too, a choice that cannot be read has the lowest score.
     reading: dict[str, Json] = {"answer": answer, "invalid": "lowest"}
     if not spec.get("choice_scores"):
-        reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
+        reason = (
+            "OpenAI Evals only counts choices: here all of them pass, unless you shorten 'pass'"
+        )
         written.warnings.append(eval_spec.warning(reason))
         return {"choices": choices, **reading, "pass": choices}
     scores = _scores(spec["choice_scores"], choices)
@@ -334,7 +336,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     if lowest == highest:
         raise NotTakenError("all choices have the same score, so nothing says which pass")
     if missing:
-        reason = f"no score for {', '.join(missing)}: taken to be the lowest"
+        reason = f"no score for {', '.join(missing)}: it counts as the lowest"
         written.warnings.append(eval_spec.warning(reason))
     check: dict[str, Json] = {
         "choices": choices,
@@ -343,9 +345,7 @@ def _check(eval_spec: Eval, spec: Mapping[str, Any], written: WrittenEval) -> di
     }
     if not set(scores.values()) <= {0, 1}:
         check["pass"] = middle_of(lowest, highest)
-        reason = (
-            f"scores have no bound there: an answer passes here if its score is {check['pass']}"
-        )
+        reason = f"without a threshold, an answer passes if its score is {check['pass']}"
         written.warnings.append(eval_spec.warning(reason))
     return check
 
@@ -363,5 +363,5 @@ def _scores(choice_scores: Any, choices: list[str]) -> dict[str, float]:
         raise NotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}
     if not known:
-        raise NotTakenError(f"its 'choice_scores' are of none of its choices {', '.join(choices)}")
+        raise NotTakenError(f"its 'choice_scores' match none of its choices {', '.join(choices)}")
     return known

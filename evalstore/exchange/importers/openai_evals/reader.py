@@ -149,7 +149,7 @@ class _EvalsImporter:
         files_before = len(self.imported.files)
         self._write(eval_spec, self._sources(path.parent, path.parent))
         if len(self.imported.files) > files_before:
-            self.imported.warn(path, "no eval says how these samples are judged: taken as 'Match'")
+            self.imported.warn(path, "no eval says how these samples are judged: 'Match' is used")
 
     def _write(self, eval_spec: Eval, sources: EvalSources) -> None:
         try:

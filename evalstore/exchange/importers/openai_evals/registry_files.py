@@ -63,7 +63,7 @@ def read_yaml_document(path: Path) -> tuple[Document, SkippedItem | None]:
         return read_yaml(text), None
     except FileProblem as problem:
         document = read_yaml(text, repeats=True)
-        reason = f"{problem.message}: the last one counts, as it does there"
+        reason = f"{problem.message}: the last one counts, as in OpenAI Evals"
         return document, SkippedItem(str(path), reason, problem.line, problem.column)
 
 

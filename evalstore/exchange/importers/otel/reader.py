@@ -118,7 +118,7 @@ def _messages_of(attributes: dict[str, Json], events: list[SpanEvent]) -> SpanMe
     if attributes.get("gen_ai.operation.name") not in _CALLS:
         if not messages.outputs:
             return None
-        raise NotTakenError("the span is not the call of a model, but of an agent or a tool")
+        raise NotTakenError("the span is a call of an agent or a tool, not of a model")
     if not messages.inputs and not messages.outputs:
         raise NotTakenError("the span has no messages: their content was not recorded")
     if not messages.outputs:
@@ -207,7 +207,7 @@ def _read_list(attributes: Mapping[str, Json], name: str) -> list[Json]:
         try:
             value = parse_json(value)
         except ValueError:
-            raise NotTakenError(f"'{name}' is not JSON, as if it were cut off") from None
+            raise NotTakenError(f"'{name}' is not complete JSON: it may be cut off") from None
     if value is None:
         return []
     if not isinstance(value, list):

@@ -134,8 +134,8 @@ def _instruction(
     return convert
 
 
-_OTHER_PROMPT = "a judge reads it in a prompt of evalstore's, not in promptfoo's"
-_WORDS_DIFFER = "words are told apart by different rules, so scores near the bound may differ"
+_OTHER_PROMPT = "a judge reads it in evalstore's prompt, not in promptfoo's"
+_WORDS_DIFFER = "words are split by different rules, so scores near the threshold may differ"
 CONVERTERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
     "equals": _equals,
     "contains": _text("contains"),
@@ -169,7 +169,7 @@ _REASONS: Mapping[str, str] = {
     **dict.fromkeys(("javascript", "python", "ruby", "webhook"), "is code, which is not run"),
     **dict.fromkeys(("similar", "classifier", "moderation"), "needs another kind of model"),
     **dict.fromkeys(("select-best", "max-score"), "compares the answers of several models"),
-    "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a block of code",
+    "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a code block",
 }
 _TOOL_CALLS = ("is-valid-openai-tools-call", "is-valid-openai-function-call")
 TYPES = frozenset(
@@ -255,7 +255,7 @@ class Assertions:
                 raise NotTakenError("it has no 'type'")
             if entry["type"] == "assert-set":
                 if entry.get("threshold") not in (None, 1):
-                    raise NotTakenError("an 'assert-set' with a bound of its own")
+                    raise NotTakenError("an 'assert-set' with its own threshold")
                 entries = entry.get("assert")
                 for inner_entry in entries if isinstance(entries, list) else []:
                     yield from self._read_entry(inner_entry, depth + 1)

@@ -93,7 +93,7 @@ def find_files(name: str, folder: Path) -> list[Path]:
         raise NotTakenError(f"'{shown}' {reason_of(problem)}") from problem
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise NotTakenError(f"'{shown}' cannot be looked for: {reason}") from error
+        raise NotTakenError(f"'{shown}' cannot be searched for: {reason}") from error
     if not matches:
         raise NotTakenError(f"file '{shown}' not found")
     return sorted(matches)

@@ -34,7 +34,7 @@ def template_names(template: str) -> frozenset[str]:
         raise NotTakenError(f"its template cannot be read: {problem.message}") from problem
     names = frozenset(name for name in undeclared_names if not is_global(name))
     if "env" in names:
-        raise NotTakenError("it takes something from the environment ('env')")
+        raise NotTakenError("it uses environment variables ('env')")
     return names
 
 

@@ -92,7 +92,7 @@ def _texts(entry: Any, folder: Path) -> Iterator[tuple[str, str]]:
         "\n" not in entry and (files.is_code(entry) or _LOOKS_LIKE_FILE.fullmatch(entry))
     )
     if re.match(r"[a-z]+://", entry) and not entry.startswith(files.PREFIX):
-        raise NotTakenError(f"'{entry}' is kept by another service")
+        raise NotTakenError(f"'{entry}' is stored by another service")
     if not is_name:
         yield label, entry
         return

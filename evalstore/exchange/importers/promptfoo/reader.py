@@ -48,7 +48,7 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     configs = [config for path in paths for config in _configs(path)]
     if not configs:
         raise EvalstoreError(
-            "no configuration of promptfoo here",
+            "no promptfoo configuration found",
             hint="name a 'promptfooconfig.yaml', or the folder with it, or a 'results.json'",
         )
     for config in configs:

@@ -158,7 +158,7 @@ def _messages(result: dict[str, Any]) -> list[Json]:
     """Return the messages of a filled prompt, which is JSON, YAML or the text of the user."""
     raw = as_mapping(result.get("prompt")).get("raw")
     if not isinstance(raw, str):
-        raise NotTakenError("the result has no text of the prompt")
+        raise NotTakenError("the result does not contain its prompt")
     if _YAML.match(raw):
         return [
             {

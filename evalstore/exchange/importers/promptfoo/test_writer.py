@@ -70,7 +70,7 @@ def group(
             continue
         usable_case = replace(case, assertions=tuple(_usable(case, imported)))
         if case.assertions and not usable_case.assertions:
-            reason = "a test of which no assertion is left: it is asked, but not judged"
+            reason = "a test whose assertions were not imported: it is asked, but not judged"
             imported.warn(case.file, reason, case.line)
             usable_case = replace(usable_case, lost=tuple(map(_as_comment, case.assertions)))
         shape = [

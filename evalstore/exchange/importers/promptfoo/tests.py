@@ -91,7 +91,7 @@ class PromptfooTests:
 
     def _file(self, name: str, folder: Path) -> Iterator[PromptfooCase]:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
-            raise NotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
+            raise NotTakenError(f"'{name}' is not a local file: nothing is downloaded")
         for path in files.find_files(name, folder):
             with self.nesting.enter(path):
                 yield from self._tests_in_file(path)
@@ -138,7 +138,7 @@ class PromptfooTests:
             if name in _CHANGING:
                 raise NotTakenError(f"'options.{name}' changes what is asked by code")
             if name == "storeOutputAs":
-                raise NotTakenError(f"'options.{name}' has no counterpart here")
+                raise NotTakenError(f"'options.{name}' has no counterpart in evalstore")
             if name not in _OPTIONS and name not in _JUDGING:
                 self.imported.warn(file, f"a test's 'options.{name}' is not imported", line)
         judging = next((name for name in _JUDGING if options.get(name)), self.default.changed_by)
@@ -229,7 +229,9 @@ class PromptfooTests:
         for number, variables in enumerate(scenario["config"]):
             part = document.at("config", number)
             if not isinstance(variables, dict) or any(name.startswith("$") for name in variables):
-                subject = "a set of variables that is not a mapping, or is elsewhere ('$values')"
+                subject = (
+                    "a set of variables that is not a mapping, or is in another file ('$values')"
+                )
                 self.imported.skip(self.file, f"a scenario: {subject}", part.line())
                 continue
             tests = replace(self)

@@ -341,7 +341,7 @@ def test_what_is_switched_off_does_not_count(database: Database, document: Docum
     done = imported(document, database)
     assert (done["history"]["sessions"], done["history"]["verdicts"], done["left"]) == (1, 0, [])
     assert [item["reason"] for item in done["warnings"]] == [
-        "1 session skipped: switched off ('active' is false there)"
+        "1 session skipped: inactive ('active' is false)"
     ]
 
 

@@ -127,7 +127,7 @@ def test_local_variables_win(folder: Path) -> None:
     tree(folder, {**PROJECT, ".env.local": "AI_TESTER_TESTS_DIR=other\n"})
     text, notes = adopt(folder)
     assert "  tests: other\n" in text
-    assert "the folder 'other' is not there" in notes
+    assert "the folder 'other' does not exist" in notes
 
 
 def test_what_has_no_place_is_noted(folder: Path) -> None:
@@ -164,7 +164,7 @@ def test_models_are_named_by_provider_and_code(folder: Path) -> None:
     )
     assert "currency: USD, candidates: [{id: new}]" in text
     assert [note for note in notes if "no model file" in note] == [
-        "'vertex_ai/gemini-9' in 'candidates' has no model file: no call knows more than its name"
+        "'vertex_ai/gemini-9' in 'candidates' has no model file: calls use only its name"
     ]
 
 
@@ -226,7 +226,7 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
     assert [note for note in notes if note.startswith("the model")] == [
         "the model 'local/t': 'serviceTier' in 'providerOptions' is sent unchanged: "
         "is it 'service_tier'?",
-        "the model 'local/t': 'thinking' is sent unchanged: write it as the provider wants it",
+        "the model 'local/t': 'thinking' is sent unchanged: write it as the provider expects it",
     ]
 
 
@@ -246,7 +246,7 @@ def test_capabilities_that_are_left_out_are_noted(
     _, notes = adopt(tree(folder, {**PROJECT, "data/models/c.yaml": model}))
     assert [note for note in notes if "local/c" in note] == [
         f"the model 'local/c': 'capabilities' leaves out {omitted}, which is false in ai-tester "
-        "and true in evalstore: write which one it is"
+        "and true in evalstore: set it to one of them"
     ]
 
 
@@ -278,7 +278,7 @@ def test_structured_outputs_that_are_left_out_are_noted(
     _, notes = adopt(tree(folder, {**PROJECT, "data/providers/r.yaml": provider}))
     assert [note for note in notes if "supportsStructuredOutputs" in note] == noted * [
         "the provider 'r': 'supportsStructuredOutputs' is not set, which is false in ai-tester "
-        "and true in evalstore: write which one it is"
+        "and true in evalstore: set it to one of them"
     ]
 
 

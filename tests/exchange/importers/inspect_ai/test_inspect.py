@@ -123,7 +123,7 @@ def test_an_agent_is_judged_by_its_last_answer(tmp_path: Path) -> None:
         ("user", "[result of add] 2"),
     ]
     assert made.recorded(FILE) == ["Paris"]
-    assert made.warnings == ["calls of tools and their results are shown as texts (sample '1')"]
+    assert made.warnings == ["tool calls and their results are shown as text (sample '1')"]
 
 
 def test_a_sample_without_messages_has_its_input(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_sample_without_an_answer_is_reported(
 
 
 def test_a_file_without_samples_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match="no samples of Inspect"):
+    with pytest.raises(EvalstoreError, match="no Inspect samples"):
         made_of(tmp_path)
 
 
@@ -224,7 +224,7 @@ def packed_with(method: int) -> bytes:
         (b"PK\x03\x04nothing", "not an archive of Inspect: File is not a zip file"),
         (damaged(), "'samples/1_epoch_1.json' cannot be read: Bad CRC-32"),
         (archive("x" * 200 + "\ud800")[:-30], "not an archive of Inspect: "),
-        (packed_with(97), "is packed in an unknown way: "),
+        (packed_with(97), "has an unknown compression: "),
     ],
     ids=["no archive", "checksum", "cut off", "method"],
 )
@@ -246,7 +246,7 @@ def test_the_package_that_unpacks_newer_archives_is_named(
         (
             "l.eval",
             None,
-            "is packed with Zstandard, which the package 'zstandard' reads: type "
+            "is compressed with Zstandard and needs the package 'zstandard': type "
             "'pip install zstandard', or write it as JSON with 'inspect log convert LOG --to json "
             "--output-dir DIR'",
         )

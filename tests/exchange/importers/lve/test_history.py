@@ -276,7 +276,7 @@ def test_answers_to_a_test_that_was_edited_since_are_not_stored(
     imported.test.write_text(text.replace("{{b}}", "{{b}}!"), encoding="utf-8")
     imported.document = imported.again()
     ((_, line, reason),) = imported.left
-    assert (line, reason) == (1, "the test file was edited since, or not written")
+    assert (line, reason) == (1, "the test file was edited since the import, or was not written")
     assert imported.history["sessions"] == 0
 
 

@@ -303,15 +303,15 @@ def test_an_answer_to_other_messages_keeps_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kept", "reason"),
     [
-        ([{"role": "tool", "content": "x"}], "the kept prompt is not a list of messages"),
-        ([{"role": "user", "content": None}], "the kept prompt is not a list of messages"),
-        (["text"], "the kept prompt is not a list of messages"),
+        ([{"role": "tool", "content": "x"}], "the recorded prompt is not a list of messages"),
+        ([{"role": "user", "content": None}], "the recorded prompt is not a list of messages"),
+        (["text"], "the recorded prompt is not a list of messages"),
         ([{"role": "system", "content": "x"}], "recorded with say nothing to the model"),
         (
             [{"role": "assistant", "content": "x", "variable": "a"}, {"content": "y"}],
             "recorded with say nothing to the model",
         ),
-        ([{"content": "y", "image_url": "a.png"}], '"a.png" is not the address of a picture'),
+        ([{"content": "y", "image_url": "a.png"}], '"a.png" is not the URL of an image'),
     ],
 )
 def test_a_kept_prompt_that_cannot_be_one_is_reported(
@@ -477,7 +477,7 @@ def test_no_value_becomes_code(tmp_path: Path) -> None:
         checker_args={"checker_name": "LambdaChecker", "func": "lambda r, n: {n}"},
     )
     result = imported(tmp_path, test, instance({"n": "__import__('os')"}))
-    assert "would become code" in reasons(result)
+    assert "would be code" in reasons(result)
 
 
 def test_nothing_is_run(tmp_path: Path) -> None:
@@ -503,7 +503,7 @@ def test_a_classifier_becomes_instructions(tmp_path: Path) -> None:
     test = definition(checker_args={"checker_name": "ToxicityChecker", "toxicity_threshold": 0.9})
     result = imported(tmp_path, test)
     assert "\n---\n\nThe answer must not be toxic" in text_of(result)
-    assert "here a model judges instead" in result.warnings[0].reason
+    assert "in evalstore a model judges" in result.warnings[0].reason
 
 
 def test_functions_over_answers_with_names_find_them(tmp_path: Path) -> None:

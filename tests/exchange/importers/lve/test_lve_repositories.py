@@ -79,7 +79,7 @@ RUNS: list[Json] = [
     {"name": "b", "prompt": [{"content": "y"}]},
 ]
 LEFT: dict[str, tuple[dict[str, Any], str]] = {
-    "a file": ({"prompt": ASKED}, '"a.png" is not the address of a picture'),
+    "a file": ({"prompt": ASKED}, '"a.png" is not the URL of an image'),
     "an unknown name": (
         {"prompt": [{"content": "x", "image_url": "{other}"}]},
         "'{other}' names no parameter",
@@ -107,7 +107,7 @@ def test_an_evaluator_looks_for_personal_data(tmp_path: Path) -> None:
     arguments = {"checker_name": "PII_Checker", "entities": ["PHONE_NUMBER", "LOCATION"]}
     result = imported(tmp_path, definition(checker_args=arguments))
     assert texts(result)[PLACE].endswith("personal data of these kinds: phone number, location.\n")
-    assert "removes personal data from answers" in result.warnings[0].reason
+    assert "only removes personal data" in result.warnings[0].reason
 
 
 @pytest.mark.parametrize("entities", [None, [], "LOCATION", [1]])

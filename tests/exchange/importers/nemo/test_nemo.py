@@ -66,7 +66,7 @@ def test_data_that_are_not_here_keep_their_address(tmp_path: Path) -> None:
     made = imported(tmp_path, "nemo", files)
     assert "dataset: 'hf://datasets/me/qa'" in made.text("tests/qa.md")
     assert made.warnings == [
-        "the data are not here: say in 'datasetRoots' where 'hf://datasets/me/qa' is"
+        "the data were not found: say in 'datasetRoots' where 'hf://datasets/me/qa' is"
     ]
 
 
@@ -105,7 +105,9 @@ def test_scores_without_a_bound_get_one_and_that_is_reported(tmp_path: Path) -> 
     metric = {"type": "f1", "params": {"ground_truth": "{{item.ideal_response}}"}}
     made = imported_job(tmp_path, job({"f": metric}), ROW)
     assert made.verdict("tests/qa.md", "cold Oslo") == "pass"
-    assert made.warnings == ["the metric 'f' has no bound: a score passes here from 0.5 up"]
+    assert made.warnings == [
+        "the metric 'f' has no threshold: in evalstore a score passes from 0.5 up"
+    ]
 
 
 def test_an_unknown_metric_is_left_with_its_line(tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_a_judges_prompt_is_put_together_as_it_was(tmp_path: Path) -> None:
 def test_a_judge_that_needs_the_row_on_both_sides_reads_another_order(tmp_path: Path) -> None:
     text = "Q: {{item.prompt}} A: {{sample.output_text}} R: {{item.ideal_response}}"
     made = imported_job(tmp_path, job({"j": judge(text, minimum=1, maximum=5)}), ROW)
-    assert "the prompt of the judge 'j' is put together in another order" in made.warnings
+    assert "the prompt of the judge 'j' has its parts in another order" in made.warnings
 
 
 def test_the_scale_of_a_judge_is_that_of_its_prompt(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_the_scale_of_a_judge_is_that_of_its_prompt(tmp_path: Path) -> None:
         "tests/qa.md"
     )
     assert made.warnings[0].endswith(
-        "it passes here if it is >= 3; its scale is taken to be 1 to 5"
+        "in evalstore it passes if it is >= 3; its scale is taken to be 1 to 5"
     )
 
 
@@ -221,7 +223,7 @@ def test_json_that_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> 
 
 
 def test_a_folder_without_jobs_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match="no job of NeMo"):
+    with pytest.raises(EvalstoreError, match="no NeMo Evaluator job"):
         imported(tmp_path, "nemo", {"a.json": "[]"})
 
 

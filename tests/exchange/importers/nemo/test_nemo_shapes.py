@@ -157,7 +157,7 @@ def test_a_judge_that_is_only_named_is_reported(tmp_path: Path) -> None:
         params={"template": {"messages": MESSAGES}},
     )
     assert (
-        "nothing says where the model 'me/judge' is: write a model file for it"
+        "no address is given for the model 'me/judge': write a model file for it"
         in made_of(tmp_path, config).warnings
     )
 
@@ -211,7 +211,7 @@ def test_a_metric_that_the_service_keeps_is_reported_with_its_line(tmp_path: Pat
     line, reason = made.left[0][1:]
     assert (line, reason) == (
         18,
-        "the metric 'system/exact-match': only its name is here: the service keeps it",
+        "the metric 'system/exact-match': only its name is given: the service has its definition",
     )
 
 
@@ -229,5 +229,5 @@ def test_a_configuration_may_be_yaml(tmp_path: Path) -> None:
 def test_tasks_in_a_list_are_reported(tmp_path: Path) -> None:
     made = made_of(tmp_path, {"type": "similarity_metrics", "tasks": [{"type": "default"}]})
     assert made.left == [
-        ("job.json", 3, "its 'tasks' are a list, as in the first versions: give each a name")
+        ("job.json", 3, "its 'tasks' are a list, as in early versions: give each a name")
     ]

@@ -197,7 +197,7 @@ def test_samples_alone_are_judged_as_match_and_that_is_reported(tmp_path: Path) 
     packed = gzip.compress(lines(FRANCE).encode())
     made = imported(tmp_path, "openai-evals", {"geo.jsonl.gz": packed}, "geo.jsonl.gz")
     assert made.verdict("tests/geo.md", "Paris!") == "pass"
-    assert made.warnings == ["no eval says how these samples are judged: taken as 'Match'"]
+    assert made.warnings == ["no eval says how these samples are judged: 'Match' is used"]
 
 
 def test_a_folder_without_evals_is_an_error(tmp_path: Path) -> None:

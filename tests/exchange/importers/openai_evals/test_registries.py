@@ -78,7 +78,7 @@ def test_an_empty_file_has_no_evals(tmp_path: Path) -> None:
 def test_the_last_of_equal_names_counts(tmp_path: Path) -> None:
     result = made(tmp_path, entry("a") + entry("a", "basic.includes:Includes"))
     assert "containsAny" in result.text("tests/a.v0.md")
-    assert result.warnings == ["key 'a' appears twice: the last one counts, as it does there"]
+    assert result.warnings == ["key 'a' appears twice: the last one counts, as in OpenAI Evals"]
 
 
 def test_evals_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def judged(path: Path, spec: str, more: str = ", modelgraded_spec: j") -> Made:
 def test_choices_without_scores_all_pass_until_somebody_says_more(tmp_path: Path) -> None:
     result = judged(tmp_path, JUDGE)
     assert "    pass: [A, B]\n" in result.text("tests/a.v0.md")
-    assert "choices are only counted there: here all of them pass" in result.warnings[0]
+    assert "OpenAI Evals only counts choices: here all of them pass" in result.warnings[0]
     result.read()
 
 
@@ -121,7 +121,7 @@ def test_a_limit_may_stand_in_the_arguments_of_the_call(tmp_path: Path) -> None:
 LEFT = {
     "scores of other choices": (
         JUDGE + "choice_scores: {Y: 1, N: 0}\n",
-        "its 'choice_scores' are of none of its choices A, B",
+        "its 'choice_scores' match none of its choices A, B",
     ),
     "several criteria": (
         SCORED.replace("right", "{how}") + "args: {how: {one: a, two: b}}\n",

@@ -229,7 +229,7 @@ def test_tools_are_shown_as_texts_which_is_reported(tmp_path: Path) -> None:
     assert made.messages(FILE) == [
         [("user", "Hi"), ("assistant", '[calls add({"x": 1})]'), ("user", "[result] 2")]
     ]
-    assert made.warnings == ["calls of tools and their results are shown as texts (span a1)"]
+    assert made.warnings == ["tool calls and their results are shown as text (span a1)"]
 
 
 def test_a_span_that_is_exported_twice_is_taken_once(tmp_path: Path) -> None:
@@ -257,12 +257,12 @@ PICTURE = {"role": "user", "parts": [{"type": "uri", "uri": "https://a/b.png"}]}
         ({"input__messages": HI}, "the span has no answer"),
         (
             {"input__messages": HI, "output__messages": '[{"role": "assis'},
-            "'gen_ai.output.messages' is not JSON, as if it were cut off",
+            "'gen_ai.output.messages' is not complete JSON: it may be cut off",
         ),
         ({"input__messages": "7"}, "'gen_ai.input.messages' is not a list"),
         (
             {"input__messages": HI, "output__messages": [CALL]},
-            "the answer is a call of a tool, without a text",
+            "the answer is a tool call without text",
         ),
         (
             {"input__messages": [PICTURE], "output__messages": YO},
@@ -280,10 +280,10 @@ PICTURE = {"role": "user", "parts": [{"type": "uri", "uri": "https://a/b.png"}]}
             {"input__messages": HI, "output__messages": [{"role": "assistant"}]},
             "the answer has no text",
         ),
-        ({"output__messages": YO}, "the conversation has no message of the user"),
+        ({"output__messages": YO}, "the conversation has no user message"),
         (
             {"operation__name": "invoke_agent", "input__messages": HI, "output__messages": YO},
-            "the span is not the call of a model, but of an agent or a tool",
+            "the span is a call of an agent or a tool, not of a model",
         ),
         (
             {"input__messages": '[{"content": "\\ud800"}]', "output__messages": YO},

@@ -89,7 +89,7 @@ def test_milliseconds_become_seconds(tmp_path: Path) -> None:
     [
         ("{type: javascript, value: 'true'}", "is code, which is not run"),
         ("{type: similar, value: x}", "needs another kind of model"),
-        ("{type: contains-json}", "'json: {fenced: true}' finds it in a block of code"),
+        ("{type: contains-json}", "'json: {fenced: true}' finds it in a code block"),
         ("{type: not-llm-rubric, value: x}", "write what must hold instead"),
         ("{type: is-valid-openai-tools-call}", "has no check here"),
         ("{type: cost}", "costs are always stored"),
@@ -241,7 +241,7 @@ def test_tests_without_assertions_let_everything_pass_and_that_is_reported(tmp_p
 
 
 def test_a_folder_without_a_configuration_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match="no configuration of promptfoo"):
+    with pytest.raises(EvalstoreError, match="no promptfoo configuration"):
         imported(tmp_path, "promptfoo", {"a.txt": "x"})
 
 

@@ -118,7 +118,7 @@ def test_a_prompt_is_read_as_it_was_sent(
 ) -> None:
     made = made_of(tmp_path, {**RESULT, "prompt": {"raw": raw}})
     assert made.messages(FILE) == [messages]
-    shown = "calls of tools and their results are shown as texts (result 1)"
+    shown = "tool calls and their results are shown as text (result 1)"
     assert made.warnings == [shown] * ("tool" in raw)
 
 
@@ -162,7 +162,7 @@ def test_providers_have_tests_of_their_own(tmp_path: Path) -> None:
     ("change", "reason"),
     [
         ({"response": {"error": "x"}}, "the result has no answer: the call failed (result 1)"),
-        ({"prompt": {}}, "the result has no text of the prompt (result 1)"),
+        ({"prompt": {}}, "the result does not contain its prompt (result 1)"),
     ],
 )
 def test_a_result_that_lacks_a_part_is_reported(

@@ -96,7 +96,7 @@ def test_a_reference_stands_for_what_it_points_to(tmp_path: Path) -> None:
     [
         ("$ref: '#/assertionTemplates/none'", "no '#/assertionTemplates/none'"),
         ("$ref: '#/assertionTemplates/loop'", "its reference leads to itself"),
-        ("type: assert-set\n        threshold: 0.5\n        assert: []", "a bound of its own"),
+        ("type: assert-set\n        threshold: 0.5\n        assert: []", "its own threshold"),
         ("type: equals\n        value: x\n        transform: output.name", "'transform' changes"),
         ("value: x", "it has no 'type'"),
         (
@@ -174,7 +174,7 @@ def test_an_empty_cell_expects_nothing(tmp_path: Path) -> None:
     [
         ("transform: output.x", "'options.transform' changes the answer before it is judged"),
         ("transformVars: vars", "'options.transformVars' changes what is asked by code"),
-        ("storeOutputAs: x", "'options.storeOutputAs' has no counterpart here"),
+        ("storeOutputAs: x", "'options.storeOutputAs' has no counterpart in evalstore"),
     ],
 )
 def test_options_that_mean_more_leave_the_test(tmp_path: Path, option: str, reason: str) -> None:

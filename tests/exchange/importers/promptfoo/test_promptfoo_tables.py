@@ -109,7 +109,7 @@ def test_a_scenario_stands_beside_tests(tmp_path: Path) -> None:
     ("scenario", "line", "reason"),
     [
         ("{tests: []}", 3, "it needs a list 'config'"),
-        ("{config: [$values: file://x.yaml]}", 3, "is elsewhere ('$values')"),
+        ("{config: [$values: file://x.yaml]}", 3, "is in another file ('$values')"),
         ("file://none.yaml", 3, "file 'none.yaml' not found"),
     ],
 )

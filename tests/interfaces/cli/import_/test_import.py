@@ -48,7 +48,7 @@ def test_it_says_what_it_wrote_and_what_it_left(samples: Path, evalstore: Evalst
         "not imported:\n"
         "  source/capitals.jsonl:3: the row has no 'ideal'\n"
         "imported with a difference:\n"
-        "  source/capitals.jsonl: no eval says how these samples are judged: taken as 'Match'\n",
+        "  source/capitals.jsonl: no eval says how these samples are judged: 'Match' is used\n",
         "Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.\n",
     )
 
@@ -261,7 +261,7 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_reported(
     answer = JudgedAnswer("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
     monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))
     (left,) = documents("import", "--sessions", "evalsone", "source")["left"]
-    assert left["reason"] == "the test file was edited since, or not written"
+    assert left["reason"] == "the test file was edited since the import, or was not written"
 
 
 TYPICAL = {

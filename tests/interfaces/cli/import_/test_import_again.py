@@ -94,7 +94,7 @@ def test_a_record_that_cannot_be_read_is_reported(
     tree(imported, {RECORD: text})
     ran = evalstore(*IMPORT)
     assert ran.exit_code == 2
-    assert "this is not a record of imports that can be read\nhint: remove it: " in ran.stderr
+    assert "the record of imports cannot be read\nhint: remove it: " in ran.stderr
 
 
 def test_the_record_holds_digests_by_path(imported: Path) -> None:

@@ -584,8 +584,7 @@ def test_a_run_is_named_among_those_of_a_remote(
     unread = evalstore("show", "origin/@")
     assert (unread.exit_code, unread.stderr) == (
         2,
-        "error: it is not known which runs 'origin' has\n"
-        "hint: 'evalstore pull -n origin' reads it\n",
+        "error: the runs of 'origin' are not known\nhint: 'evalstore pull -n origin' reads them\n",
     )
     evalstore("push")
     with stores.opened(shared / ".evalstore/store.db") as store:

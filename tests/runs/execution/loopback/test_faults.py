@@ -39,8 +39,8 @@ PASSING = {
     "503": answered(503, "Overloaded"),
     "cut": Expected("the connection failed: Response payload is not completed", "connection"),
     "silent": Expected("the connection failed: Server disconnected", "connection"),
-    "half": Expected("the server answered with no JSON: {", "malformed"),
-    "broken off": Expected("the provider broke off its answer: finish reason 'error'", "malformed"),
+    "half": Expected("the server's answer is not JSON: {", "malformed"),
+    "broken off": Expected("the provider cut its answer off: finish reason 'error'", "malformed"),
     "not text": Expected("the content of the server's answer is not text", "malformed"),
     "no choices": Expected("the server's answer has no message", "malformed"),
 }
