@@ -304,11 +304,16 @@ def _describe_scores(answer: AnsweredAttempt) -> dict[str, Json]:
     """Return the verdict, and what each evaluator says; of the same evaluator, the last."""
     if answer.verdict is None:
         return {}
-    texts = dict.fromkeys(each.content.feedback for each in answer.judgements)
+    several = len({each.by for each in answer.judgements}) > 1
+    texts = dict.fromkeys(
+        f"{f'{each.by}: ' * several}{each.content.feedback}"
+        for each in answer.judgements
+        if each.content.feedback
+    )
     scores: dict[str, Json] = {
         SCORER: {
             "value": _VALUES.get(answer.verdict, "N"),
-            "explanation": "\n".join(text for text in texts if text),
+            "explanation": "\n".join(texts),
             "metadata": {"verdict": answer.verdict, "score": answer.score},
         }
     }

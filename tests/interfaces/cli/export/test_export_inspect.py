@@ -57,6 +57,22 @@ def test_a_log_has_the_answers_as_samples(workspace: Path, evalstore: Evalstore)
     ]
 
 
+def test_reasons_of_several_judges_are_named(workspace: Path, evalstore: Evalstore) -> None:
+    judge = (workspace / "models/judge.yaml").read_text()
+    other = judge.replace("/judge", "/second").replace("It is cold there.", "No coat.")
+    tree(workspace, {"models/second.yaml": other})
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(
+        settings.read_text().replace("[scripted/judge]", "[scripted/judge, scripted/second]")
+    )
+    evalstore("run")
+    evalstore("export", "--format", "inspect", "-o", "out")
+    sample = members()["samples/tests/weather.md [city=Oslo]_epoch_1.json"]
+    reasons = "scripted/judge: It is cold there.\nscripted/second: No coat."
+    assert sample["scores"]["verdict"]["explanation"] == reasons
+    assert sample["scores"]["scripted/second"]["explanation"] == "No coat."
+
+
 def test_an_attempt_is_an_epoch_with_its_own_verdict(echo: Echo, evalstore: Evalstore) -> None:
     replies = iter(("needle", "nothing", "needle"))
     echo.reply = lambda _text: next(replies)
