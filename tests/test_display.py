@@ -14,6 +14,7 @@ from evalstore.core.display import (
     likely_price,
     shorten_to_line,
     steady,
+    whole_percent,
     widest,
     wrap,
 )
@@ -139,3 +140,8 @@ def test_a_share_is_drawn_with_its_interval(
     interval: tuple[float, float] | None, rate: float | None, drawn: str
 ) -> None:
     assert interval_bar(interval, rate, 11) == drawn
+
+
+def test_a_rounded_share_is_all_or_none_only_if_it_is() -> None:
+    shares = (0.0, 0.001, 0.4, 0.996, 1.0)
+    assert [*map(whole_percent, shares)] == ["0%", "0.1%", "40%", "99.6%", "100%"]

@@ -201,6 +201,12 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
+def whole_percent(share: float) -> str:
+    """Return a share in whole percent for headlines and heads; only all is 100%, only none 0%."""
+    whole = f"{100 * share:.0f}%"
+    return percent(share) if whole in ("0%", "100%") and share not in (0, 1) else whole
+
+
 def interval_bar(interval: tuple[float, float] | None, rate: float | None, width: int) -> str:
     """Return a share with its interval on a scale of `width` columns: `··├──●─┤···`."""
     if interval is None or rate is None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.core.clock import minute
-from evalstore.core.display import percent, plural, safe, spread
+from evalstore.core.display import percent, plural, safe, spread, whole_percent
 from evalstore.core.side_names import side_name
 from evalstore.results.stats.trend import rate_texts
 
@@ -139,7 +139,7 @@ def _rate(trend: Trend, line: TrendLine) -> str:
         return ""
     if run.is_partial:
         return f" {rate_texts(run.rates, [line.candidate], is_partial=True)[0]}"
-    return f" {100 * end.rate:.0f}%"
+    return f" {whole_percent(end.rate)}"
 
 
 def _point_text(trend: Trend, line: TrendLine, point: TrendPoint) -> str:

@@ -15,7 +15,7 @@ from evalstore.checks.judging.aggregation import judge_so_far
 from evalstore.comparison.statistics import Counts, rate_of_files
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
-from evalstore.core.display import interval_bar, known_price
+from evalstore.core.display import interval_bar, known_price, percent
 from evalstore.core.values import Json
 from evalstore.planning.plan import CHECKS
 from evalstore.results.attempts import group_votes
@@ -203,7 +203,7 @@ def table_cells(
         "asking": answers_cost(group, currency),
         "100 answers": answers_cost_per_100(group, currency),
         "judging": judging_cost(group, currency),
-        "flaky": "" if group.flip is None else f"{100 * group.flip:.1f}%",
+        "flaky": "" if group.flip is None else percent(group.flip),
     }
 
 

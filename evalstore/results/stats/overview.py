@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.display import percent, plural
+from evalstore.core.display import percent, plural, whole_percent
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.stats.groups import answers_cost_per_100, partly_judged
@@ -217,7 +217,7 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
 def _shift_text(name: str, shift: Shift, so_far: str) -> str:
     """Return whether a candidate got better or worse, and how many of its changes are labels."""
     word = "better" if shift.now > shift.was else "worse"
-    rates = _round(shift.was), _round(shift.now)
+    rates = whole_percent(shift.was), whole_percent(shift.now)
     if rates[0] == rates[1]:
         rates = percent(shift.was), percent(shift.now)
     text = f", {' to '.join(rates)}"
@@ -246,19 +246,19 @@ def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_fir
     ]
     if not rated:
         (recorded,) = (row for row in rows if row.group.pass_rate is not None)
-        return f"{_round(recorded.group.pass_rate or 0.0)} of the recorded answers pass"
+        return f"{whole_percent(recorded.group.pass_rate or 0.0)} of the recorded answers pass"
     if len(rated) == 1:
         row, rate = rated[0]
         said = row.shift and row.shift.is_said and row.shift.now == rate
-        return "" if said and not is_first else f"{names[row.name]} passes {_round(rate)}"
+        return "" if said and not is_first else f"{names[row.name]} passes {whole_percent(rate)}"
     whole = [(row, rate) for row, rate in rated if not row.is_partly] or rated
     most = max(rate for _, rate in rated)
     best = [names[row.name] for row, rate in whole if rate == most]
     if len(best) == len(rated):
-        return f"{'Both' if len(best) == 2 else 'All'} candidates pass {_round(most)}"
+        return f"{'Both' if len(best) == 2 else 'All'} candidates pass {whole_percent(most)}"
     if len(best) > _MOST_NAMED:
         best = [*best[:_MOST_NAMED], f"{len(best) - _MOST_NAMED:,} more"]
-    return f"Best: {', '.join(best)}, {_round(most)}" if best else ""
+    return f"Best: {', '.join(best)}, {whole_percent(most)}" if best else ""
 
 
 def _short_names(rows: Sequence[CandidateRow]) -> Mapping[str, str]:
@@ -268,9 +268,3 @@ def _short_names(rows: Sequence[CandidateRow]) -> Mapping[str, str]:
         row.name: tail if tails[tail := row.name.rpartition("/")[2]] == 1 else row.name
         for row in rows
     }
-
-
-def _round(rate: float) -> str:
-    """Return a rate in whole percent; only all is 100%, and only none is 0%."""
-    whole = f"{100 * rate:.0f}%"
-    return percent(rate) if whole in ("0%", "100%") and rate not in (0, 1) else whole

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import columns_of, plural
+from evalstore.core.display import columns_of, plural, whole_percent
 from evalstore.core.styled_text import StyledSpan
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.plot import spark_spans, spark_words
@@ -211,7 +211,7 @@ def _counts(rate: Rate, of_all: Rate) -> tuple[str, str, str]:
     The second text names that rate alone, and the third leaves it out.
     """
     counts = f"{rate.passed:,} of {rate.judged:,}" if rate.judged else ""
-    share = "" if of_all.rate is None else f"{100 * of_all.rate:.0f}%)"
+    share = "" if of_all.rate is None else f"{whole_percent(of_all.rate)})"
     full, brief = (f"{counts}{share and start}{share}".strip() for start in (" (all ", " ("))
     return full, brief, counts
 
@@ -227,7 +227,7 @@ def _figures(rate: Rate, *, is_partial: bool) -> tuple[str, str, str]:
     if rate.interval is None:
         return (f"{rate.passed:,} of {rate.judged:,}",) * 3
     low, high = rate.interval
-    share, interval = f"{100 * rate.rate:.0f}%", f"{100 * low:.0f}-{100 * high:.0f}"
+    share, interval = whole_percent(rate.rate), f"{100 * low:.0f}-{100 * high:.0f}"
     if is_partial:
         brief = f"~{share} {interval}"
         return f"{share} of {rate.judged:,} {interval}", brief, brief

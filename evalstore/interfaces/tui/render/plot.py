@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from evalstore.core.display import clip, columns_of, safe, spread
+from evalstore.core.display import clip, columns_of, safe, spread, whole_percent
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.results.verdict_order import SIGNS
 
@@ -120,7 +120,7 @@ def plot_lines(
 
     `height` counts all lines; `dates` has a text for each run.
     """
-    names = [f"{clip(line.name, _MOST_NAME)} {100 * line.end:.0f}%" for line in lines]
+    names = [f"{clip(line.name, _MOST_NAME)} {whole_percent(line.end)}" for line in lines]
     right = max(map(columns_of, names), default=0) + 1
     room, rows = max(2, width - _AXIS - right - 1), max(2, height - 1)
     canvas = _Canvas(room, rows, len(dates))

@@ -31,7 +31,7 @@ _LEAST = 6
 """The least height of the trend."""
 _TITLES = (
     *("passed", "95% interval", "of", "cases", "answers"),
-    *("latency", "answer cost", "per 100", "judge cost", "flaky"),
+    *("latency", "asking", "100 answers", "judging", "flaky"),
 )
 """The titles of the columns after the name."""
 _PRIORITY = (1, 3, 2, 7, 8, 6, 9, 4, 5, 10)
@@ -56,7 +56,7 @@ def group_cells(group: ResultGroup, currency: str) -> tuple[StyledCell, ...]:
         StyledCell(answers_cost(group, currency)),
         StyledCell(answers_cost_per_100(group, currency)),
         StyledCell(judging_cost(group, currency)),
-        StyledCell("" if group.flip is None else f"{100 * group.flip:.0f}%"),
+        StyledCell("" if group.flip is None else percent(group.flip)),
     )
 
 
@@ -124,7 +124,7 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
         f"{plural(group.sessions, 'answer')}, {plural(group.evaluations, 'verdict')}"
     )
     unpriced = f"; {group.unpriced:,} without a known price" if group.unpriced else ""
-    share = f" ({answers_cost_per_100(group, currency)} per 100 answers)" if group.answering else ""
+    share = f" ({answers_cost_per_100(group, currency)} for 100 answers)" if group.answering else ""
     marked = f"; {SIMULATED}" if stats.is_simulated and group.cost else ""
     yield from text_lines(
         f"answers {answers_cost(group, currency)}{share}, "
@@ -132,7 +132,7 @@ def _detail_lines(stats: Stats, group: ResultGroup) -> Iterator[StyledLine]:
     )
     if group.attempted:
         yield from text_lines(
-            f"flaky: two attempts at the same case differ in {100 * (group.flip or 0):.0f}%; "
+            f"flaky: two attempts at the same case differ in {percent(group.flip or 0.0)}; "
             f"attempts disagree in {plural(group.flaky, 'result')} of {group.attempted:,}"
         )
     rerolls = stats.rerolls.text(stats.total.rate.passed)

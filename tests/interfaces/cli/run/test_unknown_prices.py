@@ -55,7 +55,7 @@ class Shown:
     row: str
     details: str
     table: tuple[str, ...]
-    """The columns `answers`, `per 100` and `judging` of the statistics in the browser."""
+    """The columns `answers`, `100 answers` and `judging` of the statistics in the browser."""
 
 
 @pytest.fixture(autouse=True)

@@ -55,7 +55,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
             "scripted/one\n"
             "33.3% of 3 (95% interval 6.1 to 79.2%)\n"
             "2 test files, 3 cases, 3 answers, 3 verdicts\n"
-            "answers $0.0900 ($3.00 per 100 answers), judging $0, when they were made; "
+            "answers $0.0900 ($3.00 for 100 answers), judging $0, when they were made; "
             "costs of scripted models are simulated\n"
             "\n"
             "no trend: no earlier run"
@@ -163,7 +163,7 @@ def test_names_are_not_cut_and_columns_are_as_wide_as_their_cells(workspace: Pat
         assert lines[4].startswith("  tests/a file with quite a long name.md   ")
         await resized(pilot, 200, 60)
         assert "latency" not in screen(pilot).splitlines()[3]  # no answer has one
-        assert "      $0.0600    $3.00          $0" in screen(pilot)
+        assert "  $0.0600        $3.00       $0" in screen(pilot)
 
     drive(scenario, size=(80, 24))
 
