@@ -30,13 +30,17 @@ ROWS = "".join(
 )
 
 
-def treat_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set all numbers from which on a file is long to small ones."""
+def treat_as_long(monkeypatch: pytest.MonkeyPatch, *, most: int = 8) -> None:
+    """Set all numbers from which on a file is long to small ones.
+
+    A part of a file has `most` nodes of `most` rows.
+    """
     for module, name, number in (
         (expansion, "_MOST_AT_ONCE", 50),
         (kept, "KEPT_AT_ONCE", 50),
-        (case_chunks, "MAX_PART", 8),
-        (case_files, "MAX_PART", 8),
+        (case_chunks, "_MIN_PART", most),
+        (case_chunks, "MAX_PART", most),
+        (case_files, "MAX_PART", most),
         (cell_batches, "BATCH", 30),
         (digest_set, "_BUCKET_BITS", 6),
     ):

@@ -28,6 +28,7 @@ from tests.interfaces.cli.status.test_settled_on_server import ROW, reused, sett
 from tests.interfaces.cli.status.test_settled_on_server import place as place
 from tests.interfaces.cli.status.test_settled_on_server import url as url
 from tests.interfaces.cli.status.test_settled_parts import (
+    CASES,
     FILES,
     ROWS,
     STORE,
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.extended
 
 QUIET = ("--yes", "--fail-on", "none", "-q")
 RUN = ("run", *QUIET)
-OTHER_ROW = "tests/rows.md::country=country 150"
+OTHER_ROW = "tests/rows.md::country=country 60"
 
 
 def edit_rows(folder: Path) -> None:
@@ -113,8 +114,8 @@ def verify(
     """Compare all that commands say and plan with what they do without settled parts."""
     compare(evalstore, place)
     report, _ = run_both(evalstore, place, monkeypatch)
-    assert (report["asked"], report["reused"]) == (asked, 201 - asked)
-    assert reused(evalstore) == 201
+    assert (report["asked"], report["reused"]) == (asked, CASES - asked)
+    assert reused(evalstore) == CASES
     assert settled(place) > 2
     assert evalstore("fsck").exit_code == problems
 
@@ -189,7 +190,7 @@ def test_a_clone_has_settled_parts_of_its_own_alone(
     monkeypatch.chdir(folder)
     monkeypatch.setenv(STORE, postgresql_server.url())
     assert evalstore("init").exit_code == 0
-    assert json.loads(evalstore("status", "--json").stdout)["ask"] == 201
+    assert json.loads(evalstore("status", "--json").stdout)["ask"] == CASES
     pulled = evalstore("pull")
     assert pulled.exit_code == 0, pulled
     assert settled(folder) == 0
@@ -217,7 +218,7 @@ def test_a_store_that_was_made_anew_is_planned_whole(
     drop_schema(url)
     assert evalstore("init").exit_code == 0
     assert settled(place) == 0
-    assert json.loads(evalstore("status", "--json").stdout)["ask"] == 201
+    assert json.loads(evalstore("status", "--json").stdout)["ask"] == CASES
     compare(evalstore, place)
     assert reused(evalstore) == 0
     assert settled(place) > 2
@@ -265,7 +266,7 @@ def test_a_server_that_was_restored_from_a_backup_is_planned_as_it_was_then(
             again = evalstore("run", ROW, "--yes", "--fail-on", "none", "--refresh")
             assert "1 new answer" in again.stdout
             assert evalstore("label", ROW, "fail").exit_code == 0
-            assert reused(evalstore) == 201
+            assert reused(evalstore) == CASES
             assert (settled(place) > 2, failing(evalstore, ROW)) == (True, ["fail"])
             restore()
         assert settled(place) == 0
@@ -276,7 +277,7 @@ def test_a_server_that_was_restored_from_a_backup_is_planned_as_it_was_then(
         assert evalstore("label", OTHER_ROW, "fail").exit_code == 0
         assert 0 < settled(place) < then
         compare(evalstore, place)
-        assert reused(evalstore) == 201
+        assert reused(evalstore) == CASES
         assert (failing(evalstore, ROW), failing(evalstore, OTHER_ROW)) == (["pass"], ["fail"])
         compare(evalstore, place)
 
@@ -353,7 +354,7 @@ def test_a_mark_that_is_removed_during_a_run_settles_nothing(
     (place / ".evalstore/settled").unlink()
     with monkeypatch.context() as patched:
         patched.setattr(run, "record", remove_first)
-        assert reused(evalstore) == 201
+        assert reused(evalstore) == CASES
     assert settled(place) > 2  # the run has made a mark of its own when it was recorded
     compare(evalstore, place)
     execute(read_address(url), "DELETE FROM growth_marks")
@@ -381,7 +382,7 @@ def test_two_workspaces_that_run_in_turn_settle_what_each_has_seen(
 
     with monkeypatch.context() as patched:
         patched.setattr(ScriptedProvider, "ask", run_other)
-        assert reused(evalstore) == 181
+        assert reused(evalstore) == CASES - 20
     for folder in (place, other):
         monkeypatch.chdir(folder)
         verify(evalstore, folder, monkeypatch)

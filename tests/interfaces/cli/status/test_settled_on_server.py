@@ -22,6 +22,7 @@ from evalstore.runs import run, run_record
 from evalstore.store.schema.table_definitions import EVALUATIONS, SESSIONS, TABLES
 from tests.interfaces.cli.conftest import Evalstore
 from tests.interfaces.cli.status.test_settled_parts import (
+    CASES,
     STORE,
     compare,
     failing,
@@ -46,7 +47,7 @@ def url(postgresql_server: PostgreSQLServer, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, evalstore: Evalstore) -> Path:
-    """A workspace with a file of hundreds of rows, after a run."""
+    """A workspace with a file of dozens of rows, after a run."""
     del url
     root = make_place(tmp_path, monkeypatch)
     assert reused(evalstore) == 0
@@ -56,7 +57,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, evalstore: 
 def reused(evalstore: Evalstore) -> int:
     """Run; returns how many answers were there already, all others being made."""
     report = json.loads(evalstore(*RUN).stdout)
-    assert report["asked"] + report["reused"] == 201
+    assert report["asked"] + report["reused"] == CASES
     return int(report["reused"])
 
 
@@ -102,12 +103,12 @@ def test_a_label_that_is_committed_after_a_run_is_seen_by_the_next(
     """Its transaction began before the run, and has a smaller number than those of the run."""
     with uncommitted(postgresql_server, evalstore, url, monkeypatch):
         forget(place)
-        assert reused(evalstore) == 201
+        assert reused(evalstore) == CASES
         before = settled(place)
         assert before > 2
         assert failing(evalstore, ROW) == ["pass"]
     assert 0 < settled(place) < before
-    assert reused(evalstore) == 201
+    assert reused(evalstore) == CASES
     assert failing(evalstore, ROW) == ["fail"]
     assert settled(place) == before
     compare(evalstore, place)
@@ -145,11 +146,11 @@ def test_a_label_that_is_committed_during_a_run_is_seen_by_the_next(
 
         forget(place)
         monkeypatch.setattr(run, "record", commit_first)
-        assert reused(evalstore) == 201
+        assert reused(evalstore) == CASES
         monkeypatch.setattr(run, "record", record)
     assert failing(evalstore, ROW) == ["pass"]
     whole = settled(place)
-    assert reused(evalstore) == 201
+    assert reused(evalstore) == CASES
     assert failing(evalstore, ROW) == ["fail"]
     assert settled(place) == whole + 1
     compare(evalstore, place)
@@ -167,7 +168,7 @@ def test_a_run_of_another_machine_is_seen(
     monkeypatch.chdir(place)
     assert 0 < settled(place) < before
     compare(evalstore, place)
-    assert reused(evalstore) == 201
+    assert reused(evalstore) == CASES
     compare(evalstore, place)
 
 
@@ -180,7 +181,7 @@ def test_a_run_of_several_programs_settles_no_more_than_it_has(
     ran = evalstore("run", "--yes", "--fail-on", "none", "--executor", "processes")
     assert ran.exit_code == 0, ran
     compare(evalstore, place)
-    assert reused(evalstore) == 201
+    assert reused(evalstore) == CASES
     assert settled(place) > 2
     compare(evalstore, place)
 
@@ -217,7 +218,7 @@ def test_a_store_that_was_restored_from_a_dump_is_planned(
     command = (server.programs / "pg_dump", *names, f"--schema={schema}", "postgres")
     dump = subprocess.run(command, check=True, capture_output=True).stdout
     assert evalstore("label", ROW, "fail").exit_code == 0
-    assert reused(evalstore) == 201
+    assert reused(evalstore) == CASES
     assert settled(place) > 2
     with psycopg.connect(
         host=server.host, user=server.user, dbname="postgres", autocommit=True
@@ -229,10 +230,10 @@ def test_a_store_that_was_restored_from_a_dump_is_planned(
             connection.execute(f"SELECT count(*) FROM {schema}.{table}".encode()).fetchone()
             for table in (SESSIONS.name, EVALUATIONS.name)
         ]
-    assert counts == [(202,), (202,)]
+    assert counts == [(CASES + 1,), (CASES + 1,)]
     assert settled(place) == 0
     compare(evalstore, place)
-    assert reused(evalstore) == 201
+    assert reused(evalstore) == CASES
     assert failing(evalstore, ROW) == ["pass"]
     assert settled(place) > 2
     assert evalstore("fsck").exit_code == 0
