@@ -38,6 +38,7 @@ def _items(choice: random.Random, kinds: tuple[str, ...], file: str) -> list[Pla
                     why,
                     values[0],
                     values[1],
+                    None,
                     "",
                     also,
                 )

@@ -233,7 +233,8 @@ class JudgementReasons:
             old, new = ({**each, "checks": []} for each in (old, new))
         name = self._earlier.project.name_of_version
         reason = reason_of(
-            differ_evaluations(old, new, self._find, name), "instructions or checks changed"
+            differ_evaluations(old, new, self._find, name),
+            f"{' and '.join(parts) or 'instructions or checks'} changed",
         )
         return reason._replace(also=(*parts[1:], *asked))
 

@@ -148,17 +148,17 @@ class StatusSums:
         judgements = self._explainer.judgements(plan)
         by_file: dict[str, FileItems] = {}
         asked = [
-            _item("record" if ask.cell.case.recorded else "ask", ask, None, reason)
+            self._item("record" if ask.cell.case.recorded else "ask", ask, None, reason)
             for ask, reason in asks
         ]
-        judged = [_judge_item(*each) for each in judgements]
+        judged = [self._judge_item(*each) for each in judgements]
         for (ask, _), item in zip(asks, asked, strict=True):
             by_file.setdefault(item.file, FileItems()).asks.append((ask.cell.number, item))
         for (judgement, _), item in zip(judgements, judged, strict=True):
             here = by_file.setdefault(item.file, FileItems()).judgements
             here.append((judgement.cell.number, item))
         for judgement, reason in self._explainer.carried(plan) if plan.carried else ():
-            item = replace(_judge_item(judgement, reason), kind="use")
+            item = replace(self._judge_item(judgement, reason), kind="use")
             self._used_again.add([item])
             again = by_file.setdefault(item.file, FileItems()).used_again
             again.add(judgement.cell.number)
@@ -168,6 +168,35 @@ class StatusSums:
         self.plans.add(plan, price)
         if self.remotes:
             self.remotes.add(plan, [ask for ask, _ in asks], price)
+
+    def _judge_item(self, judgement: PlannedJudgement, reason: Reason) -> PlanItem:
+        evaluator = judgement.judge.id if judgement.judge else "checks"
+        return self._item("judge", judgement, evaluator, reason)
+
+    def _item(
+        self,
+        kind: str,
+        planned: PlannedAsk | PlannedJudgement,
+        evaluator: str | None,
+        reason: Reason,
+    ) -> PlanItem:
+        cell = planned.cell
+        name = self._project.name_of_version("prompt", cell.prompt) if cell.prompt else None
+        return PlanItem(
+            kind,
+            cell.file,
+            cell.case.row,
+            cell.prompt,
+            cell.candidate.id,
+            evaluator,
+            planned.count,
+            reason.text,
+            reason.was,
+            reason.now,
+            name,
+            reason.of,
+            reason.also,
+        )
 
     def _note_changes(
         self,
@@ -236,27 +265,3 @@ def called_models(plan: Plan) -> set[str]:
     """Return the ids of the models that a plan calls."""
     ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
     return ids | {judgement.judge.id for judgement in plan.judgements if judgement.judge}
-
-
-def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
-    return _item("judge", judgement, judgement.judge.id if judgement.judge else "checks", reason)
-
-
-def _item(
-    kind: str, planned: PlannedAsk | PlannedJudgement, evaluator: str | None, reason: Reason
-) -> PlanItem:
-    cell = planned.cell
-    return PlanItem(
-        kind,
-        cell.file,
-        cell.case.row,
-        cell.prompt,
-        cell.candidate.id,
-        evaluator,
-        planned.count,
-        reason.text,
-        reason.was,
-        reason.now,
-        reason.of,
-        reason.also,
-    )

@@ -164,12 +164,15 @@ def _print_changes(status: Status) -> None:
     named = [*(change.file for change in changes), *(edit.of for edit in status.edits)]
     width = max(map(output.columns_of, map(output.safe, named)))
     shared = shared_edits(changes)
+    told = set[tuple[str | None, str | None]]()
     for change, files in joined:
         _print_wrapped(
             f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
             f"{output.safe(change_text(change, shared))}"
         )
-        _print_values(change, 12)
+        if (change.was, change.now) not in told:  # one edit may have several effects
+            _print_values(change, 12)
+        told.add((change.was, change.now))
         for each in files if output.verbose else ():
             _print_wrapped(f"    {output.safe(each.file)}  {output.safe(own_text(each))}")
     if len(changes) < len(status.changes) and not output.verbose:

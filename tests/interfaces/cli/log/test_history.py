@@ -372,7 +372,7 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
     edit(workspace / "tests/weather.md", "How is", "What of")
     assert evalstore("diff").stdout == (
         "run <short> (<when>) -> the workspace\n"
-        "2 changed, 0 unchanged\n"
+        "2 changed (all now pending), 0 unchanged\n"
         "no result is judged on both sides\n"
         "\nEdited:\n"
         "    tests/weather.md\n"
@@ -681,7 +681,7 @@ def test_what_a_run_left_out_is_compared_with_the_run_before_it(
         "run <short> (<when>) -> the workspace\n"
         "note: run <short> covered only tests/other.md (1 result); "
         "2 others are taken from the last earlier run that judged them\n"
-        "2 changed, "
+        "2 changed (all now pending), "
     )
     assert (
         "\n\nEdited:\n"

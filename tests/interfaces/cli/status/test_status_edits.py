@@ -63,6 +63,23 @@ def test_instructions_edited_beside_a_system_prompt_are_judged_again(
     assert (document["ask"], document["judge"]) == (1, 2)
     tree(workspace, {"tests/hi.md": test.format("")})
     assert documents("status")["changes"][0]["code"] == "M."
+    assert {item.get("promptName") for item in documents("status")["items"]} == {"brief"}
+
+
+def test_the_lines_of_an_edited_prompt_are_printed_once(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    """Also where a test that uses it was edited as well."""
+    test = "---\nsystemPrompts: [long]\n---\n# User\n\n{}\n\n---\n\nIt must greet{}.\n"
+    text = "Be brief, and answer in one short sentence without any other words.\n"
+    tests = {f"tests/{name}.md": test.format(name, "") for name in "ab"}
+    tree(workspace, {"prompts/long.md": text, **tests})
+    evalstore("run", "-q")
+    tree(workspace, {"prompts/long.md": text.replace("brief", "very brief")})
+    tree(workspace, {"tests/a.md": test.format("a", " well")})
+    printed = evalstore("status").stdout
+    assert printed.count("system prompt long changed") == 2
+    assert printed.count("+ Be very brief") == 1
 
 
 def test_an_edit_of_a_model_that_asks_is_named_once(

@@ -95,7 +95,7 @@ def test_an_edit_to_none_is_told_in_words_and_back_asks_nothing(
     place.run()
     place.write({"evalstore.yaml": SETTINGS})
     main(["-C", str(place.root), "status", "--json"])
-    assert "model option temperature 0 -> none" in capsys.readouterr().out
+    assert "temperature 0 -> none" in capsys.readouterr().out
     assert place.run().counts == (1, 1, 0)
     place.write({"evalstore.yaml": SETTINGS + BOTH})
     assert place.run().counts == (0, 0, 0)
