@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore.core.case_name import case_name
@@ -15,6 +15,7 @@ from evalstore.interfaces.html.case_table import QuotedCell
 from evalstore.interfaces.html.charts import Drawing, interval_chart, trend_chart
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import (
+    PairFacts,
     SideVerdict,
     count_cases,
     describe_pair,
@@ -23,23 +24,20 @@ from evalstore.results.compare.diff_text import (
 from evalstore.results.growing_results import cell_of
 from evalstore.results.stats.groups import (
     PARTLY_TEXT,
-    answers_cost_per_100,
     partly_judged,
     total_cost,
 )
-from evalstore.results.stats.overview import make_overview
+from evalstore.results.stats.overview import CandidateRow, make_overview
 from evalstore.results.stats.trend import rate_texts
 from evalstore.runs.run_text import scope_text
 
 if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Pair
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
     from evalstore.results.stats.groups import ResultGroup
-    from evalstore.results.stats.overview import CandidateRow
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend, TrendRun
 
@@ -193,9 +191,15 @@ def summarise_results(
     lists: list[ChangeList] = []
     if diff:
         for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):
-            cases = (_changed_case(diff, pair, table) for pair in pairs[:MOST_CHANGES])
+            cases = (
+                _changed_case(pair.either, table, describe_pair(diff, pair))
+                for pair in pairs[:MOST_CHANGES]
+            )
             lists.append(_list(id, title, pairs.rows(), cases))
-        earlier = (_regressed(diff, each, table, names) for each in regressions[:MOST_CHANGES])
+        earlier = (
+            _changed_case(each.result, table, _describe_regression(diff, each, names))
+            for each in regressions[:MOST_CHANGES]
+        )
         rows = ((each.result.file, each.result.row) for each in regressions)
         lists.append(_list("before", "Broke earlier", rows, earlier))
     lists, is_now = [each for each in lists if each.cases], run.id == WORKSPACE
@@ -209,7 +213,7 @@ def summarise_results(
             *map(safe, _notes(run, counts, diff, totals, since)),
             *[_LABELLED] * is_labelled_later,
         ),
-        candidates=tuple(map(_candidate_line, overview.candidates)),
+        candidates=tuple(map(_rate_row, overview.candidates)),
         has_changes=any(row.shift for row in overview.candidates),
         trend=trend_chart(trend),
         trend_notes=(*trend.notes, *[_BROKE] * any(run.reasons for run in trend.runs)),
@@ -229,7 +233,7 @@ def summarise_results(
     )
 
 
-def _candidate_line(row: CandidateRow) -> RateRow:
+def _rate_row(row: CandidateRow) -> RateRow:
     shift = row.shift
     difference = shift.now - shift.was if shift else 0.0
     return RateRow(
@@ -338,8 +342,8 @@ def _list(id: str, title: str, rows: Iterable[object], cases: Iterable[ChangedCa
     )
 
 
-def _changed_case(diff: Diff, pair: Pair, table: CaseTable) -> ChangedCase:
-    result, facts = pair.either, describe_pair(diff, pair)
+def _changed_case(result: Result, table: CaseTable, facts: PairFacts) -> ChangedCase:
+    number = table.places.find(result.file, result.row, result.prompt_number)
     return ChangedCase(
         name=safe(facts.name),
         model=safe(facts.model),
@@ -347,23 +351,19 @@ def _changed_case(diff: Diff, pair: Pair, table: CaseTable) -> ChangedCase:
         attempts=table.attempts.get(cell_of(result), ""),
         reason=safe(facts.reason),
         texts=table.quoted.get(cell_of(result), QuotedCell()),
-        place=_place(result, table),
+        place=-1 if number is None else number,
     )
 
 
-def _regressed(
-    diff: Diff, regression: Regression, table: CaseTable, names: Mapping[str, Sequence[str]]
-) -> ChangedCase:
-    result, passed_in = regression.result, regression.passed_in
-    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
-    return ChangedCase(
-        name=safe(case_name(result.file, result.row, prompt)),
-        model=safe(result.model),
-        verdicts=(SideVerdict(result.word or "answered"),),
-        attempts=table.attempts.get(cell_of(result), ""),
-        reason=safe(", ".join((f"passed in {side_name(passed_in)}", *names.get(passed_in, ())))),
-        texts=table.quoted.get(cell_of(result), QuotedCell()),
-        place=_place(result, table),
+def _describe_regression(
+    diff: Diff, regression: Regression, names: Mapping[str, Sequence[str]]
+) -> PairFacts:
+    result, run = regression.result, regression.passed_in
+    return PairFacts(
+        case_name(result.file, result.row, diff.prompts.get(result.file, {}).get(result.prompt)),
+        result.model,
+        (SideVerdict(result.word or "answered"),),
+        ", ".join((f"passed in {side_name(run)}", *names.get(run, ()))),
     )
 
 
@@ -373,12 +373,6 @@ def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> Iter
         yield pair.either
     for regression in regressions[:MOST_CHANGES]:
         yield regression.result
-
-
-def _place(result: Result, table: CaseTable) -> int:
-    """Return the number of the case of a result in the table; -1 if it is not there."""
-    number = table.places.find(result.file, result.row, result.prompt_number)
-    return -1 if number is None else number
 
 
 # --- groups and runs
@@ -396,14 +390,9 @@ def _group_table(stats: Stats) -> GroupTable:
         unit=_UNITS[by],
         count=len(groups),
         rows=tuple(
-            RateRow(
-                name=safe(group.name),
-                rate=group.rate_text(is_partly=is_partly),
-                interval=" to ".join(map(percent, group.interval)) if group.interval else "",
-                chart=interval_chart(group.pass_rate, group.interval),
+            replace(
+                _rate_row(CandidateRow(group.name, group, is_partly, None)),
                 judged=f"{group.rate.judged:,} / {group.results:,}",
-                cost=answers_cost_per_100(group),
-                latency="" if group.latency is None else f"{group.latency:.2f} s",
             )
             for group, is_partly in zip(shown, partly, strict=True)
         ),

@@ -31,7 +31,6 @@ from evalstore.store.revisions import WORK
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evalstore.core.runs import Run
     from evalstore.interfaces.html.page import ServedPage
     from evalstore.planning.options import Location
     from evalstore.results.log.log_entry import LogEntry
@@ -53,6 +52,9 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
+    costs = [entry.run.cost for entry in entries if entry.run.cost is not None]
+    cost = sum(costs) if len(costs) == len(entries) else None
+    spending = [*chain.from_iterable(entry.run.spending for entry in entries)]
     return render(
         "runs.html",
         workspace=safe(name),
@@ -64,7 +66,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         now=replace(
             workspace,
             rates=rate_texts(now, names, is_partial=False),
-            cost=_total_cost([entry.run for entry in entries]),
+            cost=f"total {cost_text(cost, spending, brief=True)}" if entries else "",
         ),
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
@@ -89,14 +91,6 @@ def _read_workspace(location: Location) -> tuple[Rates, RunRow]:
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
     return rates, RunRow("workspace", "now", False, (), broke, fixed, text, undecided=undecided)
-
-
-def _total_cost(runs: Sequence[Run]) -> str:
-    """Return what the listed runs cost together; empty without one."""
-    costs = [run.cost for run in runs if run.cost is not None]
-    total = sum(costs) if len(costs) == len(runs) else None
-    spending = [*chain.from_iterable(run.spending for run in runs)]
-    return f"total {cost_text(total, spending, brief=True)}" if runs else ""
 
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
