@@ -81,14 +81,20 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         quoted = [*listed, *failing.results[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
+    earlier = {
+        each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
+    }
+    counts = {result: attempts.get(cell_of(result), "") for result in failing.results}
+    new = {result: f", {count}" if count else "" for result, count in counts.items()}
+    prompts = compared.prompts if compared else {}
     return _join(
         [
             *_headline(run, compared, regressions, _count_words(failing.results), names),
             *_candidates(make_overview(run, totals, compared, regressions, _name)),
             *_missing(run),
             *(_broken(compared, attempts) if compared else ()),
-            *(_regressions(compared, regressions, feedback, names) if compared else ()),
-            *_new_failures(failing, attempts, feedback),
+            *_failing("Broke earlier", list(earlier), prompts, earlier, feedback),
+            *_failing(failing.title, failing.results, failing.prompts, new, feedback),
             *(_noise(compared, totals) if compared else ()),
             *_costs(run, saved),
         ]
@@ -279,28 +285,6 @@ def _pair(
     yield f"- **{_name(facts.name)}** {_name(facts.model)}: {verdicts}{failing}{why}"
     if with_feedback:
         yield from _feedback(compared.feedback.get(pair.now.decision, "") if pair.now else "")
-
-
-def _regressions(
-    compared: Diff,
-    regressions: Sequence[Regression],
-    feedback: Mapping[Decision, str],
-    names: Mapping[str, Sequence[str]],
-) -> Iterator[str]:
-    """Yield the regressions that broke in an earlier run, each with its feedback."""
-    about = {
-        each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
-    }
-    yield from _failing("Broke earlier", list(about), compared.prompts, about, feedback)
-
-
-def _new_failures(
-    failing: _NewFailures, attempts: Mapping[CellKey, str], feedback: Mapping[Decision, str]
-) -> Iterator[str]:
-    """Yield the failing cases that no earlier run has, each with its feedback."""
-    counts = {result: attempts.get(cell_of(result), "") for result in failing.results}
-    about = {result: f", {count}" if count else "" for result, count in counts.items()}
-    yield from _failing(failing.title, failing.results, failing.prompts, about, feedback)
 
 
 def _failing(

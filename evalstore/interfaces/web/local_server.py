@@ -100,13 +100,11 @@ class LocalSite:
         raise web.HTTPFound(f"{request.path}/")
 
 
-def _is_own_error(record: logging.LogRecord) -> bool:
-    """Return whether a record is about more than a request that is no HTTP, which has its 400."""
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
-
-
 _LOGGER = logging.getLogger(__name__)
-_LOGGER.addFilter(_is_own_error)
+# A request that is not HTTP has its 400, and is no error of this program.
+_LOGGER.addFilter(
+    lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+)
 
 
 def serve_site(site: LocalSite, port: int, say: Callable[[str], None]) -> None:

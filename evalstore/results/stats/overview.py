@@ -137,7 +137,11 @@ def make_overview(
         return Overview("; ".join(filter(None, (_partial_text(run), changed))), rows)
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
-    names = {name: quote(short) for name, short in _short_names(rows).items()}
+    tails = Counter(row.name.rpartition("/")[2] for row in rows)
+    names = {  # without the provider, where these differ
+        row.name: quote(tail if tails[tail := row.name.rpartition("/")[2]] == 1 else row.name)
+        for row in rows
+    }
     so_far = " so far" * bool(run.verdicts.get("pending"))
     moved = [(name, shift) for name, shift in shifts.items() if shift.is_said]
     moved = sorted(moved, key=lambda each: -abs(each[1].now - each[1].was))[:_MOST_NAMED]
@@ -259,12 +263,3 @@ def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_fir
     if len(best) > _MOST_NAMED:
         best = [*best[:_MOST_NAMED], f"{len(best) - _MOST_NAMED:,} more"]
     return f"Best: {', '.join(best)}, {whole_percent(most)}" if best else ""
-
-
-def _short_names(rows: Sequence[CandidateRow]) -> Mapping[str, str]:
-    """Return the names of candidates without their provider, where these differ."""
-    tails = Counter(row.name.rpartition("/")[2] for row in rows)
-    return {
-        row.name: tail if tails[tail := row.name.rpartition("/")[2]] == 1 else row.name
-        for row in rows
-    }
