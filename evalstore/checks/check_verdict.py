@@ -13,7 +13,7 @@ from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.runner import run_check
 from evalstore.core.display import storable
 from evalstore.core.errors import NotRunError
-from evalstore.core.values import Json, Reply, Verdict
+from evalstore.core.values import Json, Verdict
 
 RunCode = Callable[[Mapping[str, Json], Json, Sequence[HeldConversation]], Json]
 """Runs a Python check: from the check, its input and the sessions to the returned value."""
@@ -80,17 +80,13 @@ def judge_by_checks(
         scores.append((outcome.score or 0.0, check.get("weight", 1)))
         if outcome.verdict == "error" or (outcome.verdict == "fail" and verdict == "pass"):
             verdict = outcome.verdict
-    if feedback and any(is_cut_before_answer(each.replies[-1]) for each in sessions):
+    ends = [each.replies[-1] for each in sessions if each.replies[-1].is_cut]
+    if feedback and any(not (end.tool_calls or (end.text or "").strip()) for end in ends):
         feedback.insert(0, "the length limit was reached before the answer began")
     has_score = any("weight" in check or "pass" in check for check in checks)
     has_score = has_score or any(0 < score < 1 for score, _ in scores)
     score = _mean(scores) if has_score else None
     return ChecksVerdict(verdict, "; ".join(feedback)[:_LONGEST], score, tuple(results))
-
-
-def is_cut_before_answer(reply: Reply) -> bool:
-    """Return whether a token limit was used up, as by reasoning, before there was an answer."""
-    return reply.is_cut and not reply.tool_calls and not (reply.text or "").strip()
 
 
 def _judge_block(

@@ -140,7 +140,8 @@ def init(
         _write_all(report, files, address)
     _ignore(report)
     workspace = open_workspace(location)
-    if address and not _names(workspace.settings.store, address):
+    store = workspace.settings.store
+    if address and not (is_url(store) and str(read_address(store)) == str(address)):
         report.notes.append(
             f"{FILE} is left unchanged: to use this store without --store, add to it: "
             f"store: {json.dumps(str(address))}"
@@ -170,10 +171,6 @@ def _made(directory: Path) -> Iterator[None]:
             for each in made:
                 each.rmdir()
         raise
-
-
-def _names(store: str, address: DatabaseAddress) -> bool:
-    return is_url(store) and str(read_address(store)) == str(address)
 
 
 def _with_address(settings: bytes, address: DatabaseAddress | None) -> bytes:

@@ -158,11 +158,6 @@ def usual_variables(kind: str, names: Iterable[str]) -> list[str]:
     )
 
 
-def is_usual(kind: str, variable: str) -> bool:
-    """Return whether a variable is one under which litellm looks for the key of a kind."""
-    return bool(usual_variables(kind, (variable,)))
-
-
 def find_base(kind: str, values: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the variable with the base URL of a kind of provider, and its value."""
     start = re.sub(r"[_-]", "", litellm_name(kind)).upper()

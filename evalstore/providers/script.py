@@ -14,7 +14,6 @@ from difflib import get_close_matches
 from evalstore.core.errors import NotRunError
 from evalstore.core.values import Json, OutgoingMessage, ToolCall, Usage
 from evalstore.files.processes.limited_calls import LimitReached
-from evalstore.files.processes.pattern_complexity import is_cheap_pattern
 from evalstore.files.processes.patterns import has_match, pattern_problem
 from evalstore.providers.base import ProviderError
 from evalstore.providers.errors import status_error
@@ -60,10 +59,6 @@ class ScriptEntry:
         except (LimitReached, NotRunError) as limit:
             words = f"'when' was stopped: {limit}: {self.when[:_SHOWN]}"
             raise ProviderError("unsupported", words, stops_model=True) from None
-
-    def is_cheap(self, size: int) -> bool:
-        """Return whether the pattern is matched quickly in messages of so many characters."""
-        return self.when is None or is_cheap_pattern(self.when, size)
 
 
 def read_entry(response: Mapping[str, Json]) -> ScriptEntry:
@@ -151,10 +146,6 @@ def _is_count(value: Json) -> bool:
     return _is_number(value) and isinstance(value, int)
 
 
-def _is_text(value: Json) -> bool:
-    return isinstance(value, str)
-
-
 def is_list_of_mappings(value: Json) -> bool:
     """Return whether a value is a list whose items are mappings."""
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
@@ -166,7 +157,7 @@ def _is_status(value: Json) -> bool:
 
 Kind = tuple[Callable[[Json], bool], str]
 ANYTHING: Kind = (lambda value: True, "anything")
-TEXT: Kind = (_is_text, "a text")
+TEXT: Kind = (lambda value: isinstance(value, str), "a text")
 COUNT: Kind = (_is_count, "a whole number")
 SECONDS: Kind = (_is_number, "a number of seconds")
 

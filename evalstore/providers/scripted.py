@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Usage
+from evalstore.files.processes.pattern_complexity import is_cheap_pattern
 from evalstore.providers.base import ProviderError
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, require_finished
@@ -55,7 +56,7 @@ class ScriptedProvider:
         """Return the first entry that matches, after its latency; raises `ProviderError`."""
         messages = request.messages
         size = sum(len(message.text) for message in messages)
-        if all(entry.is_cheap(size) for entry in self._entries):
+        if all(it.when is None or is_cheap_pattern(it.when, size) for it in self._entries):
             entry = self._take(messages)
         else:
             entry = await asyncio.to_thread(self._take, messages)
@@ -101,19 +102,15 @@ def as_reply(entry: ScriptEntry, request: Request) -> Reply:
         limit = request.max_output_tokens * CHARACTERS_PER_TOKEN
         if len(text) > limit:
             text, finish_reason = text[:limit], "length"
+    calls = "".join(call.name + json.dumps(call.arguments) for call in entry.tool_calls)
     return Reply(
         text=text,
         tool_calls=entry.tool_calls,
         finish_reason=entry.finish_reason or finish_reason,
-        usage=entry.usage or estimate_usage(request, (text or "") + _written(entry)),
+        usage=entry.usage or estimate_usage(request, f"{text or ''}{calls}"),
         resolved_model=entry.model or request.code,
         latency=entry.latency,
     )
-
-
-def _written(entry: ScriptEntry) -> str:
-    """Return the tool calls of an entry as a model writes them."""
-    return "".join(call.name + json.dumps(call.arguments) for call in entry.tool_calls)
 
 
 def estimate_usage(request: Request, answer: str) -> Usage:

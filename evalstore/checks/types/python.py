@@ -54,12 +54,8 @@ class CodeFile(NamedTuple):
 
 def code_of(checks: Iterable[Json]) -> list[CodeFile]:
     """Return the files that checks run, each once; also those of checks inside a block."""
-    return sorted({code_file(check) for check in python_checks(checks)})
-
-
-def code_file(check: Mapping[str, Json]) -> CodeFile:
-    """Return the file that one check runs."""
-    return CodeFile(check["file"]["id"], bool(check.get("network")))
+    found = python_checks(checks)
+    return sorted({CodeFile(each["file"]["id"], bool(each.get("network"))) for each in found})
 
 
 def python_checks(checks: Iterable[Json]) -> Iterator[Json]:

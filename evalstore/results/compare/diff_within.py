@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.comparison.comparison import Comparison, sort_pairs
 from evalstore.comparison.pair_groups import Pairing, pair_by_cells
 from evalstore.comparison.placed_results import PlacedResults
+from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.planning.candidate_order import candidate_order
@@ -156,7 +157,8 @@ def _within(project: Project, side: Side, comparison: Comparison, names: tuple[s
     """Return a comparison of two candidates, or system prompts, of one side."""
     attempts = SideAttempts(project.store, side, CaseFinder(project.store))
     details = PairDetails(project.store, (attempts, attempts))
-    details.read_all(comparison.differing_pairs)
+    for batch in in_batches(comparison.differing_pairs):
+        details.read(batch)
     comparison.by_verdict = side.by_verdict
     return Diff(
         side.name,

@@ -63,11 +63,6 @@ class PairDetails:
             decisions += shown_decisions(pair, attempts_of(pair, self.attempts))
         self.feedback.update(find_feedback(self._store, decisions))
 
-    def read_all(self, pairs: Iterable[Pair]) -> None:
-        """Read what is shown of many pairs."""
-        for batch in in_batches(pairs):
-            self.read(batch)
-
 
 class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""

@@ -59,11 +59,6 @@ class LabelReport:
     """The name of the system prompt when the case has several; else empty."""
 
     @property
-    def changes_verdict(self) -> bool:
-        """Return whether the label changes the verdict on the case in the workspace."""
-        return self.now is not None and self.now != self.subject.verdict
-
-    @property
     def file(self) -> str:
         """Return the test file of the case."""
         return self.subject.file

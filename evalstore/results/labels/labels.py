@@ -6,20 +6,18 @@ in the workspace and in later runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import combine_votes
-from evalstore.planning.status.workspace_results import iterate_workspace
 from evalstore.results.verdict_order import PERSON, SIGNS
 from evalstore.store.rows.result_sums import open_sums
 
 if TYPE_CHECKING:
     from evalstore.core.results import Evaluation, Result
-    from evalstore.core.values import Case, Word
+    from evalstore.core.values import Word
     from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
     from evalstore.store import Store
 
 
@@ -78,13 +76,6 @@ class LabelIndex:
         last = {(label.person, label.sessions): label for label in self.of(result)}
         given = (label for label in last.values() if label.verdict != "none")
         return [label for label in given if session in (None, *label.sessions)]
-
-    def of_workspace(self, project: Project) -> Iterator[tuple[Result, Case, list[PersonLabel]]]:
-        """Yield the results of the workspace with labels, and the labels that count there."""
-        for batch in iterate_workspace(project) if self.by_place else ():
-            for result, case in batch:
-                if given := self.current(result):
-                    yield result, case, given
 
     def later(self, result: Result) -> list[PersonLabel]:
         """Return the labels that were added after the run and do not count in its verdict."""

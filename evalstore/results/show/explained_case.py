@@ -399,7 +399,8 @@ class _Search:
         if not taken[place]:
             taken[place] = 1
             is_older = run is not self._run
-            is_edited = is_older and not self._cases.has_same(result)
+            case = digest_of_value((result.row, result.tests, result.evaluation))
+            is_edited = is_older and case not in self._cases.asked
             yield FoundResult(result, run.id, number, is_older, is_edited)
 
     def _is_done(self, run: Run) -> bool:
@@ -457,10 +458,6 @@ class _CasesOfFile:
         number = self._by_key.get(digest_of_value(result.key))
         return self._by_row.get(digest_of_value(result.row)) if number is None else number
 
-    def has_same(self, result: Result) -> bool:
-        """Return whether a case asks and is judged as that of a result."""
-        return digest_of_value((result.row, result.tests, result.evaluation)) in self._asked
-
     @cached_property
     def _by_row(self) -> DigestMap:
         """Return the numbers of the cases by label; the last of several with it counts."""
@@ -470,7 +467,7 @@ class _CasesOfFile:
         return numbers
 
     @cached_property
-    def _asked(self) -> DigestSet:
+    def asked(self) -> DigestSet:
         """Return digests of what each case asks, and of how it is judged."""
         asked = DigestSet()
         for case in self._cases:

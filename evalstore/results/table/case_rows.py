@@ -48,11 +48,6 @@ class CaseRow:
         return next(result.prompt for result in self.results if result)
 
     @property
-    def prompt_numbers(self) -> list[int]:
-        """Return the number of the system prompt of each result."""
-        return [result.prompt_number for result in self.results if result]
-
-    @property
     def sessions(self) -> list[str]:
         """Return the sessions of all results."""
         return [id for result in self.results if result for id in result.sessions]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import judge_session, wants_models
@@ -32,6 +33,7 @@ from evalstore.planning.plan import CHECKS
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons.unknown_names import require_tag, tags_of
+from evalstore.planning.status.workspace_results import iterate_workspace
 from evalstore.providers.price_table import find_support
 from evalstore.results.attempts import attempt_number
 from evalstore.results.labels.labels import current_labels, read_labels
@@ -207,8 +209,10 @@ def _labels(project: Project, _selection: SelectionOptions, _full: bool) -> List
     labels, rule = read_labels(project.store), project.settings.verdict
     rows: list[dict[str, Json]] = []
     ids: set[str] = set()
-    for result, case, given in labels.of_workspace(project):
-        made = project.store.find_judgements(result.evaluations)
+    batches = iterate_workspace(project) if labels.by_place else ()
+    for result, case in chain.from_iterable(batches):
+        given = labels.current(result)
+        made = project.store.find_judgements(result.evaluations) if given else {}
         for label in given:
             ids.add(label.id)
             subject = subject_of(label.sessions)

@@ -258,7 +258,7 @@ def _is_own_host(provider: ProviderFile, variable: str, base: str | None, host: 
     """Return whether a variable belongs to the service at a host, so that no consent is needed."""
     if provider.base_url is None and base == OPENAI_COMPATIBLE.get(provider.type):
         # The usual host of a kind of provider; for kinds of litellm, its own.
-        return credentials.is_usual(provider.type, variable)
+        return bool(credentials.usual_variables(provider.type, (variable,)))
     secure = base is not None and base.startswith("https://")
     return secure and variable in credentials.KNOWN_HOSTS.get(host, ())
 

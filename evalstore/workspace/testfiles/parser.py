@@ -115,11 +115,6 @@ class TestFile:
         return self.runs[0].turns if self.runs else ()
 
     @property
-    def checks_itself(self) -> bool:
-        """Return whether its schema or tags imply checks."""
-        return bool(self.schema) or not {"_json_mode", "_tools_only"}.isdisjoint(self.tags)
-
-    @property
     def first_line(self) -> int:
         """Return the line at which the conversation begins."""
         turns = self.turns
@@ -214,7 +209,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     collector.problems += [rule.problem(test) for rule in _RULES if rule.is_broken(test)]
     if test.checks and test.checks.judge and not test.instructions:
         collector.attempt(test.checks.require_criteria, None)
-    if test.runs and not test.is_cut and not test.checks_itself:
+    implies_checks = test.schema or not {"_json_mode", "_tools_only"}.isdisjoint(test.tags)
+    if test.runs and not test.is_cut and not implies_checks:
         collector.problems.append(_missing_evaluation(lines, test.runs[0]))
     if separator and runs and runs[-1].turns:
         collector.problems += rules_of_last_message(above, separator, runs[-1].turns[-1])

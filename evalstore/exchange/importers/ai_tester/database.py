@@ -136,6 +136,7 @@ class _Reader:
     def _session(self, row: Record, rulings: list[Record]) -> RecordedAnswer:
         test = self._tests[row["test_version_id"]]
         structured = test.get("structured_object_version_id")
+        reason = row.get("finish_reason") or "unknown"
         tools = tuple(
             [_tool(self._tools[id]["schema"]) for id in self._test_tools.get(test["id"], ())]
         )
@@ -148,7 +149,7 @@ class _Reader:
             messages=tuple(_messages(_text_without_files(test["content"]))),
             reply=Reply(
                 **_answer(row["answer"], may_call=bool(tools)),
-                finish_reason=_finish_reason(row.get("finish_reason")),
+                finish_reason=None if reason == "unknown" else reason.replace("-", "_"),
                 usage=_usage(row),
                 latency=row["time_taken"] / 1000,
             ),
@@ -224,11 +225,6 @@ def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
             called = tuple([ToolCall(call["name"], call["arguments"]) for call in calls])
             return {"text": None, "tool_calls": called}
     return {"text": text}
-
-
-def _finish_reason(reason: str | None) -> str | None:
-    """Return the finish reason as providers spell it."""
-    return reason.replace("-", "_") if reason and reason != "unknown" else None
 
 
 def _tool(text: str) -> ToolVersion:

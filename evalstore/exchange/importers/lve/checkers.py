@@ -217,7 +217,7 @@ def _joint_function(test: CheckerTest) -> LveJudging:
     expression = as_expression(function, answer, test.names, Values(test.rows), *place)
     if expression is not None:
         return LveJudging([{"expr": expression, "scope": "case"}])
-    if is_plain and function.checks_equality:
+    if is_plain and ast.unparse(function.tree.body) == f"len(set({function.answer})) == 1":
         return LveJudging([{"type": "allEqual", "scope": "case"}])
     method = "response" if is_plain else "variables"
     answer = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"

@@ -49,11 +49,6 @@ class Function:
         """Return whether it uses the answer."""
         return any(node.id == self.answer for node in self._names())
 
-    @property
-    def checks_equality(self) -> bool:
-        """Return whether it tests that all answers are equal."""
-        return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
-
     def _names(self) -> Iterator[ast.Name]:
         return (node for node in ast.walk(self.tree.body) if isinstance(node, ast.Name))
 

@@ -60,11 +60,6 @@ def lone_expression(text: Json) -> str | None:
     return expression_in(value(text)) if isinstance(text, str) else None
 
 
-def is_output(text: Json) -> bool:
-    """Return whether the template shows the answer and nothing else."""
-    return lone_expression(text) == "sample.output_text"
-
-
 def column(text: Json) -> str | None:
     """Return the column that a template shows, if it shows nothing else."""
     match = _COLUMN.fullmatch(lone_expression(text) or "")

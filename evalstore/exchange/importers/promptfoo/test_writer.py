@@ -333,7 +333,8 @@ def write(
         or "system" in [role for role, _ in turns[1:]]
     ):
         front["messages"] = [
-            {"role": role, "content": text, **_image_field(image, columns)}
+            {"role": role, "content": text}
+            | ({} if image is None else {"image": as_template(image, columns)})
             for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
         ]
         turns = []
@@ -366,7 +367,3 @@ def write_judged(
         for instruction in case_group.instructions
     )
     return write_test(front, turns, instructions=instructions, checks=checks)
-
-
-def _image_field(image: str | None, columns: list[str]) -> dict[str, Json]:
-    return {} if image is None else {"image": as_template(image, columns)}

@@ -77,7 +77,7 @@ def label(
         output.line(line)
     if any(report.now == "pending" for report in labels):
         output.talk('("evalstore run" judges it)')
-    elif any(report.changes_verdict for report in labels):
+    elif any(each.now not in (None, each.subject.verdict) for each in labels):
         output.talk('("evalstore run" records the verdict in the history)')
 
 

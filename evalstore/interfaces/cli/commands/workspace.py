@@ -296,11 +296,6 @@ def _lay_out(kind: str, columns: tuple[str, ...], rows: Iterable[dict[str, Any]]
     )
 
 
-def _label_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the cells of a label, with the name of the system prompt and without an id."""
-    return {**row, "prompt": row["promptName"] or "", "judged": row["judged"] or "pending"}
-
-
 _UNKNOWN = "(?: the model file does not declare it, under 'capabilities', nor does litellm know it)"
 
 
@@ -332,21 +327,13 @@ _VERSIONS = {"tests": "test version", "evaluation": "judging version"}
 """The fields of a case whose ids are of versions, and the titles of their columns."""
 
 
-def _case_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the cells of a case; ids stand below the word for what they name."""
-    return {_VERSIONS.get(name, name): value for name, value in row.items()}
-
-
-def _check_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the cells of a check, with the names of all its settings."""
-    return {**row, "settings": ", ".join(setting["name"] for setting in row["settings"])}
-
-
 _CELLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "cases": _case_cells,
-    "checks": _check_cells,
+    "cases": lambda row: {_VERSIONS.get(name, name): value for name, value in row.items()},
+    "checks": lambda row: {**row, "settings": ", ".join(it["name"] for it in row["settings"])},
     "results": _result_cells,
-    "labels": _label_cells,
+    "labels": lambda row: (
+        row | {"prompt": row["promptName"] or "", "judged": row["judged"] or "pending"}
+    ),
     "models": _model_cells,
     "runs": _run_cells,
 }

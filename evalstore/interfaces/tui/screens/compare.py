@@ -278,7 +278,10 @@ class ComparePage(DatedPage):
         if self.highlighted is None:
             return
         rows = {
-            (row.file, row.row, number): row for row in cases.rows for number in row.prompt_numbers
+            (row.file, row.row, result.prompt_number): row
+            for row in cases.rows
+            for result in row.results
+            if result
         }
         places = dict.fromkeys(listed.place[:3] for listed in self._pairs)
         among = [rows[place] for place in places if place in rows]
