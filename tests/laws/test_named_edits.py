@@ -186,11 +186,11 @@ def test_a_file_that_is_named_as_edited_has_other_bytes(
             last = runs[-1][1][-1]
             differ = [path for path, text in edits.files.items() if last[path] != text]
             for change in status(location, SelectionOptions()).changes:
-                names = [*change.edited, *(f"system prompt {each}" for each in change.prompts)]
-                for name in names:
+                for name in change.edited:
                     require(name, last, edits.files)
                 if len(differ) == 1:
-                    assert [path for name in names for path in paths_named(name)] == differ
+                    files = [path for name in change.edited for path in paths_named(name)]
+                    assert files == differ
             for item in status(location, SelectionOptions()).items:
                 for name in named_by(item.reason):
                     require(name, *(files for _, was in runs for files in was), edits.files)

@@ -93,4 +93,3 @@ def test_summed_items_are_the_same_from_a_file(
     assert [*filed.models] == [*listed.models]
     assert (filed.total, filed.by_checks) == (listed.total, listed.by_checks)
     assert filed.total == sum(item.count for item in both[1] if item.kind == kind)
-    assert filed.shared == listed.shared

@@ -64,10 +64,8 @@ class FileChange:
     """The number of asked cases that are shown with further system prompts, and only asked so."""
     reverted: bool = True
     """Whether these cases all were like this in earlier runs, and not only like other cases."""
-    prompts: tuple[str, ...] = ()
-    """The names of the system prompts that were edited, and not the test file."""
     edited: tuple[str, ...] = ()
-    """What was edited, the test file first, unless it was only system prompts or is not known."""
+    """What was edited, the test file first; empty if that is not known."""
 
     @property
     def is_reverted(self) -> bool:
@@ -76,8 +74,8 @@ class FileChange:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Return what was edited apart from system prompts: the test file, or what it uses."""
-        return self.edited or (() if self.prompts else (self.file,))
+        """Return what was edited: the test file, or what it uses."""
+        return self.edited or (self.file,)
 
     @property
     def letters(self) -> str:

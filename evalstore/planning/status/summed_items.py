@@ -17,31 +17,6 @@ if TYPE_CHECKING:
 
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.plan_items import ItemFile
-    from evalstore.planning.status.status_report import FileChange
-
-
-class AllEqual:
-    """Tells whether all entries of a list were edited in the same way beside their reasons."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._edits: tuple[str, ...] | None = ()
-        """None when they differ."""
-
-    def add(self, item: FileChange | PlanItem) -> None:
-        """Add the next entry."""
-        if item.reason in ("new", "removed"):
-            return
-        self._count += 1
-        if self._count == 1:
-            self._edits = item.also
-        elif self._edits != item.also:
-            self._edits = None
-
-    @property
-    def edits(self) -> tuple[str, ...]:
-        """Return what was edited, if it is the same for all of several entries."""
-        return self._edits or () if self._count > 1 else ()
 
 
 class SummedItems(NumberedSequence["PlanItem"]):
@@ -66,7 +41,6 @@ class SummedItems(NumberedSequence["PlanItem"]):
         self.files: dict[str, None] = {}
         self.models: dict[str, None] = {}
         """The names of the candidates and the evaluators."""
-        self._shared = AllEqual()
         for start, item in self._place():
             refuse_unwanted()
             self.total += item.count
@@ -75,14 +49,8 @@ class SummedItems(NumberedSequence["PlanItem"]):
             self.models[item.model] = None
             if item.evaluator:
                 self.models[item.evaluator] = None
-            self._shared.add(item)
             self._starts.append(start)
         self._count = len(self._starts)
-
-    @property
-    def shared(self) -> tuple[str, ...]:
-        """Return what was edited beside the reasons, if it is the same for all items."""
-        return self._shared.edits
 
     def _place(self) -> Iterator[tuple[int, PlanItem]]:
         """Yield the items, each with the number of the first one of its cell in the file."""

@@ -12,7 +12,6 @@ from evalstore.comparison.word_diff import Stretch, compare_words, shared_ends
 from evalstore.core.display import columns_of, first_difference, plural, safe
 from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.planning.reasons.source_changes import ROWS
-from evalstore.planning.status.summed_items import AllEqual
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,19 +29,6 @@ _NEW_CANDIDATE = "new candidate"
 """Begins a reason for which nothing is asked again."""
 
 
-def shared_edits(items: Iterable[FileChange | PlanItem]) -> tuple[str, ...]:
-    """Return what was edited beside the reasons, if it is the same for all of several entries."""
-    shared = AllEqual()
-    for item in items:
-        shared.add(item)
-    return shared.edits
-
-
-def shared_text(shared: tuple[str, ...]) -> str:
-    """Return what was edited in all entries of a list: `also changed in each: instructions`."""
-    return f"also changed in each: {', '.join(shared)}"
-
-
 def join_changes(changes: Iterable[FileChange]) -> list[tuple[FileChange, list[FileChange]]]:
     """Return the changes with those of several files by the same edit as one: of `6 files`.
 
@@ -52,11 +38,9 @@ def join_changes(changes: Iterable[FileChange]) -> list[tuple[FileChange, list[F
     for change in changes:
         edited = tuple("" if name == change.file else name for name in change.edited)
         cause = (change.letters, change.reason, change.was, change.now, change.also)
-        is_known = change.reason or change.prompts or _used_text(change)
+        is_known = change.reason or _used_text(change)
         alone = change.file if not is_known or change.code in ("A ", "D ", "R ") else ""
-        groups.setdefault((cause, change.prompts, edited, change.reverted, alone), []).append(
-            change
-        )
+        groups.setdefault((cause, edited, change.reverted, alone), []).append(change)
     return [
         (_joined(group), group) if len(group) > 1 else (group[0], []) for group in groups.values()
     ]
@@ -64,7 +48,7 @@ def join_changes(changes: Iterable[FileChange]) -> list[tuple[FileChange, list[F
 
 def own_text(change: FileChange) -> str:
     """Return the effect of a changed file without its reason, which others share."""
-    return change_text(replace(change, reason="", also=(), prompts=(), edited=()))
+    return change_text(replace(change, reason="", also=(), edited=()))
 
 
 def _used_text(change: FileChange) -> str:
@@ -85,21 +69,18 @@ def _joined(changes: Sequence[FileChange]) -> FileChange:
     )
 
 
-def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
-    """Return the effect of a changed file on its cases; what has the reason comes last.
-
-    `shared` is what `shared_edits` returns, which is left out.
-    """
+def change_text(change: FileChange) -> str:
+    """Return the effect of a changed file on its cases; what has the reason comes last."""
     code = change.code.strip()
     if code == "A":
         return f"{plural(change.asked, 'case')} new"
     if code == "D":
         return f"{plural(change.gone, 'case')} removed"
     if code == "R":
-        return reason_text(change, shared)
+        return reason_text(change)
     settled = settled_text(change)
     if code == "=" and change.settled and not change.gone:
-        cause = prompts_text(change.prompts) if change.prompts else _used_text(change)
+        cause = _used_text(change)
         edited = " edited:" if cause and not change.reverted else ""
         return f"{cause}{edited} {settled}".lstrip()
     is_again = not change.reason.startswith(_NEW_CANDIDATE)
@@ -116,7 +97,7 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
     if change.settled:
         listed.append(f"{change.settled:,} {settled}" if listed else settled)
     parts = ", ".join(listed)
-    reason = reason_text(change, shared)
+    reason = reason_text(change)
     if change.file not in change.sources:
         rows = ", ".join(name for name in change.edited if name.startswith(ROWS))
         if not reason:
@@ -124,11 +105,6 @@ def change_text(change: FileChange, shared: tuple[str, ...] = ()) -> str:
         elif rows:
             reason += f" ({rows})"
     return ": ".join(part for part in (parts, reason) if part)
-
-
-def prompts_text(names: Sequence[str]) -> str:
-    """Return `system prompt brief`, or `system prompts brief, polite`."""
-    return f"system prompt{'s' * (len(names) > 1)} {', '.join(names)}"
 
 
 def settled_text(change: FileChange) -> str:
@@ -168,14 +144,9 @@ def results_text(*counts: tuple[int, str]) -> str:
     return ", ".join([*first, *(f"{count:,} {word}" for count, word in listed[1:])])
 
 
-def reason_text(item: FileChange | OtherReason | PlanItem, shared: tuple[str, ...] = ()) -> str:
-    """Return a reason, and what else was edited: `…; also changed: instructions, checks`.
-
-    `shared` is what `shared_edits` returns, which is left out.
-    """
-    if not item.also or item.also == shared:
-        return item.reason
-    return f"{item.reason}; also changed: {', '.join(item.also)}"
+def reason_text(item: FileChange | OtherReason | PlanItem) -> str:
+    """Return a reason, and what else was edited: `…; also changed: instructions, checks`."""
+    return item.reason + (f"; also changed: {', '.join(item.also)}" if item.also else "")
 
 
 def edit_lines(edit: Difference, *, width: int | None, indent: int = 0) -> Iterator[StyledLine]:

@@ -260,14 +260,6 @@ def find_file_edits(
     return [tuple(each.describe(names)) for each in listed]
 
 
-def are_edited_prompts(names: Iterable[str], changes: SourceChanges | None) -> bool:
-    """Return whether system prompts were edited, as far as it is known whose bytes differ.
-
-    If not, the test file has another one in the place of each.
-    """
-    return changes is None or {*names} <= {*changes.names_of(_PROMPT)}
-
-
 def find_replaced_prompts(
     before: CaseFile, after: CaseFile
 ) -> tuple[set[tuple[int, str, str]], bool]:

@@ -14,7 +14,6 @@ from evalstore.planning.status.status_report import FileChange
 from evalstore.results.edits.edited_files import (
     EditedFile,
     FileItems,
-    are_edited_prompts,
     find_replaced_prompts,
 )
 from evalstore.results.edits.edited_sources import EditedSources, Versions
@@ -108,15 +107,14 @@ class FileChanges:
             path: _edited_prompts(self._project, edited.was, edited.now, differing[path])
             for path, edited in self._edited.items()
         }
-        sources = self._find_sources(
+        sources = prompts | self._find_sources(
             {path: differing[path] for path, names in prompts.items() if not names}
         )
         for path, old in self._pairs.items():
             change = None
             if path in self._edited:
                 change = self._edited[path].describe(self._was_run)
-                edited = sources.get(path, ())
-                change = replace(change, prompts=prompts[path], edited=edited)
+                change = replace(change, edited=sources[path])
                 if narrows:  # nothing is known of the cases that were not selected
                     change = replace(change, settled=0, used_again=0)
             workspace = self._project.workspace
@@ -167,7 +165,7 @@ class FileChanges:
 def _edited_prompts(
     project: Project, was: CaseFile, now: CaseFile, changes: SourceChanges | None
 ) -> tuple[str, ...]:
-    """Return the names of the system prompts that were edited, if the test file was not."""
+    """Return which system prompts were edited, if the test file was not."""
     replaced, is_all = find_replaced_prompts(was, now)
     name = project.name_of_version
     names = {
@@ -176,8 +174,8 @@ def _edited_prompts(
     }
     if not is_all or None in names:
         return ()
-    edited = sorted(filter(None, names))
-    return tuple(edited) if are_edited_prompts(edited, changes) else ()
+    edited = tuple(f"system prompt {name}" for name in sorted(filter(None, names)))
+    return edited if changes is None or {*edited} <= {*changes.edited} else ()
 
 
 def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:

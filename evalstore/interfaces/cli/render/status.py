@@ -23,8 +23,6 @@ from evalstore.results.edits.change_text import (
     join_changes,
     own_text,
     reason_text,
-    shared_edits,
-    shared_text,
     value_lines,
 )
 from evalstore.results.log.runs_in_progress import in_progress_text
@@ -163,12 +161,11 @@ def _print_changes(status: Status) -> None:
     changes = [change for change, _ in joined]
     named = [*(change.file for change in changes), *(edit.of for edit in status.edits)]
     width = max(map(output.columns_of, map(output.safe, named)))
-    shared = shared_edits(changes)
     told = set[tuple[str | None, str | None]]()
     for change, files in joined:
         _print_wrapped(
             f"{change.letters}  {output.pad(output.safe(change.file), width)}  "
-            f"{output.safe(change_text(change, shared))}"
+            f"{output.safe(change_text(change))}"
         )
         if (change.was, change.now) not in told:  # one edit may have several effects
             _print_values(change, 12)
@@ -177,8 +174,6 @@ def _print_changes(status: Status) -> None:
             _print_wrapped(f"    {output.safe(each.file)}  {output.safe(own_text(each))}")
     if len(changes) < len(status.changes) and not output.verbose:
         output.talk("  (-v lists each file)")
-    if shared:
-        _print_wrapped(shared_text(shared))
     for edit in status.edits:
         name = output.pad(output.safe(edit.of), width)
         _print_wrapped(f"{edit.code}  {name}  {output.safe(edit_text(status, edit))}")
@@ -242,16 +237,14 @@ def _print_items(status: Status) -> None:
             output.line(f"{title} ({counted}):")
             is_cut = not output.verbose and len(items) > _SHOWN + 1
             shown = list(islice(items, _SHOWN)) if is_cut else items
-            _print_items_of_kind(shown, items.shared, status.prompts)
+            _print_items_of_kind(shown, status.prompts)
             _print_cut(len(items))
 
 
 def _print_items_of_kind(
-    items: Iterable[PlanItem],
-    shared: tuple[str, ...],
-    prompts: dict[str, dict[str | None, str]],
+    items: Iterable[PlanItem], prompts: dict[str, dict[str | None, str]]
 ) -> None:
-    """Print items, which are read several times; `shared` is what was edited in all of them."""
+    """Print items, which are read several times."""
 
     def name(item: PlanItem) -> str:
         return " by ".join(filter(None, (item.model, item.evaluator)))
@@ -268,14 +261,12 @@ def _print_items_of_kind(
         _print_wrapped(
             f"{output.pad(place, place_width)}  "
             f"{output.pad(names[name(item)], model_width)}  "
-            f"{output.safe(reason_text(item, shared))}{count}"
+            f"{output.safe(reason_text(item))}{count}"
         )
         reason = (reason_text(item), item.was, item.now)
         if reason != last_reason:
             _print_values(item, 8)
         last_reason = reason
-    if shared:
-        _print_wrapped(shared_text(shared))
 
 
 def _cut(items: list[T], most: int) -> list[T]:

@@ -19,7 +19,6 @@ from evalstore.interfaces.tui.render.plot import (
     series_line,
 )
 from evalstore.interfaces.tui.render.verdicts import when
-from evalstore.results.edits.change_text import prompts_text
 from evalstore.runs.status.status_text import pending_text, remote_texts
 
 if TYPE_CHECKING:
@@ -170,25 +169,10 @@ def _edited_spans(status: Status, room: int) -> tuple[StyledSpan, ...]:
     if not (status.changes or status.edits):
         return (StyledSpan("no test file since the last run" if status.last_run else ""),)
     files, used = edited_files(status.changes), used_by_files(status.changes)
-    names = [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
-    names += [", ".join(used)] if used else []
-    text = "; ".join(
-        [*edited_prompts(status.changes), *names, *(str(each.edit) for each in status.edits)]
-    )
+    names = [", ".join(used)] if used else []
+    names += [f"{plural(len(files), 'test file')}: {', '.join(files)}"] if files else []
+    text = "; ".join([*names, *(str(each.edit) for each in status.edits)])
     return (StyledSpan(clip(text, room)),)
-
-
-def edited_prompts(changes: Sequence[FileChange]) -> Iterator[str]:
-    """Yield the system prompts that were edited, in a line: `system prompt brief`.
-
-    Those that are as in earlier runs again are `system prompt brief (reverted)`.
-    """
-    names = {name for change in changes for name in change.prompts}
-    edited = {name for change in changes if not change.is_reverted for name in change.prompts}
-    if edited:
-        yield prompts_text(sorted(edited))
-    if names - edited:
-        yield f"{prompts_text(sorted(names - edited))} (reverted)"
 
 
 def edited_files(changes: Sequence[FileChange]) -> list[str]:
@@ -197,10 +181,15 @@ def edited_files(changes: Sequence[FileChange]) -> list[str]:
 
 
 def used_by_files(changes: Sequence[FileChange]) -> list[str]:
-    """Return what else was edited, such as `rows of tests/data/letters.csv`, each once."""
-    prompts = {prompts_text([name]) for change in changes for name in change.prompts}
-    names = (name for change in changes for name in change.sources if name != change.file)
-    return [name for name in dict.fromkeys(names) if name not in prompts]
+    """Return what else was edited, such as `rows of tests/data/letters.csv`, each once.
+
+    What is as in earlier runs again is `system prompt brief (reverted)`.
+    """
+    names = dict.fromkeys(
+        name for change in changes for name in change.sources if name != change.file
+    )
+    edited = {name for change in changes if not change.is_reverted for name in change.sources}
+    return [name if name in edited else f"{name} (reverted)" for name in names]
 
 
 def _broken_spans(

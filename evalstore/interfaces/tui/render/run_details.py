@@ -11,7 +11,6 @@ from evalstore.core.display import clip, columns_of, money, percent, plural, saf
 from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan, heading, text_lines
 from evalstore.interfaces.tui.render.dashboard import (
     edited_files,
-    edited_prompts,
     used_by_files,
 )
 from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
@@ -97,7 +96,7 @@ def _state_lines(
     if changes:
         yield BLANK
         yield heading("edited since the last run")
-        edited = [*edited_prompts(changes), *used_by_files(changes), *edited_files(changes)]
+        edited = [*used_by_files(changes), *edited_files(changes)]
         for text in edited[:_LISTED]:
             yield from text_lines(text, indent=2)
         if len(edited) > _LISTED:

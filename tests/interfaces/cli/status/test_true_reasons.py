@@ -346,14 +346,12 @@ def test_status_names_everything_that_was_edited_together(
     for _ in range(2):  # the second time from the cache
         assert f"cases judged again: {judged}\n" in evalstore("status").stdout
     explained = evalstore("status", "--explain").stdout
-    assert (explained.count(f"  {shown}\n"), explained.count(judged)) == (4, 1)
-    assert explained.count("    also changed in each: checks\n") == 1
+    assert explained.count(f"  {judged}\n") == 4
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
     also = ["system prompt", "instructions", "checks"]
     planned = evalstore("run", "-n").stdout
-    assert planned.count(f"How warm is Oslo?; also changed: {', '.join(also)}\n") == 1
-    assert planned.count(f"    also changed in each: {', '.join(also)}\n") == 1
+    assert planned.count(f"How warm is Oslo?; also changed: {', '.join(also)}\n") == 2
     document = documents("status")
     assert [each["also"] for each in document["changes"]] == [also]
     assert [each.get("also") for each in document["items"]] == [also, also, None, None, None, None]
