@@ -5,6 +5,7 @@ Everything is read by id, many ids at once. No model is called.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core import deserialize, hashing
+from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import FileRef, Json, Reply
+from evalstore.files.processes.application import APPLICATIONS
 from evalstore.planning.first_pushes import first_push_of
 from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_project, open_store
@@ -32,7 +35,6 @@ from evalstore.results.rendering import (
     references_of,
     text_of,
 )
-from evalstore.results.request_lines import describe_request
 from evalstore.results.session_facts import SessionFacts, read_session_facts
 from evalstore.results.show.session_details import read_session_details
 
@@ -265,6 +267,25 @@ def read_workspace(location: Location) -> Fresh:
     with suppress(EvalstoreError), open_project(location) as project:
         return project.reading.contents
     return {}
+
+
+def describe_request(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
+    """Return the tools, schema, options and files of code of a request, one line each."""
+    content = contents.find("test", test) or {}
+    tools = contents.load("tool", content.get("tools", ()))
+    lines = [f"tool {tool['name']}" for tool in tools.values()]
+    lines += ["answers in a JSON schema"] if content.get("schema") else []
+    lines += [
+        f"{name} {json.dumps(value, ensure_ascii=False)}"
+        for name, value in content.get("options", {}).items()
+    ]
+    options = dict(model.get("options") or {})
+    if model.get("provider") in APPLICATIONS:
+        files = options.pop("files", {})
+        lines += [f"code {path} {short(digest)}" for path, digest in files.items()]
+    if options and "answers" not in options:  # of recorded answers
+        lines.append(f"model options {json.dumps(options, ensure_ascii=False)}")
+    return tuple(lines)
 
 
 def read_conversation(

@@ -18,6 +18,7 @@ from evalstore.results.answer.answer import (
     Criteria,
     TurnView,
     describe_criteria,
+    describe_request,
     failure_text,
     read_conversation,
 )
@@ -27,7 +28,6 @@ from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import cell_of
 from evalstore.results.prompt_names import prompt_text, reference_names
 from evalstore.results.rendering import answer_text, references_of
-from evalstore.results.request_lines import describe_request
 from evalstore.results.session_facts import SessionFacts, session_facts
 
 if TYPE_CHECKING:
