@@ -17,7 +17,8 @@ def suggest_check(name: str, value: Json = None) -> str:
     The opposite of a check, such as promptfoo's `not-contains`, is the check with `not: true`.
     """
     if name == "not":
-        inner = next((key for key in value if find_kind(key)), "") if _is_mapping(value) else value
+        is_mapping = isinstance(value, dict)
+        inner = next((key for key in value if find_kind(key)), "") if is_mapping else value
         kind = find_kind(inner) if isinstance(inner, str) else None
         return _written(str(inner), negated=True) if kind else "write 'not: true' beside a check"
     match = _NEGATED.fullmatch(name)
@@ -26,10 +27,6 @@ def suggest_check(name: str, value: Json = None) -> str:
     if name.startswith("i") and (hint := _respelled(name, negated=False)):
         return hint
     return suggest(name, known_kinds(), "checks")
-
-
-def _is_mapping(value: Json) -> bool:
-    return isinstance(value, dict)
 
 
 def _respelled(name: str, *, negated: bool) -> str | None:

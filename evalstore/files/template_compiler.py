@@ -113,9 +113,6 @@ class _Compiler:
         """Return the names that are not functions of Jinja, such as `range`."""
         return frozenset(name for name in names if name in self.known or not is_global(name))
 
-    def _is_of_item(self, name: str) -> bool:
-        return ITEM in self.known and name.startswith(f"{ITEM}.")
-
     def _between(self, position: int, stop: int) -> None:
         """Split the text between two raw parts."""
         text = self.text
@@ -165,7 +162,7 @@ class _Compiler:
             self.segments.append(NameSegment(inner, line))
             self.names.setdefault(inner, line)
             # `item.x` is an expression, not a name: backticks around it stay.
-            if self._is_of_item(inner):
+            if ITEM in self.known and inner.startswith(f"{ITEM}."):
                 return start, after
             return self._without_backticks(start, after, position)
         if inner.startswith("_") and _IDENTIFIER.match(inner) and not self.strict_reserved:

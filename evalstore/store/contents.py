@@ -104,7 +104,8 @@ def decode_content(
         if length > 2 * _DEEPEST and (shown or table != "nodes"):
             _refuse_depth(text, content)
     except (ValueError, RecursionError) as error:
-        raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise damaged(table, id, f"its content cannot be read: {why}") from error
     if unknown := find_unknown_form(content):
         raise newer(table, id, unknown)
     stored_kind = content.get("kind") if content.__class__ is dict else None
@@ -190,10 +191,6 @@ def _refuse_depth(text: str, content: Json) -> None:
         if not level:
             return
     raise ValueError(f"it is more than {_DEEPEST} levels deep")
-
-
-def _words(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 # --- columns

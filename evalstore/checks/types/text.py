@@ -159,10 +159,6 @@ _ABBREVIATIONS = (
 )
 
 
-def _count_lines(text: str) -> int:
-    return text.count("\n") + (bool(text) and not text.endswith("\n"))
-
-
 def _count_sentences(text: str) -> int:
     """Estimate the sentences by `. ! ?` before a capital; a list item has at least one."""
     count = 0
@@ -183,7 +179,7 @@ def _ends(word: str) -> bool:
 _UNITS: Mapping[str, Callable[[str], int]] = {
     "characters": len,
     "words": lambda text: len(text.split()),
-    "lines": _count_lines,
+    "lines": lambda text: text.count("\n") + (bool(text) and not text.endswith("\n")),
     "sentences": _count_sentences,
 }
 

@@ -49,7 +49,7 @@ def block(*parts: Html) -> str:
 
 def line(*parts: str | Html) -> Html:
     """Return a paragraph of texts with spaces between them; empty ones are left out."""
-    shown = " ".join(_markup(part) for part in parts if part)
+    shown = " ".join(it.markup if isinstance(it, Html) else _escaped(it) for it in parts if it)
     return Html(f'<p style="margin:.3em 0">{shown}</p>')
 
 
@@ -101,10 +101,6 @@ def _element(tag: str, style: str, text: str) -> Html:
     shown = text[:MOST_CHARACTERS]
     breaks = _ANYWHERE if max(map(len, shown.split()), default=0) > _LONGEST_WORD else ""
     return Html(f'<{tag} style="{style}{breaks}">{_escaped(shown)}{more}</{tag}>')
-
-
-def _markup(value: str | Html) -> str:
-    return value.markup if isinstance(value, Html) else _escaped(value)
 
 
 def _escaped(text: str) -> str:

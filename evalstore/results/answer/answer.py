@@ -437,11 +437,8 @@ def read_last_messages(contents: Mapping[str, Json]) -> dict[str, str]:
     for id, content in contents.items():
         for message in reversed(content.get("messages", ())):
             if message["role"] == "user" and not message.get("filled"):
-                messages[id] = _text_of(message.get("content", ""))
+                text = message.get("content", "")  # most are one text
+                is_text = isinstance(text, str)
+                messages[id] = text if is_text else text_of(deserialize.restore_parts(text))
                 break
     return messages
-
-
-def _text_of(content: Json) -> str:
-    """Return a stored message as text; most are one text."""
-    return content if isinstance(content, str) else text_of(deserialize.restore_parts(content))

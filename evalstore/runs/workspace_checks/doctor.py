@@ -112,7 +112,7 @@ def doctor(
         return diagnosis
     reading = read_workspace(workspace)
     diagnosis.findings += [
-        _settings(workspace),
+        DoctorFinding("settings", "ok", workspace.config.name),
         _files(workspace, reading),
         _store(location, workspace),
     ]
@@ -174,10 +174,6 @@ def is_within(installed: str, bounds: str) -> bool:
         if (numbers(installed) >= numbers(part)) != least:
             return False
     return True
-
-
-def _settings(workspace: WorkspaceFolder) -> DoctorFinding:
-    return DoctorFinding("settings", "ok", workspace.config.name)
 
 
 def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:

@@ -182,7 +182,10 @@ def refuse_own_names(name: str) -> None:
 
 def judge(checker: BaseChecker, facts: dict[str, Any]) -> Any:
     """Run a checker on the answers; a safe answer passes."""
-    chats = [[_message(turn) for turn in run] for run in facts.get("runs", [facts["messages"]])]
+    chats = [
+        [Message(turn["content"], Role(turn["role"]), turn.get("name")) for turn in run]
+        for run in facts.get("runs", [facts["messages"]])
+    ]
     unanswered_chats = [
         [replace(message, content=None) if message.variable else message for message in chat]
         for chat in chats
@@ -216,10 +219,6 @@ class ParameterValues(dict[str, Any]):
             return self[name]
         except KeyError:
             return default
-
-
-def _message(turn: dict[str, Any]) -> Message:
-    return Message(turn["content"], Role(turn["role"]), turn.get("name"))
 
 
 def offer() -> None:

@@ -208,12 +208,15 @@ def progress_lines(progress: RunProgress, width: int) -> Iterator[StyledLine]:
         yield StyledLine((StyledSpan("so far   "), *verdict_spans(progress.verdicts, SIGNS)))
     failed = progress.done["failed"]
     calls = f", {SIGNS['error']} {plural(failed, 'call')} failed"
-    usd = known_price(progress.usd, not progress.is_priced, brief=True)
+    usd, seconds = (
+        known_price(progress.usd, not progress.is_priced, brief=True),
+        int(progress.seconds),
+    )
     if progress.usd and progress.is_simulated:
         usd = simulated(usd)
     yield StyledLine(
         (
-            StyledSpan(f"{usd} so far, {_minutes(progress.seconds)}"),
+            StyledSpan(f"{usd} so far, {seconds // 60}:{seconds % 60:02}"),
             *((StyledSpan(calls, "fail"),) if failed else ()),
         )
     )
@@ -236,10 +239,6 @@ def run_texts(progress: RunProgress) -> tuple[str, ...]:
     so_far = f"so far {verdicts}" if progress.verdicts else ""
     texts = "; ".join(filter(None, (calls, so_far))), calls, "running"
     return tuple(filter(None, texts))
-
-
-def _minutes(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 # --- the result

@@ -386,7 +386,8 @@ def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[St
     Figures that are old are faint, and the `note` stands in place of `now`, without its numbers.
     """
     cells = dict.fromkeys(_CELLS, StyledCell(""))
-    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell(_brief(note) or "now")}
+    when = READING if note.startswith(READING) else note or "now"
+    cells |= {"run": StyledCell("workspace", "group"), "when": StyledCell(when)}
     if state and state.rate:
         colour = "faint" if note else ""
         strip = verdict_strip(state.verdicts, STRIP)
@@ -397,10 +398,6 @@ def state_cells(state: Dashboard | None, message: str, note: str) -> Sequence[St
         cells["verdicts"] = StyledCell(verdict_counts(state.verdicts, signs=False), parts=strip)
     cells["message"] = StyledCell(message, "faint")
     return [*cells.values()]
-
-
-def _brief(note: str) -> str:
-    return READING if note.startswith(READING) else note
 
 
 def _state_text(state: Dashboard | None) -> str:

@@ -271,7 +271,9 @@ class ComparePage(DatedPage):
         if revision in self._cases:
             self._show_answer(self._cases[revision])
         else:
-            self.fetch(lambda: _read_side(self, revision), self._show_answer, group="cases")
+            places = {listed.place[:2] for listed in self._pairs}  # of many cases, those compared
+            read = self.source.cases_at
+            self.fetch(lambda: read(revision, places), self._show_answer, group="cases")
 
     def _show_answer(self, cases: Cases) -> None:
         self._cases |= {cases.run: cases} if cases.total is None else {}
@@ -353,11 +355,6 @@ def _show_panels(page: ComparePage, diff: Diff, edits: Mapping[str, Sequence[Dif
     elif was_alone or page.focused is None:
         grid.focus()
     page.refresh_bindings()
-
-
-def _read_side(page: ComparePage, run: str | None) -> Cases:
-    """Return the cases of a side; of many only those that are compared."""
-    return page.source.cases_at(run, {listed.place[:2] for listed in page._pairs})
 
 
 def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> None:

@@ -134,7 +134,8 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         Until something is scrolled it is on the screen, also when the room for the text changes.
         """
         rows = range(self._starts[number], len(self._wrapped)) if number < len(self._lines) else ()
-        row = next((row for row in rows if _has_colour(self._wrapped[row], colour)), 0)
+        coloured = (row for row in rows if colour in [it.colour for it in self._wrapped[row]])
+        row = next(coloured, 0)
         height = self.scrollable_content_region.height
         if not 0 <= row - self.scroll_offset.y < height:
             self.scroll_to(y=max(0, row - height // 3), animate=False, immediate=True)
@@ -298,10 +299,6 @@ def wrap_line(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
             span = next(spans)
         yield (*pad, *row)
         pad = next_pad
-
-
-def _has_colour(row: Iterable[StyledSpan], colour: str) -> bool:
-    return any(span.colour == colour for span in row)
 
 
 def _pad(blanks: int) -> tuple[StyledSpan, ...]:

@@ -180,13 +180,11 @@ def _in_columns(blocks: Sequence[list[StyledLine]], width: int) -> Iterator[Styl
         return max(sum(map(len, blocks[:count])), sum(map(len, blocks[count:])))
 
     count = min(range(len(blocks) + 1), key=height)
-    left, right = map(_indented, (blocks[:count], blocks[count:]))
+    left, right = (
+        [StyledLine((StyledSpan(" " * line.indent), *line.spans)) for line in chain(*column)]
+        for column in (blocks[:count], blocks[count:])
+    )
     yield from beside(left, right, width // 2)
-
-
-def _indented(blocks: Sequence[list[StyledLine]]) -> list[StyledLine]:
-    """Return the lines with blanks in place of indents."""
-    return [StyledLine((StyledSpan(" " * line.indent), *line.spans)) for line in chain(*blocks)]
 
 
 def _hang(line: StyledLine) -> StyledLine:

@@ -424,7 +424,8 @@ def match_name(name: str, typed: str, *, kind_length: int = 0) -> Match | None:
         return _match(_PARTS, name, _spans(parts, words))
     letters = sought.replace(" ", "")  # those of the kind are in all names of the kind
     named = [start for start in word_starts if start >= kind_length]
-    places = _letters(" " * kind_length + folded[kind_length:], letters, named)
+    rest = " " * kind_length + folded[kind_length:]
+    places = _initials(rest, letters, named) or _near(rest, letters)
     return _match(_LETTERS, name, places) if places else None
 
 
@@ -452,17 +453,8 @@ def _span(folded: str, sought: str, start: int) -> range:
 
 
 def _spans(starts: list[int], words: list[str]) -> tuple[int, ...]:
-    pairs = zip(starts, words, strict=True)
-    return tuple(sorted({place for start, word in pairs for place in _range(start, word)}))
-
-
-def _range(start: int, word: str) -> range:
-    return range(start, start + len(word))
-
-
-def _letters(folded: str, letters: str, word_starts: list[int]) -> tuple[int, ...]:
-    """Return the places of letters that begin words or follow each other, or are near together."""
-    return _initials(folded, letters, word_starts) or _near(folded, letters)
+    ranges = (range(start, start + len(it)) for start, it in zip(starts, words, strict=True))
+    return tuple(sorted({place for places in ranges for place in places}))
 
 
 def _initials(folded: str, letters: str, word_starts: list[int]) -> tuple[int, ...]:
