@@ -112,7 +112,8 @@ def find_current_edits(project: Project, selection: SelectionOptions) -> list[Se
     history = ParticipantHistory(project.versions.find, project.name_of_version)
     runs = [run for run in _runs_before(project.store, []) if run.origin is None]
     edits: list[tuple[str, Difference]] = []
-    for run in (*reversed(runs), workspace_as_run(project, selection)):
+    every = replace(selection, evaluators=())  # '-J' removes no judge
+    for run in (*reversed(runs), workspace_as_run(project, every)):
         edits = history.step(run, {candidate.id for candidate in run.candidates})
     return [SettingEdit(of, edit) for of, edit in edits]
 

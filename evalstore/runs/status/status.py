@@ -124,7 +124,8 @@ def _add_up(
         note(plan)
         sums.add(plan)
     plans, last, remotes = sums.plans, sums.last, sums.remotes
-    changes, edits, labels = sums.changes(), sums.edits(), sums.count_labels()
+    changes, edits = sums.changes(), sums.edits()
+    labels = sums.labels.count() if sums.labels else 0
     outcomes = StoredOutcomes()
     if last and not asks_again(project, selection):
         is_silent = {edit.of for edit in edits} - {edit.of for edit in edits if edit.place}
@@ -164,7 +165,7 @@ def _add_up(
         broke=outcomes.broke.total(),
         fixed=outcomes.fixed.total(),
         undecided=outcomes.undecided,
-        other_reasons=sums.reasons(),
+        other_reasons=sums.reasons.reasons(),
         last_run=last.id if last else None,
         last_started=last.started if last else None,
         warnings=[
@@ -186,7 +187,7 @@ def _add_up(
         unread_remotes=find_unread_remotes(project, selection)
         if plans.ask or plans.waiting_asks or plans.waiting or plans.judge > plans.by_checks
         else (),
-        used_again=sums.used_again(),
+        used_again=tuple(sums.used_again.reasons()),
     )
 
 

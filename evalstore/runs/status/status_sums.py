@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan_price import BatchPrice, Estimate
     from evalstore.planning.project import Project
     from evalstore.planning.reasons.reason import Reason
-    from evalstore.planning.status.status_report import OtherReason, SettingEdit
+    from evalstore.planning.status.status_report import SettingEdit
 
 
 class PlanSums:
@@ -126,15 +126,15 @@ class StatusSums:
         """How candidates, judges and settings differ from the last run."""
         self._work = {edit.of: (Counter[str](), dict[str, None]()) for edit in self._edits}
         """By what was edited: how many items of each kind are due to it, and their files."""
-        self._reasons, self._used_again = ReasonCounts(), ReasonCounts()
+        self.reasons, self.used_again = ReasonCounts(), ReasonCounts()
         self._new_rows: dict[str, int] = {}
         """How many rows each file has, when there is no run yet."""
-        self._changes = self._labels = None
+        self._changes = self.labels = None
         if self.last:
             self._changes = FileChanges(
                 project, self.last, self._explainer.was_run, narrows=selection.narrows
             )
-            self._labels = NewLabels(project.store, self.last.ended)
+            self.labels = NewLabels(project.store, self.last.ended)
         self.remotes = (
             None if asks_again(project, selection) else RemoteSums(project, self.plans.prices.means)
         )
@@ -159,7 +159,7 @@ class StatusSums:
             here.append((judgement.cell.number, item))
         for judgement, reason in self._explainer.carried(plan) if plan.carried else ():
             item = replace(self._judge_item(judgement, reason), kind="use")
-            self._used_again.add([item])
+            self.used_again.add([item])
             again = by_file.setdefault(item.file, FileItems()).used_again
             again.add(judgement.cell.number)
         self._items.add(asked, judged)
@@ -205,12 +205,12 @@ class StatusSums:
         asked: Sequence[PlanItem],
         judged: Sequence[PlanItem],
     ) -> None:
-        if self._changes is None or self._labels is None:
+        if self._changes is None or self.labels is None:
             for file, _ in {(cell.file, cell.number) for cell in plan.cells}:
                 self._new_rows[file] = self._new_rows.get(file, 0) + 1
             return
         self._changes.add(plan, by_file)
-        self._labels.add(plan)
+        self.labels.add(plan)
         others: list[PlanItem] = []
         for item in (*asked, *judged):
             if item.of in self._work:
@@ -219,7 +219,7 @@ class StatusSums:
                 files[item.file] = None
             elif item.reason != NEW_ANSWER and not self._changes.lists(item.file):
                 others.append(item)
-        self._reasons.add(others)
+        self.reasons.add(others)
 
     def edits(self) -> list[SettingEdit]:
         """Return the edits of candidates, judges and settings, with the work that they cause.
@@ -247,18 +247,6 @@ class StatusSums:
             FileChange("A ", path, count, 0, 0, "new")
             for path, count in sorted(self._new_rows.items())
         ]
-
-    def reasons(self) -> list[OtherReason]:
-        """Return the reasons for the items of other files; none without a run."""
-        return self._reasons.reasons()
-
-    def used_again(self) -> tuple[OtherReason, ...]:
-        """Return why stored judgements are used again where nothing else is to be done."""
-        return tuple(self._used_again.reasons())
-
-    def count_labels(self) -> int:
-        """Return how many labels are new since the last run."""
-        return self._labels.count() if self._labels else 0
 
 
 def called_models(plan: Plan) -> set[str]:

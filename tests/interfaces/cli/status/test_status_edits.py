@@ -141,6 +141,7 @@ def test_another_judge_prompt_is_named_and_an_edit_of_it_is_one_line_for_all_jud
     evalstore("run", "-q")
     tree(workspace, {"prompts/strict.md": text.replace("strict", "very strict")})
     assert evalstore("status", "--short").stdout == ".M judge prompt strict\n"
+    assert evalstore("status", "--short", "-J", "second").stdout == ".M judge prompt strict\n"
     printed = evalstore("status").stdout
     assert printed.count("+ Be very strict") == printed.count("judge prompt strict") == 1
     assert "    .M  judge prompt strict  4 verdicts in tests/weather.md: " in printed
