@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -138,11 +138,6 @@ class CasePlaces:
             return self.digests.index(digest_of_value(place))
         except ValueError:
             return None
-
-
-def count_cases(rows: Iterable[TableRow]) -> int:
-    """Return how many cases rows of the table are, however many system prompts these have."""
-    return len({row.case for row in rows})
 
 
 def _unpack(values: Sequence[Any]) -> TableRow:

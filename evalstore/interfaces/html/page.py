@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 from evalstore import __version__
 from evalstore.core.case_name import case_name
 from evalstore.core.display import safe
-from evalstore.interfaces.html.case_table import count_cases
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.templates import read_asset, render
@@ -61,7 +60,7 @@ def write_page(
             version=__version__,
             models=[(name, rates.get(name, "")) for name in names],
             rows=[_static_row(row, table) for row in rows],
-            case_count=count_cases(rows),
+            case_count=len({row.case for row in rows}),
             total=table.case_count,
             signs=SIGNS,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,6 @@ MOST_CHANGES = 10
 _LABELLED = "some results were labelled after this run: the labels count in the workspace"
 _BROKE = "┊ edits broke results in this run: “Runs” below has all edits"
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
-_UNITS = {"prompt": "System prompt", "tag": "Tag", "file": "Test file"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,12 +366,10 @@ def _describe_regression(
     )
 
 
-def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> Iterator[Result]:
-    """Yield the results whose question and answers the summary shows."""
-    for pair in (*diff.broke[:MOST_CHANGES], *diff.fixed[:MOST_CHANGES]) if diff else ():
-        yield pair.either
-    for regression in regressions[:MOST_CHANGES]:
-        yield regression.result
+def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> list[Result]:
+    """Return the results whose question and answers the summary shows."""
+    pairs = (*diff.broke[:MOST_CHANGES], *diff.fixed[:MOST_CHANGES]) if diff else ()
+    return [*(pair.either for pair in pairs), *(each.result for each in regressions[:MOST_CHANGES])]
 
 
 # --- groups and runs
@@ -387,7 +384,7 @@ def _group_table(stats: Stats) -> GroupTable:
     return GroupTable(
         id=f"by-{by}",
         title=_TITLES[by],
-        unit=_UNITS[by],
+        unit=_TITLES[by].removesuffix("s"),
         count=len(groups),
         rows=tuple(
             replace(

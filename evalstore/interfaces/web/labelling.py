@@ -164,11 +164,10 @@ class LabelPages:
         """
         answer = self._find(session)
         with self._open(answer) as (project, reader):
-            for test in answer.case.tests:
-                for turn in reader.conversation(test, answer.result.prompt):
-                    for file in turn.files:
-                        if file.id == id:
-                            return file.path, project.store.load_files([id])[id].data
+            asked = (reader.conversation(test, answer.result.prompt) for test in answer.case.tests)
+            files = (file for turn in chain.from_iterable(asked) for file in turn.files)
+            if found := next((file for file in files if file.id == id), None):
+                return found.path, project.store.load_files([id])[id].data
         raise RevisionError(f"the question has no file '{id}'")
 
     @contextmanager
@@ -279,16 +278,10 @@ def _part(
     turns: list[tuple[str, str, list[Any]]] = []
     for turn in conversation:
         if turn.answer is None:
-            files = [
-                (
-                    safe(file.path),
-                    file.id,
-                    sources.get(file.id),
-                    _beginning(texts[file.id].data) if file.id in texts else "",
-                )
-                for file in turn.files
-            ]
-            turns.append((turn.role, shown_text(turn.text), files))
+            files = [(safe(file.path), file.id) for file in turn.files]
+            shown = {id: _beginning(texts[id].data) for _, id in files if id in texts}
+            listed = [(path, id, sources.get(id), shown.get(id)) for path, id in files]
+            turns.append((turn.role, shown_text(turn.text), listed))
         elif left:
             turns.append(("answer", left.pop(0), []))
     return turns, left

@@ -170,9 +170,9 @@ class AnswerReader:
         for tool in self._versions.load("tool", content.get("tools", ())).values():
             shown = {name: tool[name] for name in ("description", "parameters") if name in tool}
             yield f"Tool {tool['name']}", json.dumps(shown, ensure_ascii=False, indent=2)
-        if schema := self._versions.find("schema", content.get("schema")):
-            text = json.dumps(schema["schema"], ensure_ascii=False, indent=2)
-            yield "JSON schema of the answer", text
+        if found := self._versions.find("schema", content.get("schema")):
+            shown = found["schema"]
+            yield "JSON schema of the answer", json.dumps(shown, ensure_ascii=False, indent=2)
 
     def criteria(self, evaluation: str | None) -> Criteria | None:
         """Return the instructions and checks of an evaluation version; None without one."""
