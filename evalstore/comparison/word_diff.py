@@ -214,13 +214,14 @@ def _join(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
                 yield Stretch(kind, "".join(texts))
                 texts.clear()
 
-    for number, (kind, text) in enumerate(parts):
+    following = [*(part.kind for part in parts[1:]), "same"]
+    for (kind, text), after in zip(parts, following, strict=False):
         if kind != "same":
             if same:
                 yield Stretch("same", "".join(same))
                 same.clear()
             changed[kind].append(text)
-        elif text == " " and all(changed.values()) and _is_change(parts, number + 1):
+        elif text == " " and all(changed.values()) and after != "same":
             for texts in changed.values():
                 texts.append(text)
         else:
@@ -229,10 +230,6 @@ def _join(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
     yield from flush()
     if same:
         yield Stretch("same", "".join(same))
-
-
-def _is_change(stretches: Sequence[Stretch], number: int) -> bool:
-    return number < len(stretches) and stretches[number].kind != "same"
 
 
 def _lines(stretches: Iterable[Stretch], side: Kind) -> list[Pieces]:

@@ -160,7 +160,9 @@ def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
             isinstance(operator, ast.Is | ast.IsNot) for operator in node.ops
         ):
             last = node.comparators[-1]
-            if len(node.ops) > 1 or not (isinstance(last, ast.Constant) and _is_single(last.value)):
+            if len(node.ops) > 1 or not (
+                isinstance(last, ast.Constant) and isinstance(last.value, bool | None)
+            ):
                 raise ExpressionError("'is' can only be used with None, True and False")
 
 
@@ -193,10 +195,6 @@ def _is_target(node: ast.expr) -> bool:
     if isinstance(node, ast.Tuple):
         return all(map(_is_target, node.elts))
     return isinstance(node, ast.Name)
-
-
-def _is_single(value: object) -> bool:
-    return value is None or isinstance(value, bool)
 
 
 def _read_settings(arguments: CheckArguments) -> dict[str, Json]:

@@ -118,7 +118,6 @@ def read_judgements(
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
     evaluations = store.find_evaluations({vote.id for cast in votes.values() for vote in cast})
     judges = _Judges(store, evaluations.values(), counted.values())
-    names = judges.names
     last = {_of_whom(vote, subject): vote for subject, cast in votes.items() for vote in cast}
     counts = Counter(
         _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
@@ -142,7 +141,7 @@ def read_judgements(
             others = of_others() if others is None else others
             why_not = LATER if first is not None and stored.started > first else EARLIER
             why_not = ELSEWHERE if stored.evaluation in others else why_not
-        by, is_person = names.get(stored.evaluator, ("", False))
+        by, is_person = judges.names.get(stored.evaluator, ("", False))
         whose = _of_whom(stored, hashing.subject_of(stored.sessions))
         if current is None or why_not or key in counted:
             pass

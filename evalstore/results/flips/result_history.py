@@ -292,10 +292,8 @@ def _differing(store: Store, now: JudgedResult, was: JudgedResult | None) -> Ite
     old = _version(was) if was else {}
     for name, value in _version(now).items():
         if was and value != old[name]:
-            now_judges, old_judges = (
-                {each.evaluator for each in it.run.evaluators} for it in (now, was)
-            )
-            contents = store.load_contents("evaluator", now_judges ^ old_judges)
+            judges = [{each.evaluator for each in it.run.evaluators} for it in (now, was)]
+            contents = store.load_contents("evaluator", judges[0] ^ judges[1])
             yield judge_part(contents.values()) if name == "judge" else name
 
 

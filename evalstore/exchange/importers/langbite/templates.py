@@ -148,7 +148,8 @@ def _template(
         return rejected(8, str(problem))
     return LangbiteTemplate(
         line=line,
-        id=_id(cells[0]),
+        # Spreadsheets append `.0`.
+        id=cells[0].removesuffix(".0") if cells[0].removesuffix(".0").isdigit() else cells[0],
         concern=cells[1],
         input_type=cells[2],
         reflection_type=cells[3],
@@ -159,11 +160,6 @@ def _template(
         expected=expected,
         key=key,
     )
-
-
-def _id(text: str) -> str:
-    """Return the id without the `.0` that spreadsheets append."""
-    return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
 
 
 def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
