@@ -87,7 +87,8 @@ def read_verdict(reply: Reply, code: str | None = None, asked: Collection[str] =
     if not isinstance(passed, bool):
         raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")
     score = verdict.get("score")
-    if score is not None and not _is_share(score):
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if score is not None and not (is_number and 0 <= score <= 1):
         raise Unreadable(f"the judge's 'score' is {_shown(score)}, not a number from 0 to 1")
     if score == (0 if passed else 1):
         words = f"the judge's 'score' is {_shown(score)}, and its 'pass' is {_shown(passed)}"
@@ -110,10 +111,6 @@ def read_text(members: Mapping[str, Json], name: str) -> str:
     if isinstance(text, dict | list):
         raise Unreadable(f"the judge's '{name}' is {_shown(text)}, not a text", is_structured=False)
     return storable_text(text)
-
-
-def _is_share(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _shown(value: Json) -> str:
