@@ -201,7 +201,7 @@ class _Filler:
         left = array("l")
         for numbers in in_batches(missing):
             results = self._now.results.read(numbers)
-            prompts = CasePrompts(self._now, self._finder, results)
+            prompts = SidePrompts(self._now, self._finder, results)
             cells = [(each, PromptsOfCase(prompts, each)) for each in results]
             found = find_cells(self._rows, entries, cells, lambda result: not result.is_missing)
             for number, earlier in zip(numbers, found, strict=True):
@@ -265,7 +265,7 @@ class _Filler:
 
 
 @dataclass
-class CasePrompts:
+class SidePrompts:
     """The system prompts of the cases of some results of a side, which few of them need."""
 
     side: Side
@@ -289,7 +289,7 @@ class CasePrompts:
 class PromptsOfCase:
     """Those of the case of one of the results."""
 
-    prompts: CasePrompts
+    prompts: SidePrompts
     result: Result
 
     def __contains__(self, prompt: object) -> bool:

@@ -9,7 +9,7 @@ from evalstore.core.side_names import WORKSPACE
 from evalstore.planning.cells.earlier_results import EarlierRuns
 from evalstore.planning.cells.same_cells import find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
-from evalstore.results.compare.compared_side import CasePrompts, PromptsOfCase
+from evalstore.results.compare.compared_side import PromptsOfCase, SidePrompts
 from evalstore.store.rows.row_results import RowResults
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class FlipFinder:
         results = [pair.now for pair in pairs if pair.now] if self._count else []
         if not results:
             return {}
-        prompts = CasePrompts(self._now, self._finder, results)
+        prompts = SidePrompts(self._now, self._finder, results)
         waiting: dict[Pair, tuple[Result, Container[str | None]]] = {}
         waiting |= {
             pair: (pair.now, PromptsOfCase(prompts, pair.now)) for pair in pairs if pair.now

@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
     """How many of them without an edit: `1 by a label`."""
 
 
-class Part(NamedTuple):
+class ComparedPart(NamedTuple):
     """The results of a run that are compared."""
 
     file: str
@@ -168,7 +168,7 @@ def find_verdict_changes(
     folder: str,
     run: Run,
     recent: RecentRuns | None = None,
-    part: Part | None = None,
+    part: ComparedPart | None = None,
 ) -> VerdictChanges | None:
     """Compare the verdicts of a run with earlier ones; None if there is no earlier run.
 
@@ -198,7 +198,7 @@ class _Comparer:
         run: Run,
         newest: Run,
         recent: RecentRuns | None,
-        part: Part | None,
+        part: ComparedPart | None,
     ) -> None:
         self._store, self._folder, self._run, self._recent = store, folder, run, recent
         self._rows = RowResults(store)

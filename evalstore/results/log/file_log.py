@@ -19,7 +19,7 @@ from evalstore.planning.reasons.source_changes import compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.edits.file_edits import find_edits
 from evalstore.results.edits.participant_edits import ParticipantHistory
-from evalstore.results.flips.verdict_changes import Part
+from evalstore.results.flips.verdict_changes import ComparedPart
 from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.results.prompt_names import prompts_of
@@ -143,7 +143,7 @@ def find_logged_changes(
                 edited += tuple(edit for _, edit in found)
             if not number or edited or is_other:
                 answered = history.count_answered(leaf) if is_other else 0
-                part = Part(version.path, version.rows[leaf])
+                part = ComparedPart(version.path, version.rows[leaf])
                 changes.append(
                     LogEntry(run, order_counts(now), edited, answered=answered, part=part)
                 )
@@ -152,7 +152,7 @@ def find_logged_changes(
 
 
 def _removed(run: Run, file: str) -> LogEntry:
-    return LogEntry(run, _NO_COUNTS, (Difference("removed"),), part=Part(file, ()))
+    return LogEntry(run, _NO_COUNTS, (Difference("removed"),), part=ComparedPart(file, ()))
 
 
 def _follow_row(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.runs import Run
     from evalstore.planning.first_pushes import FirstPush
-    from evalstore.results.flips.verdict_changes import Outcome, Part
+    from evalstore.results.flips.verdict_changes import ComparedPart, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class LogEntry:
     """Who pushed the run; None for a run of this machine."""
     names: tuple[str, ...] = ()
     """The names that `tag` gave the run."""
-    part: Part | None = None
+    part: ComparedPart | None = None
     """With a file, what of the run is compared with earlier runs."""
 
     @property
