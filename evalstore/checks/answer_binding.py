@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.checks.parser import read_check
 from evalstore.checks.placeholders import Place, fill_in, plain_copy, value_at
@@ -41,10 +41,7 @@ from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.jinja_environment import finalize
 from evalstore.files.json_document import parse_json
 from evalstore.files.template_compiler import compile_text
-from evalstore.files.templates import ITEM
-
-if TYPE_CHECKING:
-    from evalstore.files.templates import Filled
+from evalstore.files.templates import ITEM, Filled
 
 _NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
 """Fields of checks that may mention more than the answer; a nested check may, too."""

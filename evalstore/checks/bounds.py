@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
+from evalstore.checks.base import CheckArguments
 from evalstore.core.display import shorten
 from evalstore.core.values import Json
 from evalstore.files.fields import is_finite
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckArguments
 
 _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 

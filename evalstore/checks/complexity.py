@@ -9,14 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from evalstore.checks.base import CheckInput
 from evalstore.core.display import as_text
 from evalstore.core.values import Json
 from evalstore.files.processes.pattern_complexity import is_cheap_pattern
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckInput
 
 _MOST_STEPS = 10_000_000
 _LONG_TEXT = 200_000

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from evalstore.checks import find_kind, known_kinds
+from evalstore.checks.base import CheckType
+from evalstore.checks.description import CheckExample, CheckSetting
 from evalstore.checks.descriptions import common_settings, describe_check
 from evalstore.checks.suggestions import suggest_check
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckType
-    from evalstore.checks.description import CheckExample, CheckSetting
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from evalstore.checks.base import CheckInput
 from evalstore.core.display import shorten, shorten_to_line
 from evalstore.core.values import Json
 from evalstore.files.json_document import parse_json, refuse_constant
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckInput
 
 _SHOWN = 120
 _JSON = frozenset(("json", "jsonc", "json5"))

@@ -6,16 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from operator import eq, itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from evalstore.checks.base import CheckInput
 from evalstore.checks.normalization import preparer
 from evalstore.core.display import as_text, first_difference, shorten
 from evalstore.core.values import Json
 from evalstore.files.processes.patterns import SECONDS, compiled
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckInput
-
 
 _LONGEST = 20_000
 """The most characters of a text in which the nearest passage is searched."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
+from evalstore.core.hashing import Description
 from evalstore.core.results import Cost, Evaluation, Failure, Session
 from evalstore.core.values import (
     AnswerRef,
@@ -24,11 +25,6 @@ from evalstore.core.values import (
     ToolCall,
     Usage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from evalstore.core.hashing import Description
 
 
 def restore_test(content: Description) -> TestVersion:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from evalstore.core.values import VERDICTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 class ProgressListener:

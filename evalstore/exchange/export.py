@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports import (
@@ -14,17 +15,12 @@ from evalstore.exchange.exports import (
     parquet,
     writers,
 )
+from evalstore.exchange.exports.formats import Format
 from evalstore.exchange.exports.rows import open_export
+from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Writer
+from evalstore.planning.options import Location
 from evalstore.results.table.garbage_collection import without_garbage_collection
 from evalstore.workspace.output_paths import require_new_folder, require_writable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from evalstore.exchange.exports.formats import Format
-    from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Writer
-    from evalstore.planning.options import Location
 
 _WRITERS: dict[Format, Writer] = {
     "jsonl": writers.write_json_lines,

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, SkippedItem
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    Imported,
+    Importer,
+    ImportOptions,
+    SkippedItem,
+    reading_from,
+)
 from evalstore.exchange.importers.registry import find_importer, format_names, guess_format
-from evalstore.exchange.importers.source_files import reading_from
-from evalstore.exchange.imports.conversations import adopt_answers
 from evalstore.exchange.imports.file_writer import (
     PlacedFiles,
+    adopt_answers,
     import_path_of,
     write_files,
     write_models,
@@ -28,14 +34,8 @@ from evalstore.exchange.imports.matching import place
 from evalstore.exchange.imports.records import ImportSummary, store_history
 from evalstore.files.fields import suggest_beside
 from evalstore.planning.open_project import open_project, open_workspace
+from evalstore.planning.options import Location
 from evalstore.workspace.testfiles.parser import parse_test
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from evalstore.core.values import Json
-    from evalstore.exchange.importers.base import Importer
-    from evalstore.planning.options import Location
 
 _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
 """Names of files that are not specific: the name of the folder is used."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.source_files import reading_from
+from evalstore.exchange.importers.base import reading_from
 from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.planning.open_project import locate_store, open_workspace

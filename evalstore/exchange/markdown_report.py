@@ -6,43 +6,36 @@ Texts of models and files stand in code, where they call nobody and link to noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from evalstore.comparison.comparison import Pair
 from evalstore.comparison.cost_text import spending_text
-from evalstore.core.case_name import case_name
-from evalstore.core.display import cost_text, money, percent, plural, saved_text, short
+from evalstore.comparison.pair_groups import PairGroup
+from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
+from evalstore.core.results import Decision, Result
+from evalstore.core.runs import Run
 from evalstore.exchange.exports.cells import code_block, code_span
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue
-from evalstore.planning.options import is_partial
+from evalstore.planning.options import Location, is_partial
+from evalstore.planning.project import Project
 from evalstore.results.attempts import attempts_text
 from evalstore.results.compare.diff import diff
+from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_text import count_cases, describe_pair, summary_lines
-from evalstore.results.flips.regressions import find_open_regressions, regressions_text
+from evalstore.results.flips.regressions import Regression, find_open_regressions, regressions_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
-from evalstore.results.growing_results import cell_of
+from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.prompt_names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
-from evalstore.results.stats.overview import make_overview
+from evalstore.results.stats.overview import Overview, make_overview
 from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
 from evalstore.runs.run_text import run_counts_text, scope_text
+from evalstore.store import Store
+from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_cases, iterate_results
 from evalstore.store.revisions import names_of_runs, resolve_run
 from evalstore.store.rows.result_sums import open_sums
-from evalstore.store.simulated_costs import is_all_scripted
-
-if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Pair
-    from evalstore.comparison.pair_groups import PairGroup
-    from evalstore.core.results import Decision, Result
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.regressions import Regression
-    from evalstore.results.growing_results import CellKey
-    from evalstore.results.stats.overview import Overview
-    from evalstore.store import Store
 
 MARK = b"### evalstore: "
 """The bytes with which a report begins."""

@@ -6,16 +6,13 @@ import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
 from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
 from evalstore.runs.next_commands import run_command
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-    from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder
 
 TEMPLATE = """\
 ---

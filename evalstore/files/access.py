@@ -6,18 +6,15 @@ check and the reading. Opening never blocks: named pipes and devices are refused
 
 # Paths are texts here for speed: thousands of files are opened.
 # ruff: noqa: PTH116
-
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from evalstore.core.errors import FileProblem
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 2**20
 LARGEST_TEXT = 10 * MIB

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from evalstore.core.results import Vote
-    from evalstore.core.values import Word
+from evalstore.core.results import Vote
+from evalstore.core.values import Word
 
 
 class AgeLimit(NamedTuple):

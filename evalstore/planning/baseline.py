@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 from evalstore.core.display import plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.core.results import Result
+from evalstore.core.runs import Run, RunCommit
 from evalstore.planning.cells.earlier_results import RunFilter, every_run
 from evalstore.planning.first_pushes import first_push_of
-from evalstore.planning.options import is_partial
+from evalstore.planning.options import Location, RunOptions, is_partial
+from evalstore.planning.project import Project
+from evalstore.store import Store
 from evalstore.store.revisions import resolve_run
-from evalstore.workspace.git import Ancestors
+from evalstore.workspace.git import Ancestors, State
 from evalstore.workspace.git.status import read_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run, RunCommit
-    from evalstore.planning.options import Location, RunOptions
-    from evalstore.planning.project import Project
-    from evalstore.store import Store
-    from evalstore.workspace.git import State
 
 _COUNTED = "/@"
 """Is in a baseline that is counted from the newest run of a remote."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from evalstore.core.values import RECORDED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from evalstore.workspace.settings.settings import Settings
+from evalstore.workspace.settings.settings import Settings
 
 
 def candidate_order(settings: Settings) -> Callable[[str], tuple[bool, int, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.aggregation import wants_models
 from evalstore.checks.types.judge import JUDGE
@@ -18,11 +17,8 @@ from evalstore.core.batches import in_batches
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.results import Vote
 from evalstore.core.values import Json
-from evalstore.planning.plan import CHECKS, decided_first
-
-if TYPE_CHECKING:
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.plan import Missing, Plan, PlannedJudgement
+from evalstore.planning.cells.cells import Cell
+from evalstore.planning.plan import CHECKS, Missing, Plan, PlannedJudgement, decided_first
 
 Load = Callable[[Iterable[str]], Mapping[str, Json]]
 """Returns the contents of those of these evaluation versions that are available, by id."""

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
 
+from evalstore.core.results import Session
 from evalstore.core.values import Usage
-from evalstore.planning.cells.cells import limit_of
+from evalstore.planning.cells.cells import Cell, limit_of
+from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.plan_price import BatchPrice, PartKey
 from evalstore.planning.pricing import sum_usage
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from evalstore.core.results import Session
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
-    from evalstore.planning.project import Project
-    from evalstore.planning.reasons.reason import Reason
+from evalstore.planning.project import Project
+from evalstore.planning.reasons.reason import Reason
 
 _CHARACTERS = 4
 """Characters of a token, on average."""

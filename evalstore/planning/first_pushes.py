@@ -6,20 +6,16 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.clock import iso
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
 from evalstore.remotes.push_notes import read_own_names
 from evalstore.store.schema.table_definitions import EVENTS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.planning.options import Location
-    from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import short
+from evalstore.core.results import Decision
 from evalstore.planning.plan import CHECKS
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Decision
-    from evalstore.store import Store
-    from evalstore.store.costs import StoredJudgement
+from evalstore.store import Store
+from evalstore.store.costs import StoredJudgement
 
 
 def name_models(store: Store, models: Collection[str]) -> dict[str, str]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Mapping
-    from pathlib import Path
+from evalstore.core.values import Json
 
+if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.core.values import Json
 
 FailOn = Literal["failure", "regression", "undecided", "error", "none"]
 LaunchedBy = Literal["processes", "dask"]

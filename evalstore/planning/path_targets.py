@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
+from evalstore.core.values import CaseFile
 from evalstore.files.fields import suggest, suggest_file
 from evalstore.planning.cells.row_labels import label_matcher
+from evalstore.planning.options import Location
 from evalstore.planning.selection import Target
 from evalstore.store.trees.case_files import StoredCases
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from evalstore.core.values import CaseFile
-    from evalstore.planning.options import Location
-    from evalstore.workspace.folder import WorkspaceFolder
-
+from evalstore.workspace.folder import WorkspaceFolder
 
 _LISTED = 4
 """Rows that a hint names."""

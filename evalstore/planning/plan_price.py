@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from evalstore.core.values import RECORDED
+from evalstore.core.values import RECORDED, Json
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from evalstore.core.values import Json
-
 
 PartKey = tuple[bool, str]
 """Whether a model judges, and its id."""

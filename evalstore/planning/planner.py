@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
+from evalstore.core.results import Result
 from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
+from evalstore.planning.age_limit import AgeLimit
 from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cells import failed_work
 from evalstore.planning.cells.cell_batches import (
@@ -29,24 +30,18 @@ from evalstore.planning.cells.cells import (
     place_cases,
     take_first,
 )
-from evalstore.planning.cells.earlier_batches import EarlierWork
+from evalstore.planning.cells.earlier_batches import EarlierBatches, EarlierWork
 from evalstore.planning.cells.named_rows import NamedRows
 from evalstore.planning.cells.same_cells import find_cells
 from evalstore.planning.cells.settled_parts import SettledParts
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
-from evalstore.planning.project import files_of
+from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons import history_filters, unknown_names
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import Selection, Subset
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.planning.age_limit import AgeLimit
-    from evalstore.planning.cells.earlier_batches import EarlierBatches
-    from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.project import Project
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.core.results import Cost, Evaluation
 from evalstore.core.values import Json, Reply, Usage
 from evalstore.providers.base_urls import is_local
 from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED
 from evalstore.providers.price_table import find_price
-
-if TYPE_CHECKING:
-    from evalstore.workspace.model_files import Currency, Model
-    from evalstore.workspace.model_files import ModelPrice as ModelCost
-
+from evalstore.workspace.model_files import Currency, Model
+from evalstore.workspace.model_files import ModelPrice as ModelCost
 
 LOCAL = "local"
 """The source of the price of a server in one's own network: its calls cost nothing."""

@@ -12,8 +12,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import RECORDED, Json
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.base_urls import edit_path, find_secret, split_base_url
-from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
-from evalstore.providers.plugins import plugged_in
+from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 
 __all__ = ["Provider", "ProviderError", "open_provider"]
 

@@ -10,20 +10,15 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evalstore.core.values import Json, Reply, Request
 from evalstore.files.json_document import parse_json
-from evalstore.files.processes.application import PYTHON
+from evalstore.files.processes.application import PYTHON, Application
 from evalstore.files.processes.application_calls import ApplicationCalls, ApplicationError
-from evalstore.providers.answer_size import MAX_ANSWER
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import decode_reply, dump, encode_request, redact
 from evalstore.providers.deadline import deadline
-from evalstore.providers.errors import clean, find_secrets, forms_of_secrets
-
-if TYPE_CHECKING:
-    from evalstore.files.processes.application import Application
+from evalstore.providers.errors import MAX_ANSWER, clean, find_secrets, forms_of_secrets
 
 _KEYS = (
     *("text", "content", "tool_calls", "usage", "cost"),

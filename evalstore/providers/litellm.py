@@ -18,7 +18,6 @@ from functools import cache, wraps
 from typing import Any
 
 from evalstore.core.values import Json, Reply, Request
-from evalstore.providers.answer_size import AnswerContent
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import (
     Body,
@@ -33,6 +32,7 @@ from evalstore.providers.chat_completions import (
 from evalstore.providers.credentials import secret_values
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
+    AnswerContent,
     clean,
     describe_error,
     find_error,

@@ -15,7 +15,6 @@ import aiohttp
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json, Reply, Request
-from evalstore.providers.answer_size import AnswerContent
 from evalstore.providers.base import ProviderError
 from evalstore.providers.base_urls import edit_path, host_of, is_loopback
 from evalstore.providers.chat_completions import (
@@ -27,6 +26,7 @@ from evalstore.providers.chat_completions import (
 )
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import (
+    AnswerContent,
     clean,
     find_error,
     find_secrets,

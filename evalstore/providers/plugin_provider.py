@@ -19,7 +19,7 @@ from evalstore.core.values import Reply, Request, Text
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, find_secrets
-from evalstore.providers.plugins import plugged_in
+from evalstore.providers.kinds import plugged_in
 
 
 class PluggedProvider:

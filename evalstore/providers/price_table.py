@@ -16,8 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evalstore.core.values import Json
-from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
-from evalstore.providers.plugins import plugged_in
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
 
 TABLE = "model_prices_and_context_window_backup.json"
 ENDPOINTS = "provider_endpoints_support_backup.json"

@@ -7,26 +7,23 @@ references are neither stored nor in the remote waits there: a store that has it
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from evalstore.core import batches
 from evalstore.core.batches import in_small_batches
 from evalstore.core.errors import StoreError
 from evalstore.core.runs import restore_run
 from evalstore.remotes.temporary_tables import open_tables
+from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
 from evalstore.store.schema.table_definitions import NODES, RUNS
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.case_files import load_case_parts
 from evalstore.store.trees.tree_sizes import TreeSizes
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from evalstore.store import Store
 
 _SCHEMA = """
 CREATE TABLE held (

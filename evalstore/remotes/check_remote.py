@@ -6,9 +6,10 @@ its largest pack and index.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import plural, short
 from evalstore.core.errors import NewerError
@@ -19,6 +20,7 @@ from evalstore.remotes.places.layout import (
     INDEXES,
     PACKS,
     MissingFileError,
+    RemoteFiles,
     UnreadableFileError,
     digest_of_index,
     index_beside,
@@ -26,13 +28,8 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
+from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.temporary_tables import open_tables
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from evalstore.remotes.places.layout import RemoteFiles
-    from evalstore.remotes.progress import CopyListener
 
 _SCHEMA = """
 CREATE TABLE packs (

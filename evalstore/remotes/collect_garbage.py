@@ -9,15 +9,17 @@ the same writer have all of its records, and a pack only if no index lists it, w
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
-from evalstore.remotes.acceptance import LARGEST_SIGNATURE
+from evalstore.remotes.acceptance import LARGEST_SIGNATURE, Acceptance
+from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.indexes.indexes import (
     LARGEST_INDEX,
     MOST_PACKS,
@@ -40,6 +42,7 @@ from evalstore.remotes.places.layout import (
     SIGNATURE,
     ListedFile,
     MissingFileError,
+    RemoteFiles,
     UnreadableFileError,
     digest_of_index,
     digest_of_pack,
@@ -48,6 +51,7 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
+from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push import IndexWriter, Sign, Written
 from evalstore.remotes.retirement import (
     CLOCK,
@@ -59,14 +63,6 @@ from evalstore.remotes.retirement import (
 )
 from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from evalstore.remotes.acceptance import Acceptance
-    from evalstore.remotes.indexes.index_cache import IndexCache
-    from evalstore.remotes.places.layout import RemoteFiles
-    from evalstore.remotes.progress import CopyListener
 
 _ATTEMPTS = 3
 

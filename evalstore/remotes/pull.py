@@ -6,25 +6,22 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.arrivals import Arrivals, split_records
 from evalstore.remotes.differences import MissingIds, count_ids, split_ids
-from evalstore.remotes.indexes.index_cache import RecordPlace
+from evalstore.remotes.indexes.index_cache import IndexCache, RecordPlace
+from evalstore.remotes.indexes.indexes import IndexedPack
 from evalstore.remotes.packs.pack_reader import PackReader
 from evalstore.remotes.packs.packs import PackEntry
+from evalstore.remotes.places.layout import RemoteFiles
+from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push import iterate_records
 from evalstore.remotes.temporary_tables import open_tables
+from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
 from evalstore.store.schema.table_definitions import RUNS
-
-if TYPE_CHECKING:
-    from evalstore.remotes.indexes.index_cache import IndexCache
-    from evalstore.remotes.indexes.indexes import IndexedPack
-    from evalstore.remotes.places.layout import RemoteFiles
-    from evalstore.remotes.progress import CopyListener
-    from evalstore.store import Store
 
 _SCHEMA = """
 CREATE TABLE wanted (

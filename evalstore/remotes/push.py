@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import RemoteError, StoreError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.arrivals import find_absent
 from evalstore.remotes.differences import MissingIds, count_ids, split_ids
+from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.indexes.indexes import (
     MOST_PACKS,
     MOST_RECORDS,
@@ -30,19 +30,16 @@ from evalstore.remotes.packs.packs import PackWriter
 from evalstore.remotes.places.layout import (
     SIGNATURE,
     MissingFileError,
+    RemoteFiles,
     index_name,
     pack_name,
     sha256,
 )
+from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.retirement import find_retired_packs
+from evalstore.remotes.secret_scan import FoundSecret, SecretScan
+from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record
-
-if TYPE_CHECKING:
-    from evalstore.remotes.indexes.index_cache import IndexCache
-    from evalstore.remotes.places.layout import RemoteFiles
-    from evalstore.remotes.progress import CopyListener
-    from evalstore.remotes.secret_scan import FoundSecret, SecretScan
-    from evalstore.store import Store
 
 Announce = Callable[[str], None]
 """Is told the name with which a push will be shown."""

@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.files.atomic_write import locked_folder, write_whole
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import read_cache
-
-if TYPE_CHECKING:
-    from evalstore.workspace.folder import WorkspaceFolder
 
 _FILE = "pushed-as.json"
 

@@ -5,24 +5,20 @@ The ids that were seen are noted in a temporary SQLite file, as a set of a milli
 
 from __future__ import annotations
 
+import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from struct import iter_unpack
-from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
 from evalstore.remotes.differences import split_ids
 from evalstore.remotes.push import iterate_records
 from evalstore.remotes.temporary_tables import open_tables
+from evalstore.store import Store
 from evalstore.store.contents import decode_content
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
 from evalstore.store.references import iterate_joint_subjects, iterate_references
 from evalstore.store.schema.table_definitions import SESSIONS
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from evalstore.store import Store
 
 _WITHOUT_REFERENCES = frozenset({"files", "schemas", "tools", "models"})
 _ID = f"{ID_BYTES}s"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from evalstore.core.canonical_json import canonical_json
 from evalstore.providers.base_urls import is_secret_parameter
 from evalstore.providers.errors import names_secret
-
-if TYPE_CHECKING:
-    from evalstore.store.records import StoredRecord
+from evalstore.store.records import StoredRecord
 
 _SHAPES: tuple[tuple[str, str, str], ...] = (
     # What it is, a text that it always has, its pattern.

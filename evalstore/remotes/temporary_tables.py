@@ -6,13 +6,10 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import StoreError
 from evalstore.store.sqlite.error_messages import is_locked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FOLDERS = ("/var/tmp", "/usr/tmp", "/tmp")
 _VARIABLES = ("SQLITE_TMPDIR", "TMPDIR")

@@ -52,9 +52,9 @@ from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import describe_scope
 from evalstore.runs.status.work_reasons import WorkReasons
+from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_results
 from evalstore.store.run_sources import ensure_sources
-from evalstore.store.simulated_costs import is_all_scripted
 from evalstore.store.work.runs_in_progress import describe_unreadable
 from evalstore.workspace.digest_set import ValueSet
 from evalstore.workspace.git import read_user_name

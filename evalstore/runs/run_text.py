@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
     cost_text,
     new_judgements,
     percent,
@@ -14,8 +16,8 @@ from evalstore.core.display import (
     safe,
     saved_text,
     short,
+    verdict_span,
 )
-from evalstore.core.styled_text import StyledLine, StyledSpan, verdict_span
 from evalstore.planning.options import describe_selection, is_partial
 
 if TYPE_CHECKING:

@@ -19,8 +19,12 @@ from evalstore.core.errors import ExcessiveError, NewerError, StoreError
 from evalstore.core.hashing import hash_content
 from evalstore.core.values import WORDS, Json, Word
 from evalstore.store.ids import as_digits
-from evalstore.store.schema.content_schemas import SHAPES, make_validator
-from evalstore.store.schema.newer_contents import find_unknown, find_unknown_form
+from evalstore.store.schema.content_schemas import (
+    SHAPES,
+    find_unknown,
+    find_unknown_form,
+    make_validator,
+)
 from evalstore.store.schema.table_definitions import EVENTS, VERSIONS
 from evalstore.store.trees.case_chunks import find_excess
 

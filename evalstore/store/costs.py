@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.results import Vote
-from evalstore.core.values import Usage
+from evalstore.core.values import RECORDED, Usage
+from evalstore.providers.kinds import SCRIPTED
 from evalstore.store.contents import (
     as_time,
     as_word,
@@ -18,6 +19,11 @@ from evalstore.store.database import Database, select_each
 from evalstore.store.driver import Connection, Dialect
 from evalstore.store.ids import as_digits
 from evalstore.store.schema.table_definitions import EVENTS
+
+if TYPE_CHECKING:
+    from evalstore.core.runs import Run
+    from evalstore.core.values import Json
+    from evalstore.store import Store
 
 _NEWEST = 1_000
 """The sessions, or judgements, from which their usual tokens and costs are measured."""
@@ -189,3 +195,21 @@ def make_spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> Spe
         require_number(usd, "sessions", id),
         require_number(seconds, "sessions", id),
     )
+
+
+def is_all_scripted(store: Store, run: Run) -> bool:
+    """Return whether every candidate and judge of a run is scripted, and there is one."""
+    models = {each.model for each in run.candidates if each.id != RECORDED}
+    judges = store.load_contents("evaluator", {each.evaluator for each in run.evaluators})
+    models |= {judge["model"] for judge in judges.values() if judge.get("model")}
+    contents = store.load_contents("model", models)
+    return bool(models) and all(
+        contents.get(model, {}).get("provider") == SCRIPTED for model in models
+    )
+
+
+def is_by_script(store: Store, evaluator: Json) -> bool:
+    """Return whether an evaluator, as it is described, is a scripted model."""
+    model = str(evaluator.get("model") or "") if evaluator else ""
+    contents = store.load_contents("model", [model]) if model else {}
+    return any(content.get("provider") == SCRIPTED for content in contents.values())

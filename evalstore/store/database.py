@@ -7,21 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
 from evalstore.store.driver import Connection, Driver
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
-from evalstore.store.question import refuse_other_than_queries
+from evalstore.store.question import QueryRows, refuse_other_than_queries
 from evalstore.store.rows.writer import has_rows, write_rows
 from evalstore.store.schema.schema_objects import UnexpectedObject
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.driver import SQLiteDriver
-
-if TYPE_CHECKING:
-    from evalstore.store.question import QueryRows
 
 BUSY_SECONDS = 10.0
 NO_LIMIT = 2**63 - 1

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from evalstore.store.question import QueryRows
-    from evalstore.store.schema.schema_objects import UnexpectedObject
-    from evalstore.store.schema.table_definitions import TableColumns
+from evalstore.store.question import QueryRows
+from evalstore.store.schema.schema_objects import UnexpectedObject
+from evalstore.store.schema.table_definitions import TableColumns
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 120.0

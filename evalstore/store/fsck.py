@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
 from evalstore.core.runs import Run, restore_run
-from evalstore.core.values import FileVersion
+from evalstore.core.values import FileVersion, Json
 from evalstore.store.contents import is_of_kind
 from evalstore.store.database import again_when_lost
 from evalstore.store.driver import Connection
 from evalstore.store.ids import all_as_bytes
+from evalstore.store.records import derive_columns
 from evalstore.store.references import iterate_references
 from evalstore.store.rows.columns import CASE_NAMES, KIND_PROMPTS, KIND_TAGS, KINDS, ROW_TABLES
 from evalstore.store.rows.writer import Row, build_rows, fill, iterate_contents
-from evalstore.store.schema.derived_columns import derive_columns
-from evalstore.store.schema.newer_contents import find_unknown, find_unknown_form
+from evalstore.store.schema.content_schemas import find_unknown, find_unknown_form
 from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     EVENTS,
@@ -32,15 +32,11 @@ from evalstore.store.schema.table_definitions import (
     SESSIONS,
     SHARED_RUNS,
     VERSIONS,
+    TableColumns,
 )
 from evalstore.store.store import Store
 from evalstore.store.trees.case_chunks import find_excess
 from evalstore.store.trees.tree_sizes import count_cases, find_excessive
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.store.schema.table_definitions import TableColumns
-
 
 _REMOVABLE = {
     kind: {**VERSIONS, **EVENTS}[kind]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from evalstore.core import hashing
+from evalstore.core import deserialize, hashing
 from evalstore.core.runs import restore_run
 from evalstore.core.values import FileVersion, Json
 from evalstore.store.contents import (
@@ -24,7 +24,6 @@ from evalstore.store.database import Database, append, select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.references import iterate_references
-from evalstore.store.schema.derived_columns import derive_columns
 from evalstore.store.schema.table_definitions import (
     EVALUATIONS,
     EVENTS,
@@ -233,3 +232,30 @@ class IdSnapshot:
         """Return how many rows a table has, but not more than `most`."""
         query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?) AS counted"
         return int(self._connection.execute(query, (most,)).fetchone()[0])
+
+
+def derive_columns(kind: str, content: Json) -> dict[str, Any]:
+    """Return the columns beside `id`, `content` and `data`; ids are in digits.
+
+    Raises ValueError, KeyError or TypeError for a content that is not of its kind.
+    """
+    if kind == "session":
+        return {
+            "question": hashing.question_id(deserialize.restore_question(content)),
+            "started": content["started"],
+            "token_limit": content.get("limit"),
+        }
+    if kind == "judgement":
+        return {
+            "subject": hashing.subject_of(tuple(content["sessions"])),
+            "evaluation": content["evaluation"],
+            "evaluator": content["evaluator"],
+            "started": content["started"],
+            "verdict": content["verdict"],
+            "score": content.get("score"),
+        }
+    if kind == "failure":
+        return {"question": content.get("question"), "at": content["at"]}
+    if kind == "run":
+        return {"started": content["started"]}
+    return {}

@@ -6,26 +6,23 @@ The cells of a run are read one by one, and equal texts and tuples are shared, t
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.core.batches import in_small_batches
 from evalstore.core.deserialize import MODELS, Shared, share_tuples
 from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.core.values import VERDICTS, Case, Json, Verdict
+from evalstore.store import Store
 from evalstore.store.contents import damaged
 from evalstore.store.ids import as_digits, split_ids
-from evalstore.store.rows.row_queries import WORDS
+from evalstore.store.rows.row_queries import WORDS, Among, FileLeaf, ResultLeaf
 from evalstore.store.trees.case_files import long_parts_of
 from evalstore.store.trees.path_trees import find_entry, read_tree
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.store import Store
-    from evalstore.store.rows.row_queries import Among, FileLeaf
-
 
 _VERDICTS = {str(word): word for word in VERDICTS}
 
@@ -292,3 +289,33 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
     """Return the test versions of a case as its result stores them; empty if there is only one."""
     return tuple(tests) if len(tests) > 1 else ()
+
+
+_ID = re.compile("[0-9a-f]{32}")
+
+
+class SessionResults:
+    """Finds the results with a session in result trees."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._trees: dict[str, list[tuple[str, ResultLeaf]]] = {}
+        """The nodes of the result trees that were searched."""
+
+    def find(self, root: str, session: str) -> list[Result]:
+        """Return the results in a result tree that have the session, in their order."""
+        if not _ID.fullmatch(session):
+            return []
+        if root not in self._trees:
+            self._store.load_nodes([root])  # raises StoreError where it is missing
+            self._trees[root] = self._store.find_tree_leaves(root)
+        asked = self._store.find_asked_leaves(session)
+        places = [(path, leaf.id) for path, leaf in self._trees[root] if leaf.cases in asked]
+        contents = self._store.load_leaves(node for _, node in places)
+        files = self._store.load_case_files({content["cases"] for content in contents.values()})
+        return [
+            restore_cell(path, case_of(cell, files[contents[node]["cases"]].cases), cell)
+            for path, node in places
+            for cell in contents[node]["cells"]
+            if session in cell.get("sessions", ())
+        ]

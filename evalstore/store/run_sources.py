@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evalstore.core import hashing
-from evalstore.core.runs import RunSources, describe_sources, restore_sources
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.store import Store
+from evalstore.core.runs import Run, RunSources, describe_sources, restore_sources
+from evalstore.store import Store
 
 _KEPT = 8
 """The most digests that are kept in memory; one may have 1,000."""

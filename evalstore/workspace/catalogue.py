@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.files.access import LARGEST_TEXT, normalise
@@ -14,12 +14,10 @@ from evalstore.files.yaml12 import read_yaml
 from evalstore.workspace import model_files
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import Index
+from evalstore.workspace.model_files import Currency, Model, ProviderFile
 from evalstore.workspace.settings.application_fields import Programs
-
-if TYPE_CHECKING:
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.model_files import Currency, Model, ProviderFile
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks.types.json import schema_problem
 from evalstore.core import hashing
@@ -11,9 +11,7 @@ from evalstore.core.values import Json, ToolVersion
 from evalstore.files.fields import Fields, is_json
 from evalstore.files.json_document import read_json
 from evalstore.files.yaml12 import read_yaml
-
-if TYPE_CHECKING:
-    from evalstore.workspace.index import Index
+from evalstore.workspace.index import Index
 
 TOOL_FIELDS = ("id", "name", "description", "parameters", "tags")
 

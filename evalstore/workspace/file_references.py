@@ -4,32 +4,24 @@ A mentioned file must be inside the workspace, with links resolved, and must not
 (keys, the store).
 """
 
-
 # Paths are texts here for speed: thousands of mentions are checked even if nothing has changed.
 # ruff: noqa: PTH114, PTH116, PTH118, PTH120, PTH122, PTH206
-
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import FileVersion
 from evalstore.files import media_types
-from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
-from evalstore.files.datasets import read_dataset, resolve_path
+from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, Boundary, too_large
+from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset, resolve_path
 from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
 from evalstore.workspace.private_files import PrivateFiles, is_private_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.files.access import Boundary
-    from evalstore.files.datasets import Dataset, DatasetSpec
 
 
 class References:

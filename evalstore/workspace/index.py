@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore import __version__
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.files.access import LARGEST_CACHE
+from evalstore.files.access import LARGEST_CACHE, Boundary
 from evalstore.files.atomic_write import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from evalstore.files.access import Boundary
 
 INDEX = "index.json"
 """The name of its file."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def require_writable(path: Path, name: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.checks.registry import is_installed
 from evalstore.core import hashing
@@ -27,7 +27,9 @@ from evalstore.workspace.catalogue import claim_id, is_known_kind, read_catalogu
 from evalstore.workspace.definitions import read_schema, read_tool
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import INDEX, Index, IndexEntry, Stamp, is_settled
+from evalstore.workspace.model_files import Currency, Model
 from evalstore.workspace.settings.model_suggestions import suggest_model
 from evalstore.workspace.testfiles.context import (
     COLUMNS,
@@ -39,11 +41,6 @@ from evalstore.workspace.testfiles.context import (
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, shows_instructions
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
-
-if TYPE_CHECKING:
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.model_files import Currency, Model
-
 
 _OF_OTHERS = "; the tests of others come with git, only results come from a remote"
 """Ends the hint where no test is found and a remote is set, as after `clone`."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.fields import suggest
 from evalstore.workspace.json_schemas import SCHEMAS, FileSchema, schema_file_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def schema_text(kind: str) -> str:

@@ -10,14 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.files.user_lists import default_place, read_user_list, write_list
 from evalstore.providers.base_urls import covers, normalise_host
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["Grant", "TrustList", "Trusted", "default_place", "digest", "read_allowed"]
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import getpass
 import platform
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.workspace.git import read_user_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def name_of_writer(directory: Path) -> str:

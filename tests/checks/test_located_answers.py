@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from evalstore.checks import read_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks
-from evalstore.checks.difference_locator import find_differing_answer, locate_difference
-from evalstore.checks.joint_differences import JOINT_LOCATORS
+from evalstore.checks.difference_locator import (
+    JOINT_LOCATORS,
+    find_differing_answer,
+    locate_difference,
+)
 from evalstore.checks.registry import known_kinds
 from evalstore.checks.text_differences import AnswerDifference
 from evalstore.core.values import Json, Reply, ToolCall, Usage

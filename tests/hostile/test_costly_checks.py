@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import CheckInput, limited_runner, read_check, run_check
+from evalstore.checks import CheckInput, check_verdict, read_check, run_check
+from evalstore.checks.check_verdict import run_within_limits
 from evalstore.checks.complexity import is_cheap_check, is_cheap_schema
 from evalstore.checks.judging.reply_formats import form_of
 from evalstore.checks.judging.reply_parser import Unreadable
-from evalstore.checks.limited_runner import run_within_limits
 from evalstore.core.errors import FileProblem, NotRunError
 from evalstore.core.values import Json, Reply, ToolCall, Usage
 from evalstore.files import jinja_sandbox
@@ -124,8 +124,8 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
         "def call(*given, **named):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(*given, **named)\n"
-        "from evalstore.checks import limited_runner\n"
-        "limited_runner.call = call\n"
+        "from evalstore.checks import check_verdict\n"
+        "check_verdict.call = call\n"
         "limited_calls.CPU_SECONDS = 0.2\n"
         "from evalstore.__main__ import run\n"
         "sys.argv = ['evalstore', 'run']\n"
@@ -181,7 +181,7 @@ def test_a_check_finds_the_same_with_limits(written: Json, monkeypatch: pytest.M
         here: Any = run_check(check, subject)
     except Exception as error:  # noqa: BLE001 - the same words are wanted
         here = ("error", f"the check failed: {error}", None)
-    monkeypatch.setattr(limited_runner, "is_cheap_check", lambda *_: False)
+    monkeypatch.setattr(check_verdict, "is_cheap_check", lambda *_: False)
     assert tuple(run_within_limits(check, subject)) == tuple(here)
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import evalstore
 from evalstore.core.errors import FileProblem
-from evalstore.exchange.importers import source_files
-from evalstore.exchange.importers.coerce import parse_json
+from evalstore.exchange.importers import base
+from evalstore.exchange.importers.base import parse_json
 from evalstore.files.access import MIB, open_file, read_file
 from tests.builders import tree
 from tests.hostile.commands import HELLO, Run
@@ -330,7 +330,7 @@ def test_files_that_name_each_other_end(root: Path, run: Run) -> None:
 def test_what_a_packed_source_holds_has_the_limit_of_a_plain_one(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_files, "LARGEST_SOURCE", MIB)
+    monkeypatch.setattr(base, "LARGEST_SOURCE", MIB)
     tree(root, {"src/x.jsonl": gzip.compress(b" " * 100 * MIB)})
     code, output = run("import", "evalsone", "src")
     assert (code, "at most 1 MiB are read" in output) == (1, True)
@@ -409,4 +409,4 @@ def test_json_of_imports_is_read_by_one_function_only() -> None:
         if call == "json.loads" and module.startswith("exchange/importers")
     }
     # The second reads one character that it has found to be written as JSON.
-    assert actual == {"exchange/importers/coerce.py", "exchange/importers/json_lines.py"}
+    assert actual == {"exchange/importers/base.py", "exchange/importers/json_lines.py"}

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.checks.judging.reply_formats import form_of
+from evalstore.checks.judging.reply_formats import JudgeReply, form_of, read_verdict
 from evalstore.checks.judging.reply_parser import Unreadable
-from evalstore.checks.judging.verdict_reply import JudgeReply, read_verdict
 from evalstore.core.values import Json, Reply
 from evalstore.interfaces.cli.main import main
 from tests import endpoint, judge_workspaces

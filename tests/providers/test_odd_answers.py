@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.core.values import Reply, ToolCall
-from evalstore.providers import answer_size
+from evalstore.providers import errors
 from tests import raw_http_server
 from tests.providers.contract import (
     DOORS,
@@ -77,7 +77,7 @@ def test_an_answer_without_end_is_left(
     start: bytes,
     repeated: bytes,
 ) -> None:
-    monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(errors, "MAX_ANSWER", 1_000_000)
     server.answer, server.repeated = start, repeated
     try:
         problem = failure(any_door(server.url), timeout=0.3)
@@ -97,7 +97,7 @@ def test_a_compressed_answer_is_bounded_by_its_size_when_read(
         squeezed, status=status, headers={"content-encoding": "gzip"}
     )
     problem = failure(any_door(server.url))
-    assert problem.message == f"the answer is larger than {answer_size.MAX_ANSWER} bytes"
+    assert problem.message == f"the answer is larger than {errors.MAX_ANSWER} bytes"
     assert not problem.retry
 
 

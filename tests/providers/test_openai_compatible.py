@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import OutgoingMessage, Reply, Request, Text
-from evalstore.providers import ProviderError, answer_size, open_provider
+from evalstore.providers import ProviderError, errors, open_provider
 from evalstore.results.log.failures import hint_for
 from tests import endpoint
 
@@ -108,7 +108,7 @@ def test_a_reply_that_is_not_json_is_shown(server: endpoint.Endpoint) -> None:
 def test_an_endless_answer_is_not_read(
     server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(errors, "MAX_ANSWER", 1_000_000)
     server.reply = lambda request: "x" * 2_000_000
     problem = failure(server.url)
     assert problem.message == "the answer is larger than 1000000 bytes"

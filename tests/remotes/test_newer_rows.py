@@ -23,7 +23,7 @@ from evalstore.store import Store, contents
 from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, StoredRecord, check_record
 from evalstore.store.schema import content_schemas
-from evalstore.store.schema.newer_contents import find_unknown
+from evalstore.store.schema.content_schemas import find_unknown
 from evalstore.store.schema.table_definitions import NODES, TABLES, VERSIONS
 from tests.remotes import stores
 from tests.store import old_rows

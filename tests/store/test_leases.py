@@ -17,8 +17,8 @@ import pytest
 
 from evalstore.core.errors import StoreLockedError
 from evalstore.store import Store
+from evalstore.store.work import leases
 from evalstore.store.work import leases as module
-from evalstore.store.work import local_processes
 from evalstore.store.work.leases import BEAT_SECONDS, HUNG_SECONDS, SILENT_SECONDS, Leases
 from tests.stored_rows import count_rows
 
@@ -210,7 +210,7 @@ def test_a_process_that_is_stopped_keeps_its_leases(store: Store) -> None:
     try:
         clock = Clock()
         other, ours = Leases(store), Leases(store, monotonic=clock)
-        born = local_processes.start_time(sleeper.pid)
+        born = leases.start_time(sleeper.pid)
         other.runner = other.runner._replace(pid=sleeper.pid, born=born)
         other.claim([A])
         os.kill(sleeper.pid, signal.SIGSTOP)
@@ -259,7 +259,7 @@ def test_thousands_can_be_claimed_at_once(store: Store) -> None:
 def test_a_process_that_is_gone_was_never_born() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    assert local_processes.start_time(child.pid) in ("", "?")
+    assert leases.start_time(child.pid) in ("", "?")
 
 
 def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
@@ -268,7 +268,7 @@ def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
     child.stdout.read()  # ends when the process does
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     try:
-        assert local_processes.start_time(child.pid) in ("", "?")
+        assert leases.start_time(child.pid) in ("", "?")
     finally:
         child.stdout.close()
         child.wait()
@@ -397,7 +397,7 @@ def stat_answers(monkeypatch: pytest.MonkeyPatch, answer: list[str] | OSError) -
             raise answer
         return answer
 
-    monkeypatch.setattr(local_processes, "_stat", stat)
+    monkeypatch.setattr(leases, "_stat", stat)
 
 
 @pytest.mark.skipif(not Path("/proc/uptime").exists(), reason="only Linux tells")
@@ -408,7 +408,7 @@ def test_a_process_was_born_when_it_was_started() -> None:
     before = now()
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert before - 10 <= float(local_processes.start_time(child.pid)) <= now() + 10
+        assert before - 10 <= float(leases.start_time(child.pid)) <= now() + 10
     finally:
         child.communicate(b"\n")
 
@@ -428,7 +428,7 @@ def test_when_a_process_was_born(
     answer: list[str] | OSError, born: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stat_answers(monkeypatch, answer)
-    assert local_processes.start_time(1) == born
+    assert leases.start_time(1) == born
 
 
 @pytest.mark.parametrize(
@@ -459,9 +459,9 @@ def test_without_proc_signal_zero_shows_whether_a_process_exists(
         return tmp_path if has_proc else tmp_path / "none"
 
     stat_answers(monkeypatch, FileNotFoundError())
-    monkeypatch.setattr(local_processes, "Path", path)
-    monkeypatch.setattr(local_processes, "os", SimpleNamespace(name=name, kill=kill))
-    assert local_processes.start_time(4711) == born
+    monkeypatch.setattr(leases, "Path", path)
+    monkeypatch.setattr(leases, "os", SimpleNamespace(name=name, kill=kill))
+    assert leases.start_time(4711) == born
 
 
 @pytest.mark.parametrize(
@@ -472,15 +472,15 @@ def test_what_is_stopped(
     answer: list[str] | OSError, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stat_answers(monkeypatch, answer)
-    assert local_processes.is_stopped(1) is stopped
+    assert leases.is_stopped(1) is stopped
 
 
 def test_any_name_of_a_process_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "stat"
     file.write_bytes(b"7 (a) R \xff) S 1 2\n")
     paths = {"/proc/7/stat": file}
-    monkeypatch.setattr(local_processes, "Path", paths.__getitem__)
-    assert local_processes._stat(7) == ["S", "1", "2"]
+    monkeypatch.setattr(leases, "Path", paths.__getitem__)
+    assert leases._stat(7) == ["S", "1", "2"]
 
 
 def test_a_place_is_a_machine_since_its_start_and_a_namespace(
@@ -490,10 +490,10 @@ def test_a_place_is_a_machine_since_its_start_and_a_namespace(
     boot.write_text("b00t\n")
     space.symlink_to("pid:[1]")
     paths = {"/proc/sys/kernel/random/boot_id": boot, "/proc/self/ns/pid": space}
-    monkeypatch.setattr(local_processes, "Path", paths.__getitem__)
-    assert local_processes.machine_id() == f"{platform.node()} b00t pid:[1]"
+    monkeypatch.setattr(leases, "Path", paths.__getitem__)
+    assert leases.machine_id() == f"{platform.node()} b00t pid:[1]"
     boot.unlink()
-    assert local_processes.machine_id() == platform.node() != ""
+    assert leases.machine_id() == platform.node() != ""
 
 
 def test_the_runner_that_has_begun_a_run_is_seen_until_it_is_recorded(store: Store) -> None:

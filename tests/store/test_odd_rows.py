@@ -11,8 +11,7 @@ import pytest
 from evalstore.core.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from evalstore.store.work.leases import Leases
-from evalstore.store.work.local_processes import has_process, machine_id
+from evalstore.store.work.leases import Leases, has_process, machine_id
 from evalstore.store.work.shared_runs import SharedRun
 from tests.store.test_run_documents import DESCRIPTION
 

@@ -10,8 +10,7 @@ from evalstore.core import hashing
 from evalstore.core.results import Session
 from evalstore.core.values import Case, CaseFile, Question, Reply
 from evalstore.store import Store
-from evalstore.store.results import describe_cell, iterate_entries
-from evalstore.store.session_results import SessionResults
+from evalstore.store.results import SessionResults, describe_cell, iterate_entries
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.trees.path_trees import build_tree
 from tests.small_parts import store as store

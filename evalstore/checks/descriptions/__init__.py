@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from evalstore.checks.base import CheckType
 from evalstore.checks.description import CheckDescription, CheckExample, CheckSetting
 from evalstore.checks.descriptions import answers, calls, data, shared_settings, text
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckType
 
 DESCRIPTIONS = {
     **text.DESCRIPTIONS,

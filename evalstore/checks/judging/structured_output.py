@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from evalstore.core.values import Json, Request
-    from evalstore.providers.base import ProviderError
+from evalstore.core.values import Json, Request
+from evalstore.providers.base import ProviderError
 
 Mode = Literal["schema", "json", "text"]
 """The schema of a reply, any JSON object, or plain text."""

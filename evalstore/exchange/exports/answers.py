@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.batches import in_small_batches
-from evalstore.core.case_name import case_name
 from evalstore.core.deserialize import restore_messages
+from evalstore.core.display import case_name
 from evalstore.core.results import Evaluation, Result, Session, Vote
 from evalstore.core.values import Case, Message, Reply
+from evalstore.exchange.exports.rows import Export
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.results.attempts import judge_votes
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import joined, text_of
-
-if TYPE_CHECKING:
-    from evalstore.exchange.exports.rows import Export
-    from evalstore.store import Store
+from evalstore.store import Store
 
 
 class ExportedJudgement(NamedTuple):

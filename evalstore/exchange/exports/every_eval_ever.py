@@ -10,28 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 from uuid import UUID
 
 from evalstore.comparison.statistics import wilson
 from evalstore.core.clock import now
 from evalstore.core.results import Session
 from evalstore.core.values import Json, Reply
-from evalstore.exchange.exports.answers import read_answers
+from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, read_answers
 from evalstore.exchange.exports.cells import cell_text
+from evalstore.exchange.exports.rows import Export
 from evalstore.exchange.exports.writers import FileNames, make_encoder
 from evalstore.files.atomic_write import temporary_file, write_whole
 from evalstore.planning.options import is_chosen_by_verdict
 from evalstore.providers.base_urls import host_of, is_loopback
 from evalstore.providers.credentials import SERVICE_HOSTS
 from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult
-    from evalstore.exchange.exports.rows import Export
-
 
 _MICROSECONDS = 1_000_000
 

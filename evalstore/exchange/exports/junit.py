@@ -12,18 +12,14 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from evalstore.core.case_name import case_name
 from evalstore.core.clock import iso
-from evalstore.core.display import money
+from evalstore.core.display import case_name, money
+from evalstore.exchange.exports.columns import Row
+from evalstore.exchange.exports.rows import Export
+from evalstore.exchange.exports.writers import ByteWriter
 from evalstore.results.table.test_lines import TestLines
-
-if TYPE_CHECKING:
-    from evalstore.exchange.exports.columns import Row
-    from evalstore.exchange.exports.rows import Export
-    from evalstore.exchange.exports.writers import ByteWriter
 
 _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Matches the characters that XML cannot contain, and the other control characters."""

@@ -16,21 +16,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from evalstore.core.values import SPECIAL_TAGS, Json
-from evalstore.exchange.exports.answers import read_answers
-from evalstore.exchange.exports.writers import make_record_writer
+from evalstore.exchange.exports.answers import AnsweredResult, read_answers
+from evalstore.exchange.exports.rows import Export
+from evalstore.exchange.exports.writers import RecordWriter, make_record_writer
 from evalstore.files.atomic_write import temporary_file
 from evalstore.results.rendering import answer_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.exchange.exports.answers import AnsweredResult
-    from evalstore.exchange.exports.rows import Export
-    from evalstore.exchange.exports.writers import RecordWriter
-    from evalstore.store import Store
+from evalstore.store import Store
 
 _NUMBER = ""
 RESPONSES = (_NUMBER, "Provider", "Model", "Instance", "Response")

@@ -7,16 +7,11 @@ The document is an `ExportLogsServiceRequest`, which an OTLP/HTTP receiver accep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from evalstore.exchange.exports.answers import read_answers
-from evalstore.exchange.exports.writers import make_encoder
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.exchange.exports.answers import AnsweredResult, ExportedJudgement
-    from evalstore.exchange.exports.rows import Export
-    from evalstore.exchange.exports.writers import ByteWriter
+from evalstore.core.values import Json
+from evalstore.exchange.exports.answers import AnsweredResult, ExportedJudgement, read_answers
+from evalstore.exchange.exports.rows import Export
+from evalstore.exchange.exports.writers import ByteWriter, make_encoder
 
 _EVENT = "gen_ai.evaluation.result"
 _INFO = 9

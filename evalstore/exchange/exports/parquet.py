@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core import batches
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.columns import COLUMNS, SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    from evalstore.exchange.exports.rows import Export
-    from evalstore.exchange.exports.writers import ByteWriter
+from evalstore.exchange.exports.rows import Export
+from evalstore.exchange.exports.writers import ByteWriter
 
 _IN_A_GROUP = 5_000
 """Rows of a group of the file."""

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.batches import in_small_batches
 from evalstore.core.clock import iso
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case
 from evalstore.exchange.exports.columns import SCHEMA_VERSION, Row
 from evalstore.planning.judge_names import find_feedback
+from evalstore.planning.options import Location
+from evalstore.planning.project import Project
 from evalstore.results.answer.answer import read_last_messages
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.rendering import answer_text
 from evalstore.results.show.revision_results import find_marked_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
 from evalstore.store.costs import Spent
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
 
 
 class Export(NamedTuple):

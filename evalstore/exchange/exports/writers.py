@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from evalstore.core.display import safe
 from evalstore.core.values import Json
 from evalstore.exchange.exports.cells import csv_cell, markdown_cell
 from evalstore.exchange.exports.columns import NAMES, SCHEMA_VERSION, Row
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.exchange.exports.rows import Export
+from evalstore.exchange.exports.rows import Export
 
 
 class ByteWriter(Protocol):

@@ -6,7 +6,7 @@ by a model, which sees the ideal answers and the context; the candidate sees nei
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
@@ -20,9 +20,6 @@ from evalstore.exchange.importers.json_lines import (
     write_rows,
 )
 from evalstore.exchange.importers.template_writer import safe_file_name, write_test
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
 

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from importlib import import_module
 from io import BytesIO
 from lzma import LZMAError
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError, SkippedItem
-from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
-from evalstore.exchange.importers.json_documents import find_sources, read_documents
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    Imported,
+    ImportOptions,
+    NotTakenError,
+    SkippedItem,
+    as_list,
+    as_mapping,
+    parse_json,
+    read_source,
+    reason_of,
+)
+from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_conversations import (
     RecordedConversation,
     SkippedConversations,
@@ -26,15 +38,7 @@ from evalstore.exchange.importers.recorded_messages import (
     read_conversation,
     shows_tools,
 )
-from evalstore.exchange.importers.source_files import read_source, reason_of
 from evalstore.files.access import LARGEST_DOCUMENT, LARGEST_SOURCE, too_large
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from evalstore.core.values import Json
-
 
 _ARCHIVE = b"PK\x03\x04"
 _SUFFIXES = (".eval", ".json", ".json.gz")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.importers.base import SkippedItem
-from evalstore.exchange.importers.coerce import as_mapping, parse_json
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import Imported, SkippedItem, as_mapping, parse_json
 from evalstore.exchange.importers.json_lines import JsonLinesRow, instructions_of, write_rows
 from evalstore.exchange.importers.recorded_messages import (
     PictureShape,
@@ -22,12 +22,6 @@ from evalstore.exchange.importers.recorded_messages import (
     write_messages,
 )
 from evalstore.exchange.importers.template_writer import safe_file_name, write_test
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from evalstore.core.values import Json
-    from evalstore.exchange.importers.base import Imported
 
 _MOST_MODELS = 1_000
 """The maximum number of models, each of which makes a file."""

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from evalstore.core.display import shorten
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.coerce import as_list, as_mapping
+from evalstore.exchange.importers.base import NotTakenError, as_list, as_mapping
 
 _ROLES = {
     "system": "system",

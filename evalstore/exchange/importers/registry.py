@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.exchange.importers.base import Importer
 from evalstore.files.access import LARGEST_SOURCE, open_file
 from evalstore.files.fields import suggest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.exchange.importers.base import Importer
 
 GROUP = "evalstore.formats"
 

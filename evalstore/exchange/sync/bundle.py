@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.clock import iso
 from evalstore.core.display import plural, short
@@ -20,19 +20,15 @@ from evalstore.exchange.sync.open_remote import (
 )
 from evalstore.files.normal_path import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.remotes.bundle_files import BundleFiles, begins_like_bundle
 from evalstore.remotes.check_remote import RemoteCheck, check_remote
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.progress import CopyListener
+from evalstore.store import Store
 from evalstore.store.location import is_url
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.settings.remote_names import BUNDLE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.planning.options import Location
-    from evalstore.store import Store
 
 SUFFIX = ".bundle"
 _LISTED = 5

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.init import init
@@ -21,6 +20,7 @@ from evalstore.planning.reasons.ignored_variables import warn_outside
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.known_runs import cache_path
 from evalstore.remotes.places.layout import require_remote
+from evalstore.remotes.progress import CopyListener
 from evalstore.workspace.settings.remote_names import (
     DEFAULT_REMOTE,
     is_database,
@@ -29,9 +29,6 @@ from evalstore.workspace.settings.remote_names import (
 )
 from evalstore.workspace.settings.remote_urls import read_database
 from evalstore.workspace.settings.remotes import write_remote
-
-if TYPE_CHECKING:
-    from evalstore.remotes.progress import CopyListener
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from evalstore.exchange.sync.bundle import open_source
-from evalstore.exchange.sync.open_remote import OpenDatabase
+from evalstore.exchange.sync.open_remote import OpenDatabase, OpenRemote
 from evalstore.exchange.sync.push import count_kinds
-from evalstore.remotes.differences import count_by_table, find_missing
+from evalstore.planning.options import Location
+from evalstore.remotes.differences import MissingIds, count_by_table, find_missing
+from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.places.layout import require_remote
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull import Pulled, pull_records
-
-if TYPE_CHECKING:
-    from evalstore.exchange.sync.open_remote import OpenRemote
-    from evalstore.planning.options import Location
-    from evalstore.remotes.differences import MissingIds
-    from evalstore.remotes.indexes.index_cache import IndexCache
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import plural
 from evalstore.core.errors import RemoteError
@@ -22,8 +22,10 @@ from evalstore.exchange.sync.pull import PullReport, count_left_out, note_left
 from evalstore.exchange.sync.push import count_kinds
 from evalstore.planning.baseline import Baseline, choose_runs
 from evalstore.planning.open_project import open_project
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan, require_sound
+from evalstore.planning.project import Project
 from evalstore.planning.results import as_result, compute_results
 from evalstore.remotes.places.layout import require_remote
 from evalstore.remotes.progress import CopyListener
@@ -33,11 +35,6 @@ from evalstore.runs.status.remote_answers import waiting_subjects
 from evalstore.store.revisions import resolve_remote_run
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_definitions import RUNS
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
 
 
 def pull_for_plan(

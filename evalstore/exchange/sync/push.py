@@ -8,7 +8,6 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.clock import now
 from evalstore.core.display import plural, short
@@ -27,23 +26,19 @@ from evalstore.exchange.sync.pushed_rows import (
     find_missing_rows,
 )
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.remotes.differences import count_by_table
+from evalstore.planning.options import Location
+from evalstore.remotes.differences import MissingIds, count_by_table
 from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.indexes.indexes import IndexHeader
 from evalstore.remotes.places.layout import is_remote, make_remote
 from evalstore.remotes.progress import CopyListener
-from evalstore.remotes.push import SecretsError, push_records, refuse_secrets
+from evalstore.remotes.push import Announce, SecretsError, push_records, refuse_secrets
 from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
 from evalstore.workspace.output_paths import require_writable
 from evalstore.workspace.settings.env_files import variables_of
 from evalstore.workspace.settings.remote_names import BUNDLE
 from evalstore.workspace.user_name import name_of_writer
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-    from evalstore.remotes.differences import MissingIds
-    from evalstore.remotes.push import Announce
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.clock import iso
 from evalstore.core.errors import USAGE, EvalstoreError, WorkspaceError, hide_passwords
@@ -25,8 +24,10 @@ from evalstore.exchange.sync.pushed_rows import (
     find_missing_rows,
 )
 from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
 from evalstore.remotes.differences import count_by_table, find_missing
+from evalstore.remotes.indexes.index_cache import IndexCache
 from evalstore.remotes.places.layout import INDEXES, require_remote
 from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
@@ -42,10 +43,6 @@ from evalstore.workspace.settings.remote_names import (
 from evalstore.workspace.settings.remote_urls import read_database, read_url
 from evalstore.workspace.settings.remotes import find_remote, folder_of, write_remote
 from evalstore.workspace.settings.settings import AGE_HINT, read_age
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-    from evalstore.remotes.indexes.index_cache import IndexCache
 
 
 @dataclass(frozen=True, slots=True)

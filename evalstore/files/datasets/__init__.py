@@ -6,8 +6,7 @@ are data, never templates.
 
 from evalstore.files.datasets.columns import stable_names
 from evalstore.files.datasets.errors import DataProblem
-from evalstore.files.datasets.reader import Dataset, read_dataset
-from evalstore.files.datasets.row_filter import DatasetRow
+from evalstore.files.datasets.reader import Dataset, DatasetRow, read_dataset
 from evalstore.files.datasets.spec import DatasetSpec, read_spec, resolve_path
 from evalstore.files.processes.data_item import DataItem
 

@@ -6,16 +6,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Set
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.core.batches import in_batches
 from evalstore.core.display import shorten
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
 from evalstore.files.datasets.errors import BadRow, DataProblem
-
-if TYPE_CHECKING:
-    from evalstore.files.datasets.text_source import TextSource
+from evalstore.files.datasets.text_source import TextSource
 
 DEEPEST = 100
 """The most levels of nesting."""

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import dropwhile, islice
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
+from evalstore.core.canonical_json import canonical_json
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem, Problem
+from evalstore.core.values import Json
 from evalstore.files.datasets.columns import DatasetColumns, stable_names
 from evalstore.files.datasets.errors import BadRow, DataProblem
 from evalstore.files.datasets.json_rows import MOST_COLUMNS, JsonDocument, JsonLines, Record
-from evalstore.files.datasets.row_filter import AS_NUMBER, DatasetRow, RowCondition, draw
-from evalstore.files.datasets.text_source import TextSource
-
-if TYPE_CHECKING:
-    from evalstore.files.datasets.spec import DatasetSpec
-    from evalstore.files.datasets.text_source import Lines
-
+from evalstore.files.datasets.spec import DatasetSpec, condition
+from evalstore.files.datasets.text_source import Lines, TextSource
+from evalstore.files.fields import suggest
+from evalstore.files.jinja_environment import is_global
+from evalstore.files.jinja_sandbox import run, undeclared
+from evalstore.files.processes.data_item import DataItem
 
 MOST_PROBLEMS = 20
 """The most bad rows that are reported individually."""
@@ -335,3 +338,84 @@ def _is_blank(cells: list[str]) -> bool:
 
 def _cells(count: int) -> str:
     return "1 cell" if count == 1 else f"{count} cells"
+
+
+AS_NUMBER = "'item.NAME | int' is its number, as in 'item.level | int < 3'"
+"""A hint for a text that is compared with a number."""
+ITEM = "item"
+"""The name of the row itself; a column of that name is `item.item`."""
+
+
+class DatasetRow(NamedTuple):
+    """One row of a data file."""
+
+    number: int
+    """Counted from 1 over all rows of the file, also those that are left out."""
+    line: int | None
+    """Where it starts in the data file; None inside a larger JSON document."""
+    item: DataItem
+
+
+class RowCondition:
+    """The condition of a dataset; raises `FileProblem` for an unknown column."""
+
+    def __init__(
+        self, spec: DatasetSpec, columns: DatasetColumns, file: str, advice: str | None = None
+    ) -> None:
+        """`advice` is a hint for an unknown column."""
+        assert spec.where is not None
+        self._advice = advice
+        self._spec = spec
+        self._file = file
+        self._source = condition(spec.where)
+        self._line = spec.line_of("where") or 1
+        self._names = []
+        for name in sorted(undeclared(self._source, self._line) - {ITEM}):
+            if name in columns.known:
+                self._names.append(name)
+            elif not is_global(name):
+                hint = advice or suggest(name, [ITEM, *columns.known], "names")
+                raise spec.problem("where", f"'where': unknown column '{name}'", hint)
+
+    def __call__(self, row: DatasetRow) -> bool:
+        """Return whether the row is kept."""
+        scope: dict[str, Json] = {name: row.item[name] for name in self._names if name in row.item}
+        scope[ITEM] = row.item
+        try:
+            return bool(run(self._source, self._line, scope))
+        except FileProblem as problem:
+            message = problem.message.removeprefix("the template fails: ")
+            place = f"line {row.line}" if row.line else f"row {row.number}"
+            hint = None
+            if "is undefined" in message or "has no attribute" in message:
+                hint = (
+                    self._advice
+                    or "for rows without that column write 'item.NAME is defined and …'"
+                )
+            elif "not supported between" in message and "'str'" in message:
+                hint = f"the value is a text; {AS_NUMBER}"
+            words = f"'where' fails for {place} of '{self._file}': {message}"
+            raise self._spec.problem("where", words, hint) from problem
+
+
+def draw(
+    rows: Iterable[DatasetRow], count: int, seed: int, columns: DatasetColumns
+) -> Iterator[DatasetRow]:
+    """Draw a sample of rows, in the order of the file; only those drawn are kept in memory.
+
+    Whether a row is drawn depends on a hash of its content, so neither the order of the rows, nor
+    their names in templates, nor most changes of other rows matter. Equal rows are drawn
+    together, up to `count`.
+    """
+    drawn: list[tuple[int, int, DatasetRow]] = []
+    keys = {name: key for key, name in columns.names.items()}
+    for row in rows:
+        content = canonical_json([seed, {keys[name]: value for name, value in row.item.items()}])
+        digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
+        entry = (-int.from_bytes(digest, "big"), -row.number, row)
+        if len(drawn) < count:
+            heapq.heappush(drawn, entry)
+        elif entry > drawn[0]:
+            heapq.heapreplace(drawn, entry)
+    for _, _, row in sorted(drawn, key=lambda entry: entry[2].number):
+        yield row

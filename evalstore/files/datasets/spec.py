@@ -5,16 +5,14 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem
 from evalstore.files.datasets.columns import stable_names
 from evalstore.files.fields import Fields
 from evalstore.files.jinja_sandbox import undeclared
-
-if TYPE_CHECKING:
-    from evalstore.files.yaml12 import Document
+from evalstore.files.yaml12 import Document
 
 FIELDS = (
     "path",

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from evalstore.core.values import Json
 from evalstore.files.processes.application import PYTHON, Application
-from evalstore.files.processes.worker_messages import read_reply, request_line
+from evalstore.files.processes.pool import read_reply, request_line
 
 _PROGRAM = Path(__file__).parent / "worker" / "application.py"
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")

@@ -11,6 +11,7 @@ limits of the shell are too low, the system ends the process) raises `NotRunErro
 from __future__ import annotations
 
 import base64
+import json
 import os
 import select
 import signal
@@ -22,10 +23,10 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from evalstore.core.errors import NotRunError
 from evalstore.core.values import Json
-from evalstore.files.processes.worker_messages import read_reply, request_line
 
 LOAD_SECONDS = 60.0
 """Seconds for starting a process and loading its file, in addition to the check's own time."""
@@ -279,3 +280,17 @@ class _Worker:
                 os.killpg(process.pid, signal.SIGKILL)
         with self._lock:
             self._end()
+
+
+def request_line(request: Json, number: int) -> bytes:
+    """Return the line of a request."""
+    return json.dumps({**request, "number": number}).encode() + b"\n"
+
+
+def read_reply(line: bytes | bytearray, number: int) -> dict[str, Any] | None:
+    """Return the reply to the request of this number; None if the line is anything else."""
+    try:
+        reply = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return reply if isinstance(reply, dict) and reply.get("number") == number else None

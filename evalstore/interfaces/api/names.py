@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
+from evalstore.core.runs import Run
+from evalstore.planning.options import Location
 
 
 def run_revision(run: Run | str) -> str:

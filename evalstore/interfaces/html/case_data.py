@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.placed_results import digest_of_cell
 from evalstore.comparison.word_diff import diff_lines
-from evalstore.core.display import safe, short
-from evalstore.core.side_names import side_name
+from evalstore.core.display import safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
 from evalstore.planning.cells.earlier_results import EarlierRuns
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from evalstore.results.markdown_tokens import Token
     from evalstore.store import Store
     from evalstore.store.rows.row_results import RowResults
-
 
 CASES_IN_A_BLOCK = 50
 """Cases whose details are read together when one of them is opened."""

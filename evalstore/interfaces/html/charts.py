@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.core.clock import minute
-from evalstore.core.display import percent, plural, safe, spread, whole_percent
-from evalstore.core.side_names import side_name
+from evalstore.core.display import percent, plural, safe, side_name, spread, whole_percent
 from evalstore.results.stats.trend import rate_texts
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 from evalstore import __version__
-from evalstore.core.case_name import case_name
-from evalstore.core.display import safe
+from evalstore.core.display import case_name, safe
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.templates import read_asset, render
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.case_table import CaseTable, TableRow
     from evalstore.interfaces.html.summary import ReportSummary
     from evalstore.store.wanted import Reached
-
 
 MOST_ROWS = 200
 """The most rows of the table that is shown without JavaScript; a case has one for each prompt."""

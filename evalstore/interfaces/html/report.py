@@ -13,8 +13,8 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
 from evalstore.core.batches import in_small_batches
+from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
-from evalstore.core.side_names import WORKSPACE
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_data import CaseData, CaseHistory
 from evalstore.interfaces.html.embedding import data_block, write_list_block
@@ -36,9 +36,9 @@ from evalstore.results.show.revision_results import find_marked_results, find_ru
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.results.stats.trend import trend_until
 from evalstore.results.table.garbage_collection import without_garbage_collection
+from evalstore.store.results import SessionResults
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
-from evalstore.store.session_results import SessionResults
 from evalstore.store.wanted import note_reached
 from evalstore.workspace.output_paths import require_writable
 

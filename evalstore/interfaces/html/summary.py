@@ -6,10 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evalstore.core.case_name import case_name
 from evalstore.core.clock import minute
-from evalstore.core.display import cost_text, money, percent, plural, safe, short, simulated
-from evalstore.core.side_names import WORKSPACE, side_name
+from evalstore.core.display import (
+    WORKSPACE,
+    case_name,
+    cost_text,
+    money,
+    percent,
+    plural,
+    safe,
+    short,
+    side_name,
+    simulated,
+)
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED
 from evalstore.interfaces.html.case_table import QuotedCell
 from evalstore.interfaces.html.charts import Drawing, interval_chart, trend_chart

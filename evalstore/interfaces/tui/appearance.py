@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from textual.theme import BUILTIN_THEMES
 
 from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.files.fields import suggest
 from evalstore.interfaces.tui.keys.key_validation import Appearance, key_problems, normal_keys
+from evalstore.planning.options import Location
 from evalstore.workspace.settings.settings import BrowserSettings
 from evalstore.workspace.settings.settings_reader import browser_settings
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
 
 
 def read_appearance(location: Location, theme: str | None, keys: Sequence[str]) -> Appearance:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.style import Style
+from textual.app import App
 
 from evalstore.interfaces.tui.contrast import parse_colour
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 
 class TextStyles:

@@ -8,17 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
 
 _LARGEST = 1 << 20
 """Bytes of one message."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import __version__
 from evalstore.checks.judging.aggregation import combine_votes
-from evalstore.core.case_name import case_name
-from evalstore.core.display import plural, safe
+from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.interfaces.html.case_data import shown_text
 from evalstore.interfaces.html.charts import Drawing

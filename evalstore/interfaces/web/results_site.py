@@ -24,9 +24,8 @@ from aiohttp import web
 
 from evalstore import __version__
 from evalstore.core.clock import minute
-from evalstore.core.display import cost_text, plural, safe, short
+from evalstore.core.display import WORKSPACE, cost_text, plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.side_names import WORKSPACE
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.charts import Drawing
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.results.log.log_entry import LogEntry
     from evalstore.results.stats.trend import Rates
-
 
 Say = Callable[[str], None]
 RUN_LIST = "runs"

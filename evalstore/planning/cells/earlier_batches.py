@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from evalstore.planning.cells.cells import limit_of
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.workspace.digest_set import IdSet
+from evalstore.planning.cells.cells import Cell, limit_of
+from evalstore.workspace.digest_set import IdSet
 
 
 class WholePlanError(Exception):

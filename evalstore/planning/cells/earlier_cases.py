@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
 
+from evalstore.comparison.version_diff import Difference
+from evalstore.core.runs import RunSources
 from evalstore.core.values import RECORDED, Case, Json
+from evalstore.planning.cells.cells import Cell
 from evalstore.planning.cells.known_cases import KnownCase, KnownCases
-from evalstore.planning.reasons.source_changes import as_replaced, compare_sources, names_use
+from evalstore.planning.project import Project
+from evalstore.planning.reasons.source_changes import (
+    SourceChanges,
+    as_replaced,
+    compare_sources,
+    names_use,
+)
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.store.run_sources import SourcesReader
 from evalstore.workspace.source_digests import read_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from evalstore.comparison.version_diff import Difference
-    from evalstore.core.runs import RunSources
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.project import Project
-    from evalstore.planning.reasons.source_changes import SourceChanges
 
 _FEW_PROMPTS = 8
 """The most system prompts of a case that are searched without a set."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Set
+from typing import NamedTuple, TypeAlias
 
+from evalstore.core.runs import Run
+from evalstore.planning.reasons.path_history import PathHistory
+from evalstore.store import Store
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.trees.path_trees import find_entries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
-
-    from evalstore.core.runs import Run
-    from evalstore.planning.reasons.path_history import PathHistory
-    from evalstore.store import Store
-
 
 RunFilter: TypeAlias = "Callable[[Run], bool]"
 """Whether a run counts."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.planning.cells.cell_batches import batches
-from evalstore.planning.cells.cells import limit_of
+from evalstore.core.results import Failure
+from evalstore.planning.age_limit import AgeLimit
+from evalstore.planning.cells.cell_batches import StreamedCells, batches
+from evalstore.planning.cells.cells import Cell, limit_of
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import (
     CHECKS,
     UNSETTLED,
@@ -18,18 +21,9 @@ from evalstore.planning.plan import (
     plan_asks,
     plan_judgements,
 )
+from evalstore.planning.project import Project
+from evalstore.store.failures import Place
 from evalstore.workspace.digest_set import DigestMap, IdSet, digest_of, digest_of_value
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
-    from evalstore.core.results import Failure
-    from evalstore.planning.age_limit import AgeLimit
-    from evalstore.planning.cells.cell_batches import StreamedCells
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.project import Project
-    from evalstore.store.failures import Place
 
 
 def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from evalstore.core.runs import Run, RunCandidate, RunEvaluator
 from evalstore.core.values import Case, CaseFile
+from evalstore.planning.cells.cells import Cell
 from evalstore.planning.cells.row_index import RowIndex
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.renames import pair_with_workspace
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run, RunCandidate, RunEvaluator
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.project import Project
 
 
 class KnownCase(NamedTuple):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 from evalstore.core.batches import in_batches
+from evalstore.core.values import Case, Json
 from evalstore.planning.cells.row_labels import CUT, complete_label
+from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.selection import compile_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from evalstore.core.values import Case, Json
-    from evalstore.planning.reasons.version_reader import VersionReader
 
 _NO, _YES = 1, 2
 """What is known of a case."""

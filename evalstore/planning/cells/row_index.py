@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from evalstore.core.values import Case, CaseFile
 from evalstore.store.trees.case_files import StoredCases
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from evalstore.core.values import Case, CaseFile
-    from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.case_finder import CaseFinder
 
 
 class RowIndex:

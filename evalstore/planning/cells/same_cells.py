@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterable, Mapping
 
-from evalstore.comparison.comparison import CellIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
-
-    from evalstore.comparison.comparison import NamedCell
-    from evalstore.core.results import Result
-    from evalstore.core.values import Case
-    from evalstore.store.rows.row_results import RowResults
+from evalstore.comparison.comparison import CellIndex, NamedCell
+from evalstore.core.results import Result
+from evalstore.core.values import Case
+from evalstore.store.rows.row_results import RowResults
 
 
 def find_cells(

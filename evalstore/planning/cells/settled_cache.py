@@ -10,23 +10,19 @@ from __future__ import annotations
 import json
 import sys
 from array import array
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore import __version__
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Verdict
-from evalstore.files.access import LARGEST_CACHE
+from evalstore.files.access import LARGEST_CACHE, Boundary
 from evalstore.files.atomic_write import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from evalstore.files.access import Boundary
-    from evalstore.store.driver import Extent
+from evalstore.store.driver import Extent
 
 CACHE = "settled"
 """The name of its file."""

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from evalstore.comparison.statistics import count_rows
 from evalstore.planning.cells.settled_cache import CACHE, SettledCache, SettledPart
 from evalstore.planning.cells.settled_parts import Contexts, can_settle, long_files
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import UNSETTLED
-from evalstore.store.trees.case_files import StoredCases
+from evalstore.planning.planner import Scope
+from evalstore.planning.project import Project
+from evalstore.planning.results import CellResult
+from evalstore.store.driver import Extent
+from evalstore.store.trees.case_files import CasePart, StoredCases
 from evalstore.workspace.digest_set import digest_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.planner import Scope
-    from evalstore.planning.project import Project
-    from evalstore.planning.results import CellResult
-    from evalstore.store.driver import Extent
-    from evalstore.store.trees.case_files import CasePart
 
 
 def measure_extent(project: Project, selection: SelectionOptions) -> Extent | None:

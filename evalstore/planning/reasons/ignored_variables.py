@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from evalstore.core.errors import EvalstoreError, NoWorkspaceError
 from evalstore.workspace.settings.env_files import mentions, read_env_files
 from evalstore.workspace.settings.settings import find_root
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 HINT = "set it in your environment: the files of a checkout may be someone else's"
 _OF_DATABASE = re.compile(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.reasons.ignored_variables import (
     HINT,
     IgnoredVariable,
@@ -14,14 +15,9 @@ from evalstore.planning.reasons.ignored_variables import (
     warn_of,
 )
 from evalstore.store.location import DatabaseAddress
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import is_database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from evalstore.planning.options import Location
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.settings.settings import RemoteSettings
+from evalstore.workspace.settings.settings import RemoteSettings
 
 __all__ = ["HINT", "find_ignored_variables", "warn_of_ignored_variables"]
 

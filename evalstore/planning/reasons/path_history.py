@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
+from evalstore.core.runs import Run
+from evalstore.core.values import CaseFile
 from evalstore.planning.reasons.renames import pair_in_store
+from evalstore.store import Store
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.trees.path_trees import find_entry, read_tree, read_trees
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from evalstore.core.runs import Run
-    from evalstore.core.values import CaseFile
-    from evalstore.store import Store
 
 
 class PathHistory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from evalstore.comparison.candidate_edits import number_or_none
 from evalstore.comparison.case_edits import judging_changed, recorded_answer
@@ -16,9 +16,14 @@ from evalstore.comparison.version_diff import (
     shorten_line,
 )
 from evalstore.core import hashing
+from evalstore.core.results import Failure
+from evalstore.core.runs import RunCandidate
 from evalstore.core.values import Case, Question
 from evalstore.planning.age_limit import with_verb
-from evalstore.planning.cells.earlier_cases import takes_part
+from evalstore.planning.cells.cells import Cell
+from evalstore.planning.cells.earlier_cases import EarlierCases, takes_part
+from evalstore.planning.cells.known_cases import KnownCase
+from evalstore.planning.plan import PlannedAsk
 from evalstore.planning.reasons.reason import (
     NEW_ROW,
     TOKEN_LIMIT,
@@ -27,14 +32,6 @@ from evalstore.planning.reasons.reason import (
     reason_of,
 )
 from evalstore.planning.reasons.source_changes import replaced_by
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Failure
-    from evalstore.core.runs import RunCandidate
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.cells.earlier_cases import EarlierCases
-    from evalstore.planning.cells.known_cases import KnownCase
-    from evalstore.planning.plan import PlannedAsk
 
 T = TypeVar("T")
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from evalstore.comparison.case_edits import differ_cases, versions_compared
 from evalstore.comparison.version_diff import differ_evaluations, evaluation_parts, shorten_line
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
+from evalstore.core.results import Failure, Vote
 from evalstore.core.values import RECORDED
 from evalstore.planning.age_limit import with_verb
 from evalstore.planning.carried_votes import digest_told
+from evalstore.planning.cells.cells import Cell, Judge
 from evalstore.planning.cells.earlier_batches import FirstCase, WholePlanError
 from evalstore.planning.cells.earlier_cases import EarlierCases, takes_part
 from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
-from evalstore.planning.plan import CHECKS
+from evalstore.planning.cells.known_cases import KnownCase
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.question_reasons import QuestionReasons
 from evalstore.planning.reasons.reason import (
     NEW_ANSWER,
@@ -29,15 +33,7 @@ from evalstore.planning.reasons.reason import (
     describe_evaluator_change,
     reason_of,
 )
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Failure, Vote
-    from evalstore.planning.cells.cells import Cell, Judge
-    from evalstore.planning.cells.known_cases import KnownCase
-    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
-    from evalstore.planning.project import Project
-    from evalstore.store.failures import Place
-
+from evalstore.store.failures import Place
 
 T = TypeVar("T", "PlannedAsk", "PlannedJudgement")
 

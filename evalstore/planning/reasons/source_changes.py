@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.version_diff import Difference, in_place
-from evalstore.core.runs import SOURCE_TEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from evalstore.core.runs import RunSources
+from evalstore.core.runs import SOURCE_TEST, RunSources
 
 ROWS = "rows of "
 """Begins the name of a data file that was edited."""

@@ -6,17 +6,14 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import StoreError
+from evalstore.core.values import CaseFile, FileVersion, Json
+from evalstore.store import Store
 from evalstore.store.trees.case_files import restore_case_files
 from evalstore.store.wanted import UnwantedError
-
-if TYPE_CHECKING:
-    from evalstore.core.values import CaseFile, FileVersion, Json
-    from evalstore.store import Store
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.reader import Reading
+from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.reader import Reading
 
 
 class VersionBuffer:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from evalstore.core.deserialize import versions_in
+from evalstore.core.values import Json
+from evalstore.store import Store
 from evalstore.store.contents import require
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.store import Store
 
 Fresh = Mapping[str, tuple[str, str]]
 """Versions of the workspace that may not be stored yet, by id: kind and canonical JSON."""

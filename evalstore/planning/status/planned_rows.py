@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from evalstore.core.values import Case
+from evalstore.planning.cells.cells import Cell
 from evalstore.planning.plan import Plan
 from evalstore.planning.results import compute_results
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from evalstore.core.values import Case
-    from evalstore.planning.cells.cells import Cell
 
 
 @dataclass

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from evalstore.comparison.comparison import Comparison
+from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.yaml12 import split_frontmatter
-
-if TYPE_CHECKING:
-    from evalstore.comparison.comparison import Comparison
-    from evalstore.comparison.pair_groups import PairGroup
-    from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder
 
 
 def has_edited_rows(workspace: WorkspaceFolder, comparison: Comparison) -> bool:

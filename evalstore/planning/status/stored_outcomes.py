@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair, sort_pair
+from evalstore.core.results import Result
 from evalstore.planning.cells.earlier_results import EarlierRuns
 from evalstore.planning.cells.same_cells import find_cells, is_judged
 from evalstore.planning.plan import Plan
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.rows.row_results import RowResults
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from evalstore.core.results import Result
-    from evalstore.planning.project import Project
 
 
 @dataclass

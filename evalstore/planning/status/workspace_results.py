@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from evalstore.core.batches import in_batches
+from evalstore.core.display import WORKSPACE
+from evalstore.core.results import Result
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
-from evalstore.core.side_names import WORKSPACE
+from evalstore.core.values import Case
 from evalstore.planning.cells.cell_batches import take_out
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.planner import plan_cells, resolve_scope
+from evalstore.planning.plan import Plan
+from evalstore.planning.planner import Scope, plan_cells, resolve_scope
+from evalstore.planning.project import Project
 from evalstore.planning.results import CellResult, as_result, compute_results
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from evalstore.core.results import Result
-    from evalstore.core.values import Case
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.planner import Scope
-    from evalstore.planning.project import Project
 
 
 def compute_workspace(

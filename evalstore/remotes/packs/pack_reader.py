@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.bundle_files import BundleFiles
-from evalstore.remotes.indexes.indexes import NO_KEY
+from evalstore.remotes.indexes.index_cache import IndexCache, RecordPlace
+from evalstore.remotes.indexes.indexes import NO_KEY, IndexedPack, IndexedRecord
 from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
 from evalstore.remotes.places.layout import (
     SIGNATURE,
@@ -20,14 +20,10 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
+from evalstore.remotes.progress import CopyListener
 from evalstore.store.contents import not_readable
 from evalstore.store.records import CheckedRecord, check_record
-from evalstore.store.schema.newer_contents import find_unknown
-
-if TYPE_CHECKING:
-    from evalstore.remotes.indexes.index_cache import IndexCache, RecordPlace
-    from evalstore.remotes.indexes.indexes import IndexedPack, IndexedRecord
-    from evalstore.remotes.progress import CopyListener
+from evalstore.store.schema.content_schemas import find_unknown
 
 _GAP = 16 * 1024
 """Bytes between two records that are rather read than left out by another request."""

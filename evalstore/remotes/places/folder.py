@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
@@ -20,9 +20,6 @@ from evalstore.remotes.places.layout import (
     MissingFileError,
     UnreadableFileError,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class FolderFiles:

@@ -9,11 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.checks.types.judge import JUDGE
-from evalstore.core.display import ago, clip, money, safe, short, simulated
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     StyledLine,
     StyledSpan,
     TextBlock,
+    ago,
+    clip,
+    money,
+    safe,
+    short,
+    simulated,
     text_lines,
     verdict_span,
 )

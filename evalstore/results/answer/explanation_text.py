@@ -10,14 +10,17 @@ from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.word_diff import compare_words, diff_lines
-from evalstore.core.case_name import case_name
 from evalstore.core.clock import minute
-from evalstore.core.display import ago, plural, safe, short
-from evalstore.core.side_names import WORKSPACE
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
+    WORKSPACE,
     StyledLine,
     StyledSpan,
+    ago,
+    case_name,
     marked_spans,
+    plural,
+    safe,
+    short,
     text_lines,
     verdict_span,
 )

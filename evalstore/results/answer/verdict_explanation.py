@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.planned_work import PlannedWork
     from evalstore.store import Store
-    from evalstore.store.session_results import SessionResults
+    from evalstore.store.results import SessionResults
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence, Set
+    from collections.abc import Callable, Collection, Set
 
     from evalstore.comparison.comparison import EqualPart
     from evalstore.core.runs import Run, RunSources
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from evalstore.planning.reasons.source_changes import SourceChanges
     from evalstore.results.prompt_names import PromptPlace
     from evalstore.store import Store
-
 
 OTHER = "\0"
 """Suffix for a file that is gone while another file has its path; no real path contains it.

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.version_diff import Difference, unified
+from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Decision, Result
-from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import Json
 from evalstore.files.json_output import to_json
 from evalstore.results.compare.diff_attempts import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.results.attempts import Attempt, Attempts
     from evalstore.results.compare.diff_attempts import PairAttempts
-
 
 CHANGES = ("broke", "fixed", "changed", "new", "gone")
 """The lists of pairs that a comparison has as JSON."""

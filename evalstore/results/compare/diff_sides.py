@@ -15,8 +15,8 @@ from evalstore.comparison.file_pairs import pair_alike, pair_files
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
+from evalstore.core.display import WORKSPACE, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.values import RECORDED
 from evalstore.files.fields import suggest
 from evalstore.planning.cells.earlier_results import EarlierRuns, RunFilter, every_run

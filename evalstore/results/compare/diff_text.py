@@ -6,9 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import plural, safe, short
-from evalstore.core.styled_text import StyledLine, StyledSpan, text_lines, verdict_span
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    case_name,
+    plural,
+    safe,
+    short,
+    text_lines,
+    verdict_span,
+)
 from evalstore.results.compare.same_answers import same_answer_text
 
 if TYPE_CHECKING:

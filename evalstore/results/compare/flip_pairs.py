@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair
-from evalstore.core.side_names import WORKSPACE
+from evalstore.core.display import WORKSPACE
 from evalstore.planning.cells.earlier_results import EarlierRuns
 from evalstore.planning.cells.same_cells import find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.comparison.word_diff import Stretch, compare_words, shared_ends
-from evalstore.core.display import columns_of, first_difference, plural, safe
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    columns_of,
+    first_difference,
+    plural,
+    safe,
+)
 from evalstore.planning.reasons.source_changes import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.status.status_report import FileChange, OtherReason
-
 
 _COUNTS = (
     *("asked", "judged", "gone", "new", "settled", "failing", "undecided", "broke", "fixed"),

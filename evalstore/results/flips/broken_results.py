@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.case_name import case_name
+from evalstore.core.display import case_name
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.compare.diff import diff

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import plural, short
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import StyledLine, StyledSpan, plural, short
 from evalstore.results.compare.diff_text import FLIPS
 from evalstore.results.compare.same_answers import same_answer_text
 

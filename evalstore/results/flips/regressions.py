@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.store import Store
 
-
 _OPEN = 1 << 62
 """Stands for a failure of which no run decided."""
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from evalstore.results.attempts import Attempts, CastVote
     from evalstore.store import Store
 
-
 _CONTEXT = 1
 """Equal lines that are shown around an edit."""
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from evalstore.results.growing_results import CellKey
     from evalstore.store import Store
 
-
 _SAMPLES = 20
 """The most verdicts of one version that are counted."""
 _MOST_CELLS = 200_000

@@ -9,7 +9,7 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.case_name import case_name
+from evalstore.core.display import case_name
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.flips.verdict_changes import find_verdict_changes
@@ -19,14 +19,13 @@ from evalstore.store.results import iterate_cases
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from evalstore.core.display import StyledLine
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
-    from evalstore.core.styled_text import StyledLine
     from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.store import Store
-
 
 _LISTED = 8
 """The most results that are named of those that broke, and of those that were fixed."""

@@ -12,7 +12,7 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
-from evalstore.store.session_results import SessionResults
+from evalstore.store.results import SessionResults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

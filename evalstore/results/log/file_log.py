@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from evalstore.results.prompt_names import PromptNames
     from evalstore.store import Store
 
-
 FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]
 """From the versions of a file, newest first, to the label of a row and the number of a version."""
 

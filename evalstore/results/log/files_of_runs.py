@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import short
+from evalstore.core.display import short, side_name
 from evalstore.core.errors import RevisionError
-from evalstore.core.side_names import side_name
 from evalstore.files.fields import suggest_file
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.path_targets import name_file

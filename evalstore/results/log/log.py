@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.store import Store
 
-
 _MOST_RUNS = 10
 """The most runs whose verdicts are compared with those before."""
 MOST_COMPARED = 20_000

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.store import Store
 
-
 NEW, GONE = "new", "gone"
 
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Result
-from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import Case
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import SelectionOptions

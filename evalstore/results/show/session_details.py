@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result, Session
     from evalstore.planning.options import Location
     from evalstore.store import Store
-    from evalstore.store.session_results import SessionResults
+    from evalstore.store.results import SessionResults
 
 
 @dataclass(frozen=True, slots=True)

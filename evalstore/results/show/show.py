@@ -33,11 +33,10 @@ from evalstore.results.show.shown_results import (
     cases_related,
     result_to_json,
 )
+from evalstore.store.costs import is_by_script
 from evalstore.store.failures import LoggedFailure
-from evalstore.store.results import case_of, iterate_results, restore_cell
+from evalstore.store.results import SessionResults, case_of, iterate_results, restore_cell
 from evalstore.store.revisions import names_of_runs, resolve_run
-from evalstore.store.session_results import SessionResults
-from evalstore.store.simulated_costs import is_by_script
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.work.runs_in_progress import RunInProgress, load_run_in_progress

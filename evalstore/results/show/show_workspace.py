@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
-from evalstore.core.side_names import WORKSPACE
+from evalstore.core.display import WORKSPACE
 from evalstore.core.values import CaseFile, order_counts
 from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions

@@ -18,10 +18,9 @@ from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches, in_small_batches
 from evalstore.core.clock import iso
-from evalstore.core.display import percent, plural
+from evalstore.core.display import WORKSPACE, percent, plural, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result, Vote
-from evalstore.core.side_names import WORKSPACE, side_name
 from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
@@ -42,24 +41,22 @@ from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
 from evalstore.results.stats.groups import GroupSums, judge_attempts
+from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import WORK
 from evalstore.store.rows.result_sums import By, Key, ResultSums, count_attempts, open_sums
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.rows.temporary_rows import ROOT, TemporaryRows
-from evalstore.store.simulated_costs import is_all_scripted
 from evalstore.store.trees.path_trees import read_tree, read_trees
 from evalstore.workspace.settings.settings import QueryModel
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.core.values import Json
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results.stats.groups import ResultGroup
     from evalstore.store import Store
     from evalstore.workspace.settings.settings import AnalysisQuery
-
 
 DIMENSIONS = ("model", "prompt", "tag", "file")
 """The dimensions by which results can be grouped."""

@@ -14,8 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import minute
-from evalstore.core.display import percent
-from evalstore.core.side_names import WORKSPACE
+from evalstore.core.display import WORKSPACE, percent
 from evalstore.core.values import RECORDED
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_workspace

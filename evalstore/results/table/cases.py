@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.cost_text import shared_cost_text
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files
-from evalstore.core.display import cost_text, is_simulated
-from evalstore.core.side_names import WORKSPACE
+from evalstore.core.display import WORKSPACE, cost_text, is_simulated
 from evalstore.core.values import VERDICTS, order_counts
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.store import Store
-
 
 _Cells = tuple["dict[int, Result]", str, tuple[str, ...]]
 """The results of a case by number of the candidate, its row, and its tags."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import RECORDED, URGENCY
 from evalstore.files.fields import suggest
 from evalstore.planning.judge_names import find_feedback

@@ -7,18 +7,14 @@ here by its name: the first refusal of each is what tells.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from evalstore.core.values import OutgoingMessage, Reply, Request, Text
 from evalstore.providers.base import ProviderError
 from evalstore.providers.kinds import OLLAMA
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from evalstore.runs.execution.limits.retry_policy import ModelKey
+from evalstore.runs.execution.limits.retry_policy import ModelKey
 
 Change = Literal["limit", "system"]
 Ask = Callable[[Request], "Awaitable[Reply]"]

@@ -7,20 +7,17 @@ from bisect import bisect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.structured_output import Mode, ReplyModes
 from evalstore.core.results import Cost, Session
 from evalstore.core.values import RECORDED, Question, Reply, Request
 from evalstore.planning.cells.cells import limit_of
+from evalstore.planning.plan import PlannedAsk
+from evalstore.runs.execution.content_cache import ContentCache
+from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
 from evalstore.runs.execution.requests import build_request, next_request
 from evalstore.workspace.model_files import provider_options
-
-if TYPE_CHECKING:
-    from evalstore.planning.plan import PlannedAsk
-    from evalstore.runs.execution.content_cache import ContentCache
-    from evalstore.runs.execution.limits.accounting import Accounting
 
 
 class CandidateCaller:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core import batches, deserialize
 from evalstore.core.results import Session
 from evalstore.core.values import FileVersion, Json, PromptVersion, TestVersion, ToolVersion
-
-if TYPE_CHECKING:
-    from evalstore.planning.cells.cells import Subject
-    from evalstore.store import Store
+from evalstore.planning.cells.cells import Subject
+from evalstore.store import Store
 
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})
 """Kinds of content that many questions use: they stay in memory."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.clock import today
 from evalstore.core.display import shorten
+from evalstore.files.processes.application import Application
 from evalstore.files.user_lists import default_place
+from evalstore.planning.cells.cells import Candidate, Judge
 from evalstore.planning.pricing import find
+from evalstore.planning.project import Project
 from evalstore.providers import Provider, open_provider
 from evalstore.runs.execution.key_access import (
     KeyAccess,
@@ -21,16 +24,9 @@ from evalstore.runs.execution.limits.rate_limiter import Account
 from evalstore.runs.execution.missing_keys import find_missing_key, require_set
 from evalstore.runs.execution.model_calls import Endpoint
 from evalstore.runs.execution.refused_keys import collect_refused, combine_refusals
+from evalstore.workspace.model_files import Model, Part, ProviderFile
+from evalstore.workspace.reader import Reading
 from evalstore.workspace.trust import TrustList
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.files.processes.application import Application
-    from evalstore.planning.cells.cells import Candidate, Judge
-    from evalstore.planning.project import Project
-    from evalstore.workspace.model_files import Model, Part, ProviderFile
-    from evalstore.workspace.reader import Reading
 
 
 class ProviderPool:

@@ -5,37 +5,43 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks import run_check
 from evalstore.checks.answer_binding import HeldConversation
-from evalstore.checks.check_verdict import judge_by_checks, schemas_of
+from evalstore.checks.check_verdict import (
+    ChecksVerdict,
+    RunCode,
+    judge_by_checks,
+    run_within_limits,
+    schemas_of,
+)
 from evalstore.checks.complexity import is_cheap_check
-from evalstore.checks.judging.reply_formats import ReplyForm, Verdicts, form_of, tell
+from evalstore.checks.judging.reply_formats import (
+    JudgeReply,
+    ReplyForm,
+    Verdicts,
+    ask_again,
+    form_of,
+    tell,
+)
 from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.checks.judging.structured_output import Mode, ReplyModes, in_mode
-from evalstore.checks.judging.verdict_reply import JudgeReply, ask_again
-from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.types.judge import without_judge
 from evalstore.core import deserialize
 from evalstore.core.results import Evaluation, Session
 from evalstore.core.values import Json, Reply, Request
 from evalstore.planning.carried_votes import told_to_judges
+from evalstore.planning.cells.cells import Judge
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.pricing import sum_usage
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.judge_messages import JudgedConversation, JudgePrompt
-from evalstore.runs.execution.model_calls import CallFailed, Endpoint
+from evalstore.runs.execution.limits.accounting import Accounting
+from evalstore.runs.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
+from evalstore.runs.execution.python_checks import CodeChecks
 from evalstore.workspace.model_files import provider_options
-
-if TYPE_CHECKING:
-    from evalstore.checks.check_verdict import ChecksVerdict, RunCode
-    from evalstore.planning.cells.cells import Judge
-    from evalstore.runs.execution.content_cache import ContentCache
-    from evalstore.runs.execution.limits.accounting import Accounting
-    from evalstore.runs.execution.model_calls import ModelCaller, RunEnvironment
-    from evalstore.runs.execution.python_checks import CodeChecks
-
 
 _CODE_LENGTH = 8
 """Digits of the code that a judge must copy and that an answer cannot guess."""

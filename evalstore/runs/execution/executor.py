@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from evalstore.core.errors import StoreError
+from evalstore.planning.plan import Plan
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import EvaluatorCaller
@@ -31,18 +32,12 @@ from evalstore.runs.execution.plan_execution import PlanExecution, wait_uninterr
 from evalstore.runs.execution.python_checks import Allows, CodeChecks
 from evalstore.runs.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
 from evalstore.runs.execution.sharing.run_share import ShareWriter, is_halted_by
+from evalstore.runs.execution.sharing.shared_work import SharedWork
 from evalstore.runs.execution.sharing.work_sharing import WorkSharing
+from evalstore.store import Store
 from evalstore.store.driver import PATIENCE_SECONDS
 from evalstore.store.run_documents import ENDED, LEADS, RECORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from evalstore.planning.plan import Plan
-    from evalstore.runs.execution.sharing.shared_work import SharedWork
-    from evalstore.store import Store
-    from evalstore.store.work.shared_runs import RunShare
-
+from evalstore.store.work.shared_runs import RunShare
 
 __all__ = ["Endpoint", "ExecutionCounts", "Executor", "Limits", "RunEnvironment"]
 

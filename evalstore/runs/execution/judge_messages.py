@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.checks.judging.transcript import (
@@ -39,11 +39,9 @@ from evalstore.core.values import (
 )
 from evalstore.files.jinja_environment import finalize
 from evalstore.files.jinja_sandbox import evaluate_expression
+from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.requests import build_conversation, build_parts
 from evalstore.workspace.testfiles.messages import SAMPLE
-
-if TYPE_CHECKING:
-    from evalstore.runs.execution.content_cache import ContentCache
 
 _RUNTIME_NAME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.clock import now
 from evalstore.core.errors import EvalstoreError
@@ -18,15 +18,10 @@ from evalstore.files.processes.application import APPLICATIONS
 from evalstore.files.user_lists import default_place
 from evalstore.providers import credentials
 from evalstore.providers.base_urls import covers, host_of, is_loopback, split_base_url
-from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
-from evalstore.providers.plugins import plugged_in
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name, plugged_in
+from evalstore.workspace.model_files import Model, ProviderFile
 from evalstore.workspace.settings.env_files import read_env_files
 from evalstore.workspace.trust import ALLOWED_VARIABLES, Grant, TrustList, read_allowed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.workspace.model_files import Model, ProviderFile
 
 _KEY_ENDS = ("_KEY", "_TOKEN")
 """Suffixes of the variables of a `.env` file that an application may get."""

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.providers import credentials
 from evalstore.providers.base_urls import host_of, split_base_url
-from evalstore.providers.kinds import OPENAI_COMPATIBLE
-from evalstore.providers.plugins import plugged_in
-
-if TYPE_CHECKING:
-    from evalstore.runs.execution.key_access import Environment
-    from evalstore.workspace.model_files import Model, ProviderFile
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, plugged_in
+from evalstore.runs.execution.key_access import Environment
+from evalstore.workspace.model_files import Model, ProviderFile
 
 NO_VARIABLE = (
     "name the variable that holds the key in 'apiKeyEnvVar' of the provider file: it names none"

@@ -14,12 +14,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.core import batches, clock
 from evalstore.core.display import money
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import RECORDED, ModelVersion, Reply, Request
+from evalstore.planning.pricing import Price
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
 from evalstore.runs.execution.adaptation import Adaptations
@@ -34,13 +34,9 @@ from evalstore.runs.execution.limits.budget import (
 )
 from evalstore.runs.execution.limits.rate_limiter import DEFAULT_ACCOUNT, Account, RateLimiter
 from evalstore.runs.execution.limits.retry_policy import CircuitBreaker, ModelKey, RetryPolicy
+from evalstore.store.costs import OutputTokens
 from evalstore.store.work.leases import LeaseHolder, this_program
-
-if TYPE_CHECKING:
-    from evalstore.planning.pricing import Price
-    from evalstore.store.costs import OutputTokens
-    from evalstore.workspace.model_files import Model
-
+from evalstore.workspace.model_files import Model
 
 _OVERLOADED = (429, 503, 529)
 """Statuses of an overloaded server."""

@@ -20,30 +20,24 @@ from collections.abc import (
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from evalstore.core import batches, hashing
 from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
+from evalstore.core.results import Failure, Session
 from evalstore.core.values import RECORDED
-from evalstore.planning.plan import CHECKS, PlannedAsk, PlannedJudgement, missing_judgements
+from evalstore.planning.cells.cells import Cell, Judge, Subject
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
+from evalstore.runs.execution.content_cache import JudgementInput
+from evalstore.runs.execution.event_loop_fairness import BurstLimit
+from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
-from evalstore.runs.execution.plan_progress import PlanProgress, group_by_account
+from evalstore.runs.execution.plan_progress import NewAnswer, PlanProgress, group_by_account
+from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
 from evalstore.runs.execution.short_transaction import run_in_thread
-from evalstore.store.work.work_rows import OfferedItem
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Failure, Session
-    from evalstore.planning.cells.cells import Cell, Judge, Subject
-    from evalstore.planning.plan import Plan
-    from evalstore.runs.execution.content_cache import JudgementInput
-    from evalstore.runs.execution.event_loop_fairness import BurstLimit
-    from evalstore.runs.execution.limits.rate_limiter import RateLimiter
-    from evalstore.runs.execution.plan_progress import NewAnswer
-    from evalstore.runs.execution.run_resources import Job, RunResources
-    from evalstore.store.work.work_rows import WorkRows
-
+from evalstore.store.work.work_rows import OfferedItem, WorkRows
 
 T = TypeVar("T")
 

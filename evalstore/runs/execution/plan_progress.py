@@ -5,21 +5,17 @@ It depends neither on calls and leases nor on the event loop.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.hashing import subject_of
-from evalstore.planning.plan import PlannedAsk, missing_judgements
+from evalstore.core.results import Session, Vote
+from evalstore.planning.cells.cells import Cell, Subject
+from evalstore.planning.plan import Plan, PlannedAsk, missing_judgements
+from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.sharing.work_sharing import Item, lease_key_of
-
-if TYPE_CHECKING:
-    from collections import Counter
-
-    from evalstore.core.results import Session, Vote
-    from evalstore.planning.cells.cells import Cell, Subject
-    from evalstore.planning.plan import Plan
-    from evalstore.runs.execution.execution_counts import ExecutionCounts
 
 
 class NewAnswer(NamedTuple):

@@ -7,21 +7,17 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from evalstore.checks.answer_binding import HeldConversation, describe_answers
+from evalstore.checks.check_verdict import RunCode
 from evalstore.checks.types.python import MEMORY, SECONDS, code_of
 from evalstore.core.errors import NotRunError
-from evalstore.core.values import Json, Text
+from evalstore.core.results import Session
+from evalstore.core.values import Json, Message, Text
 from evalstore.files.processes.pool import Code, Workers
+from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.requests import build_parts
 from evalstore.workspace.trust import digest
-
-if TYPE_CHECKING:
-    from evalstore.checks.check_verdict import RunCode
-    from evalstore.core.results import Session
-    from evalstore.core.values import Message
-    from evalstore.runs.execution.content_cache import ContentCache
 
 Allows = Callable[[str, bool], bool]
 """Whether a file of this SHA-256 may run, with the network or without."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.providers.kinds import SCRIPTED
@@ -13,12 +13,8 @@ from evalstore.runs.execution.key_access import (
     named_variables,
     read_environment,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.workspace.model_files import Model
-    from evalstore.workspace.reader import Reading
+from evalstore.workspace.model_files import Model
+from evalstore.workspace.reader import Reading
 
 
 def find_refused_keys(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evalstore.checks.judging.transcript import Outgoing, fill_turns
 from evalstore.core.values import (
@@ -22,9 +21,7 @@ from evalstore.core.values import (
     Text,
     is_text,
 )
-
-if TYPE_CHECKING:
-    from evalstore.runs.execution.content_cache import ContentCache
+from evalstore.runs.execution.content_cache import ContentCache
 
 
 def build_request(

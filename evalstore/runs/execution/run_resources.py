@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from evalstore.planning.plan import PlannedAsk
+from evalstore.core.results import Session
+from evalstore.planning.cells.cells import Cell
+from evalstore.planning.plan import Plan, PlannedAsk
 from evalstore.providers.scripted import ScriptedProvider
+from evalstore.runs.execution.candidates import CandidateCaller
+from evalstore.runs.execution.content_cache import ContentCache
+from evalstore.runs.execution.evaluators import EvaluatorCaller
+from evalstore.runs.execution.execution_counts import ExecutionCounts
+from evalstore.runs.execution.limits.accounting import Accounting
+from evalstore.runs.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
-
-if TYPE_CHECKING:
-    from collections import Counter
-
-    from evalstore.core.results import Session
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.plan import Plan
-    from evalstore.runs.execution.candidates import CandidateCaller
-    from evalstore.runs.execution.content_cache import ContentCache
-    from evalstore.runs.execution.evaluators import EvaluatorCaller
-    from evalstore.runs.execution.execution_counts import ExecutionCounts
-    from evalstore.runs.execution.limits.accounting import Accounting
-    from evalstore.runs.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
-    from evalstore.runs.execution.writer import Writer
+from evalstore.runs.execution.writer import Writer
 
 StopsAt = Callable[["Cell", "Plan", "ExecutionCounts"], bool]
 """Whether the verdict on a cell of a plan ends the run."""

@@ -9,16 +9,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core import hashing
 from evalstore.core.errors import StoreLockedError
+from evalstore.core.results import Evaluation, Failure, Session
 from evalstore.runs.execution.short_transaction import run_short_transaction
+from evalstore.store import Store
 from evalstore.store.sessions import LeaseChange
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Evaluation, Failure, Session
-    from evalstore.store import Store
 
 _LATENCY_PER_DELAY = 40
 """A commit waits for more facts, but at most the time of an answer divided by this number."""

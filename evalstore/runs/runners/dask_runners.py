@@ -15,17 +15,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.progress import ProgressListener
 from evalstore.planning.options import Location, RunOptions
 from evalstore.runs.runners.join import join_run
-from evalstore.store.location import is_url, read_address
-
-if TYPE_CHECKING:
-    from evalstore.store.location import DatabaseAddress
+from evalstore.store.location import DatabaseAddress, is_url, read_address
 
 LOCAL = "local"
 """In place of an address: a cluster of processes on this machine."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore import __version__
 from evalstore.core.errors import EvalstoreError
@@ -14,22 +15,17 @@ from evalstore.core.runs import RunCommit
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.json_output import camel_case
 from evalstore.planning.open_project import open_workspace
-from evalstore.planning.options import RunOptions, SelectionOptions
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import resolve_scope
 from evalstore.planning.project import Project
 from evalstore.runs.run_plans import Plans
 from evalstore.runs.run_totals import RunTotals
 from evalstore.runs.runners.shared_run import RunOrigin
+from evalstore.store import Store
 from evalstore.store.run_documents import quoted
 from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.work.shared_runs import SharedRun
 from evalstore.workspace.reader import read_workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from evalstore.planning.options import Location
-    from evalstore.store import Store
-    from evalstore.store.work.shared_runs import SharedRun
 
 
 class RestoredRun(NamedTuple):

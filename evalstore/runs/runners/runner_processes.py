@@ -7,17 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from evalstore.store.location import DatabaseAddress
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
-
-    from evalstore.planning.options import Location
-    from evalstore.store.location import StoreLocation
+from evalstore.planning.options import Location
+from evalstore.store.location import DatabaseAddress, StoreLocation
 
 _GRACE_SECONDS = 15.0
 """Seconds in which a process may finish what is in flight before it is killed."""

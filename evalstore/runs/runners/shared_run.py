@@ -9,28 +9,23 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from evalstore import __version__
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.runs import RunCommit
+from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_TEXT
-from evalstore.runs.execution.sharing.shared_work import SharedWork
-from evalstore.runs.run_preview import most_cost
+from evalstore.planning.options import RunOptions
+from evalstore.planning.project import Project
+from evalstore.runs.execution.sharing.shared_work import RunnerLauncher, SharedWork
+from evalstore.runs.run_preview import PlanTotals, most_cost
+from evalstore.store import Store
 from evalstore.store.run_documents import FORMAT, LARGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from evalstore.core.runs import RunCommit
-    from evalstore.core.values import Json
-    from evalstore.planning.options import RunOptions
-    from evalstore.planning.project import Project
-    from evalstore.runs.execution.sharing.shared_work import RunnerLauncher
-    from evalstore.runs.run_preview import PlanTotals
-    from evalstore.store import Store
-    from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder
 
 _FOLDERS = {
     "prompts": (".md",),

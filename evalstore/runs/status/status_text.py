@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import likely_price, money, planned_judgements, plural, safe, short
+from evalstore.core.display import (
+    case_name,
+    likely_price,
+    money,
+    planned_judgements,
+    plural,
+    safe,
+    short,
+)
 from evalstore.results.compare.diff_text import ROW_ID_HINT
 from evalstore.results.edits.change_text import reason_text, results_text
 from evalstore.runs.status.remote_answers import unread_text

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -22,17 +22,13 @@ from psycopg.types.json import set_json_loads
 from evalstore.core import batches
 from evalstore.core.errors import StoreError
 from evalstore.store.driver import Connection, Dialect, Extent
+from evalstore.store.location import DatabaseAddress
 from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
 from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION, value_type
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
-from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES
+from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES, TableColumns
 from evalstore.store.wanted import refuse_unwanted
-
-if TYPE_CHECKING:
-    from evalstore.store.location import DatabaseAddress
-    from evalstore.store.schema.table_definitions import TableColumns
-
 
 _KEPT_MICROSECONDS = 180 * 24 * 3600 * 10**6
 """How long marks are kept. Each program that settles parts of files uses the newest of its own."""

@@ -40,6 +40,7 @@ from evalstore.store.postgresql.connection import (
 from evalstore.store.postgresql.creation import (
     IS_STANDBY,
     create_store,
+    find_foreign_code,
     find_invalid_indexes,
     find_stores,
     find_unexpected,
@@ -50,7 +51,6 @@ from evalstore.store.postgresql.creation import (
     why_read_only,
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
-from evalstore.store.postgresql.foreign_code import find_foreign_code
 from evalstore.store.postgresql.schema import TRANSACTION
 
 if TYPE_CHECKING:

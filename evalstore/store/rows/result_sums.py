@@ -10,19 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.core.values import VERDICTS, Json
+from evalstore.store import Store
 from evalstore.store.contents import damaged
 from evalstore.store.costs import select_people
+from evalstore.store.driver import Connection
 from evalstore.store.ids import as_digits, split_ids
 from evalstore.store.results import require_results
 from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.row_queries import CELLS, OF_RUNS
-
-if TYPE_CHECKING:
-    from evalstore.store import Store
-    from evalstore.store.driver import Connection
 
 By = tuple[str, ...]
 Key = tuple[str | None, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
@@ -15,9 +15,7 @@ from evalstore.store.database import Database, select_each
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.rows.columns import VERDICT_NUMBERS
 from evalstore.store.rows.writer import hash_name, number_of
-
-if TYPE_CHECKING:
-    from evalstore.store.schema.table_definitions import TableColumns
+from evalstore.store.schema.table_definitions import TableColumns
 
 _CASES = " ".join(
     f"WHEN r.verdict = {VERDICT_NUMBERS[word]} THEN {URGENCY.index(word)}" for word in VERDICTS

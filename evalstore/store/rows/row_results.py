@@ -6,16 +6,14 @@ What was decoded last stays in memory, as neighbouring rows are in the same node
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.batches import in_small_batches
+from evalstore.core.results import Result
+from evalstore.core.values import Case
+from evalstore.store import Store
 from evalstore.store.results import case_of, iterate_entries, restore_cell
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.values import Case
-    from evalstore.store import Store
-    from evalstore.store.rows.row_queries import ResultLeaf
+from evalstore.store.rows.row_queries import ResultLeaf
 
 Cells = list[tuple["Result", "Case"]]
 _MOST_KEPT = 10_000

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from evalstore.core.canonical_json import canonical_json
+from evalstore.core.results import Result
+from evalstore.core.values import Case
 from evalstore.store.ids import as_bytes
 from evalstore.store.rows.columns import (
     ANSWER_ROWS,
@@ -23,13 +24,9 @@ from evalstore.store.rows.columns import (
     RESULT_ROWS,
     VERDICT_NUMBERS,
 )
+from evalstore.store.rows.row_queries import RowQueries
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.connection import SQLiteConnection
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.values import Case
-    from evalstore.store.rows.row_queries import RowQueries
 
 _EVALUATIONS = TableColumns(
     "evaluations",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core import batches
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import StoreError
 from evalstore.core.hashing import hash_content
 from evalstore.core.runs import restore_run
+from evalstore.core.values import Json
 from evalstore.store.contents import decode_row
+from evalstore.store.driver import Connection
 from evalstore.store.rows.columns import (
     ANSWER_ROWS,
     CASE_NAMES,
@@ -29,12 +31,13 @@ from evalstore.store.rows.columns import (
     RUN_ROWS,
     VERDICT_NUMBERS,
 )
-from evalstore.store.schema.table_definitions import EVALUATIONS, NODES, RUNS, SESSIONS
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.store.driver import Connection
-    from evalstore.store.schema.table_definitions import TableColumns
+from evalstore.store.schema.table_definitions import (
+    EVALUATIONS,
+    NODES,
+    RUNS,
+    SESSIONS,
+    TableColumns,
+)
 
 Row = tuple[Any, ...]
 """The values of the columns of a row."""

@@ -21,9 +21,8 @@ from typing import Self, TypeVar
 from evalstore.core.errors import StoreError
 from evalstore.store.contents import decode_content
 from evalstore.store.database import select_each
-from evalstore.store.found_ids import FoundIds
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.search.index import NEWEST_ORDER, Documents, GoOn, Report
+from evalstore.store.search.index import NEWEST_ORDER, Documents, FoundIds, GoOn, Report
 from evalstore.store.search.texts import (
     KINDS,
     TABLES,

@@ -25,7 +25,6 @@ from evalstore.core.values import Json
 from evalstore.store.contents import decode_row
 from evalstore.store.database import again_when_lost, select_each
 from evalstore.store.driver import Connection, Extent
-from evalstore.store.found_ids import FoundIds
 from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.postgresql.schema import (
     GROWTH_MARKS,
@@ -38,7 +37,14 @@ from evalstore.store.postgresql.schema import (
     search_statements,
 )
 from evalstore.store.schema.table_definitions import TableColumns
-from evalstore.store.search.index import NEWEST_ORDER, Documents, GoOn, Report, add_batches
+from evalstore.store.search.index import (
+    NEWEST_ORDER,
+    Documents,
+    FoundIds,
+    GoOn,
+    Report,
+    add_batches,
+)
 from evalstore.store.search.texts import (
     KINDS,
     TABLES,

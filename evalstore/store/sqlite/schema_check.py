@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from evalstore.store.rows.columns import ROW_TABLES
+from evalstore.store.rows.views import sqlite_views
 from evalstore.store.schema.schema_objects import UnexpectedObject
-from evalstore.store.statements import STATEMENTS
+from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
 """The query whose rows `find_foreign` needs."""
@@ -67,3 +69,28 @@ def _describe(name: str, statement: str) -> UnexpectedObject:
 @cache
 def _our_names() -> frozenset[str]:
     return frozenset(name for kind, name in STATEMENTS.values() if kind == "table")
+
+
+_MIGRATIONS = (
+    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
+)
+OF_ROWS: dict[str, tuple[str, str]] = {
+    **{
+        statement: made
+        for table in ROW_TABLES.values()
+        for statement, made in table.statements().items()
+    },
+    **{statement: ("view", name) for name, statement in sqlite_views().items()},
+}
+"""The statements that create the tables of rows, and the views that people ask."""
+STATEMENTS: dict[str, tuple[str, str]] = {
+    _MIGRATIONS: ("table", "alembic_version"),
+    **{
+        statement: made
+        for table in (*TABLES.values(), *COORDINATION)
+        for statement, made in table.statements().items()
+    },
+    **OF_ROWS,
+}
+"""The statements that create an empty SQLite file, each with what it makes and its name."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.deserialize import MODELS
+from evalstore.core.values import Case, CaseFile
+from evalstore.store import Store
 from evalstore.store.trees.case_files import CasePart, StoredCases
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Case, CaseFile
-    from evalstore.store import Store
 
 
 class CaseTraits(NamedTuple):

@@ -12,22 +12,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from evalstore.store.database import select_each
+from evalstore.store.database import Database, select_each
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_any_digits, as_bytes, as_id
 from evalstore.store.run_documents import as_text, read_accounts
 from evalstore.store.schema.table_definitions import LEASES, RUNNER_ACCOUNTS, RUNNERS
-from evalstore.store.work.local_processes import is_stopped, machine_id, start_time
 from evalstore.store.work.taken_work import free_work, settle_dead_share
-
-if TYPE_CHECKING:
-    from evalstore.store.database import Database
 
 BEAT_SECONDS = 3.0
 """Seconds between two beats of a runner."""
@@ -363,3 +361,58 @@ def remove_runner(connection: Connection, runner: str) -> None:
     release_items(connection, runner)
     for table in (RUNNER_ACCOUNTS, RUNNERS):
         connection.execute(f"DELETE FROM {table.name} WHERE id = ?", (as_bytes(runner),))
+
+
+def machine_id() -> str:
+    """Return an id of the machine, its boot, and the namespace of process ids."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    space = Path("/proc/self/ns/pid")
+    try:
+        return f"{platform.node()} {boot.read_text().strip()} {os.readlink(space)}"  # noqa: PTH115
+    except OSError:
+        return platform.node()
+
+
+def start_time(pid: int) -> str:
+    """Return when a process began; empty if there is none, `?` if it cannot be determined."""
+    if pid.__class__ is not int:  # a file of SQLite may have anything in its place
+        return ""
+    try:
+        state, *rest = _stat(pid)
+        return "" if state in "ZX" else rest[18]  # a zombie process is dead, too
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return ""
+    except (OSError, IndexError):
+        return "?"
+    if os.name != "posix":
+        return "?"  # there, os.kill would end the process, so only its beat counts
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except OSError:
+        return "?"
+    return "?"
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped by a signal or a debugger; False when it is unknown."""
+    try:
+        return _stat(pid)[0] in "Tt"
+    except (OSError, IndexError):
+        return False
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of `/proc/PID/stat` from the state on."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return stat.rpartition(")")[2].split()
+
+
+def has_process(place: str, pid: int, born: str) -> bool | None:
+    """Return whether the process of a runner is there; None for one of another machine."""
+    if place != machine_id():
+        return None
+    began = start_time(pid)
+    return began == born and began != ""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from evalstore.core.errors import RevisionError
-
-if TYPE_CHECKING:
-    from evalstore.core.errors import StoreError
-    from evalstore.store import Store
-    from evalstore.store.work.shared_runs import SharedRun
+from evalstore.core.errors import RevisionError, StoreError
+from evalstore.store import Store
+from evalstore.store.work.shared_runs import SharedRun
 
 
 class RunInProgress(NamedTuple):

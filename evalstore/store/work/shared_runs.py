@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.errors import StoreError
 from evalstore.core.runs import Run, describe_run
+from evalstore.core.values import Json
 from evalstore.store.database import Database, ensure
+from evalstore.store.driver import Connection
 from evalstore.store.ids import as_any_digits, as_bytes
 from evalstore.store.run_documents import (
     LEFT,
@@ -34,12 +36,7 @@ from evalstore.store.schema.table_definitions import (
     SHARED_RUNS,
     WORK,
 )
-from evalstore.store.work.leases import remove_runner
-from evalstore.store.work.local_processes import has_process
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.store.driver import Connection
+from evalstore.store.work.leases import has_process, remove_runner
 
 _ID_DIGITS = 32
 _ROUNDING = 1e-9

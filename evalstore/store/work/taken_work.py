@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes
 from evalstore.store.schema.table_definitions import RUN_SHARES
-
-if TYPE_CHECKING:
-    from evalstore.store.driver import Connection
 
 
 def delete_work(connection: Connection, keys: Sequence[str]) -> None:

@@ -8,16 +8,14 @@ from asking for the same leases.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from evalstore.store.database import Database
+from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.schema.table_definitions import WORK
+from evalstore.store.work.leases import Leases
 from evalstore.store.work.taken_work import delete_work
-
-if TYPE_CHECKING:
-    from evalstore.store.database import Database
-    from evalstore.store.driver import Connection
-    from evalstore.store.work.leases import Leases
 
 
 class OfferedItem(NamedTuple):

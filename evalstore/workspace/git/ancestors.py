@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from evalstore.workspace.git.files import GitError, find_repository
 from evalstore.workspace.git.objects import Objects
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class _Commit(NamedTuple):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import BinaryIO
 
 LARGEST = 64 * 2**20
 """Bytes of one file of the repository that is read as a whole, such as its index."""

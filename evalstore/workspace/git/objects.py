@@ -11,12 +11,9 @@ import struct
 import zlib
 from contextlib import closing
 from mmap import ACCESS_READ, mmap
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.workspace.git.files import GitError, open_regular, read_bytes, read_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LARGEST = 16 * 2**20
 """Bytes of a commit or a tree."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.workspace.git.files import GitError, find_repository, read_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SECTION = re.compile(r"\s*\[([^\]]*)\]")
 _NAME = re.compile(r"\s*name\s*=\s*(.*)", re.IGNORECASE)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from evalstore.checks import known_kinds
+from evalstore.checks.base import CheckType
+from evalstore.checks.description import CheckSetting
 from evalstore.checks.descriptions import (
     EVERY_SETTING,
     common_settings,
@@ -15,10 +16,6 @@ from evalstore.checks.descriptions import (
 from evalstore.checks.parser import PATH
 from evalstore.workspace.json_schemas.parts import ANY, Schema, choice_schema, described, mapping
 from evalstore.workspace.testfiles.check_block import BLOCK_FIELDS, WHEN, WORD
-
-if TYPE_CHECKING:
-    from evalstore.checks.base import CheckType
-    from evalstore.checks.description import CheckSetting
 
 _TEMPLATE: Schema = {"type": "string", "pattern": r"\{[{%]"}
 """A text with placeholders, which may stand for any value."""

@@ -8,15 +8,13 @@ import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks.types.python import require_defined
 from evalstore.core.errors import FileProblem
+from evalstore.files.fields import Fields
 from evalstore.files.processes.application import APPLICATIONS, PYTHON, Application
 from evalstore.workspace.settings.key_fields import looks_like_key
-
-if TYPE_CHECKING:
-    from evalstore.files.fields import Fields
 
 FIELDS = ("uses", "env")
 """Fields that only the model files of applications have."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 import codecs
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAMES = (".env.local", ".env")
 """The files that are read; the first one that sets a variable takes precedence."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import FileProblem
+from evalstore.files.fields import Fields
 from evalstore.providers.base_urls import find_secret, split_base_url
-
-if TYPE_CHECKING:
-    from evalstore.files.fields import Fields
 
 SERVICES = {
     "openai": "OPENAI_API_KEY",

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.yaml12 import read_yaml, write_yaml
+from evalstore.store.location import DatabaseAddress
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import DEFAULT_REMOTE
 from evalstore.workspace.settings.remote_urls import RemoteUrl, read_database, read_url
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from evalstore.store.location import DatabaseAddress
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.settings.settings import RemoteSettings
+from evalstore.workspace.settings.settings import RemoteSettings
 
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 """The line end of an old Mac, which becomes that of all systems."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from evalstore.core.errors import NoWorkspaceError
 from evalstore.core.values import DEFAULT_PROMPT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "evalstore.yaml"
 

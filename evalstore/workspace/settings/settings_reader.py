@@ -7,7 +7,8 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import DEFAULT_PROMPT
@@ -34,10 +35,6 @@ from evalstore.workspace.settings.settings import (
     name_at,
     read_age,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 CANDIDATE_FIELDS = ("id", "temperature", "requiredTags", "prohibitedTags")
 BROWSER_FIELDS = ("theme", "keys")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks import implied_checks
 from evalstore.checks.answer_binding import defer
@@ -30,8 +30,11 @@ from evalstore.core.values import (
     TestVersion,
     is_text,
 )
+from evalstore.files.datasets import Dataset
 from evalstore.files.markdown import Section
-from evalstore.files.templates import ITEM, FileMention, NoValueError
+from evalstore.files.templates import ITEM, FileMention, NoValueError, Template
+from evalstore.workspace.testfiles.check_block import CheckEntry, CheckList
+from evalstore.workspace.testfiles.context import FillContext
 from evalstore.workspace.testfiles.messages import (
     ANSWERS,
     SAMPLE,
@@ -40,15 +43,9 @@ from evalstore.workspace.testfiles.messages import (
     fill_instructions,
     find_answers,
 )
+from evalstore.workspace.testfiles.parser import TestFile
 from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet, clean_path
 from evalstore.workspace.testfiles.replacements import labels, shorten_value
-
-if TYPE_CHECKING:
-    from evalstore.files.datasets import Dataset
-    from evalstore.files.templates import Template
-    from evalstore.workspace.testfiles.check_block import CheckEntry, CheckList
-    from evalstore.workspace.testfiles.context import FillContext
-    from evalstore.workspace.testfiles.parser import TestFile
 
 
 class CaseDraft(NamedTuple):

@@ -5,17 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.values import CaseFile, FileRef, FileVersion, Json
 from evalstore.files import media_types
+from evalstore.files.datasets import Dataset, DatasetSpec
 from evalstore.files.fields import suggest
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, SHOWN
-
-if TYPE_CHECKING:
-    from evalstore.files.datasets import Dataset, DatasetSpec
 
 
 def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import shorten
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Role
 from evalstore.files.fields import MOST_SAMPLES, Fields
 from evalstore.files.markdown import SPACE, Section, SourceLine, is_rule, section
+from evalstore.files.yaml12 import Document
 from evalstore.workspace.testfiles.headings import correct
-
-if TYPE_CHECKING:
-    from evalstore.files.yaml12 import Document
 
 _MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
 _TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")

@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.checks.base import INSTALL
 from evalstore.checks.parser import packages_of
 from evalstore.checks.registry import is_installed
 from evalstore.core.errors import FileProblem, LimitProblem, Problem
-from evalstore.core.values import CaseFile
+from evalstore.core.values import Case, CaseFile
+from evalstore.files.datasets import Dataset, DatasetRow
 from evalstore.files.fields import suggest
 from evalstore.store.trees.case_chunks import CaseTreeBuilder
 from evalstore.store.wanted import note_reached
@@ -33,13 +34,9 @@ from evalstore.workspace.testfiles.context import (
     FillContext,
     Sink,
 )
+from evalstore.workspace.testfiles.parser import TestFile
 from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows, shorten_value
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Case
-    from evalstore.files.datasets import Dataset, DatasetRow
-    from evalstore.workspace.testfiles.parser import TestFile
 
 MOST_CASES = 1_000_000
 """The most cases of one dataset."""

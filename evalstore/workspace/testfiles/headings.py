@@ -10,12 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import FileProblem
-
-if TYPE_CHECKING:
-    from evalstore.files.markdown import SourceLine
+from evalstore.files.markdown import SourceLine
 
 _USER = re.compile(r" {0,3}# 👤")
 _WORDS = re.compile(

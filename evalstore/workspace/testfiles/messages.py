@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import FileProblem
@@ -13,15 +13,16 @@ from evalstore.core.values import AnswerRef, FileRef, Json, Message, Part, Sampl
 from evalstore.files.fields import suggest
 from evalstore.files.json_document import parse_json
 from evalstore.files.markdown import SPACE, Section
-from evalstore.files.templates import DeferredValue
-from evalstore.workspace.testfiles.conversations import LAST, MESSAGE_FIELDS, ROLES
-from evalstore.workspace.testfiles.rendering import clean_path
-
-if TYPE_CHECKING:
-    from evalstore.files.templates import Filled, Template
-    from evalstore.workspace.testfiles.context import FillContext
-    from evalstore.workspace.testfiles.conversations import RepeatedConversation, Turn
-    from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
+from evalstore.files.templates import DeferredValue, Filled, Template
+from evalstore.workspace.testfiles.context import FillContext
+from evalstore.workspace.testfiles.conversations import (
+    LAST,
+    MESSAGE_FIELDS,
+    ROLES,
+    RepeatedConversation,
+    Turn,
+)
+from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet, clean_path
 
 ANSWERS = frozenset({"answer", "answers"})
 """The names of the last answer and of all answers, in addition to the names of turns."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.errors import FileProblem, raise_all
 from evalstore.core.values import Options
-from evalstore.files.datasets import read_spec
+from evalstore.files.datasets import DatasetSpec, read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.files.markdown import (
     SPACE,
@@ -45,9 +45,6 @@ from evalstore.workspace.testfiles.headings import (
     with_emoji,
 )
 from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
-
-if TYPE_CHECKING:
-    from evalstore.files.datasets import DatasetSpec
 
 TEST_FIELDS = (
     "id",

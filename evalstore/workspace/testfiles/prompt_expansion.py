@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evalstore.core import hashing
 from evalstore.core.errors import FileProblem, LimitProblem, Problem
 from evalstore.core.values import DEFAULT_PROMPT, REQUIRED_NAMES, PromptVersion
+from evalstore.files.templates import Template
 from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
 from evalstore.workspace.testfiles.messages import fill_turn
+from evalstore.workspace.testfiles.parser import PromptFile
 from evalstore.workspace.testfiles.rendering import RuntimeRow, TemplateSet
 from evalstore.workspace.testfiles.replacements import expand_rows
-
-if TYPE_CHECKING:
-    from evalstore.files.templates import Template
-    from evalstore.workspace.testfiles.parser import PromptFile
 
 
 def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, ...], ExpandedFile]:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.errors import FileProblem, LimitProblem, Problem
 from evalstore.core.values import RUNTIME_NAMES
+from evalstore.files.datasets import Dataset
 from evalstore.files.fields import nearest, suggest
 from evalstore.files.jinja_environment import finalize
+from evalstore.files.markdown import Section
 from evalstore.files.processes.data_item import DataItem, FixedNames
 from evalstore.files.template_compiler import compile_text
 from evalstore.files.templates import ITEM, FileMention, Filled, NoValueError, Template, plain
+from evalstore.files.yaml12 import WrittenScalar
 from evalstore.workspace.testfiles.conversations import LAST
-
-if TYPE_CHECKING:
-    from evalstore.files.datasets import Dataset
-    from evalstore.files.markdown import Section
-    from evalstore.files.yaml12 import WrittenScalar
-    from evalstore.workspace.testfiles.replacements import Replacements
+from evalstore.workspace.testfiles.replacements import Replacements
 
 
 class RowValues:

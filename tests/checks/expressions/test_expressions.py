@@ -10,8 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
-from evalstore.checks.expressions.check import FUNCTIONS, METHODS, expression_names, read_expression
-from evalstore.checks.expressions.evaluator import evaluate
+from evalstore.checks.expressions.check import (
+    FUNCTIONS,
+    METHODS,
+    evaluate,
+    expression_names,
+    read_expression,
+)
 from evalstore.checks.expressions.operations import ExpressionError
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, ToolCall

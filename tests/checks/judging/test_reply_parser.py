@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evalstore.checks.judging.reply_formats import read_verdict
 from evalstore.checks.judging.reply_parser import (
     Unreadable,
     finished_text,
@@ -11,7 +12,6 @@ from evalstore.checks.judging.reply_parser import (
     read_object,
     without_thinking,
 )
-from evalstore.checks.judging.verdict_reply import read_verdict
 from evalstore.core.values import FilePart, Reply, Text
 from tests.checks.judging.test_verdict_reply import BAD_WITH_CODE, CODE, GOOD, GOOD_WITH_CODE
 

@@ -12,8 +12,7 @@ from jsonschema import Draft202012Validator
 
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import judge_by_checks
-from evalstore.checks.judging.reply_parser import Unreadable
-from evalstore.checks.judging.verdict_reply import (
+from evalstore.checks.judging.reply_formats import (
     AGAIN,
     JudgeReply,
     ask_again,
@@ -23,6 +22,7 @@ from evalstore.checks.judging.verdict_reply import (
     undecided_reply,
     verdict_schema,
 )
+from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.core import hashing
 from evalstore.core.results import Evaluation
 from evalstore.core.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall

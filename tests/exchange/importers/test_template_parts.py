@@ -9,7 +9,7 @@ import pytest
 
 from evalstore.exchange.importers.nemo import templates
 from evalstore.exchange.importers.promptfoo import nunjucks, prompts
-from evalstore.exchange.importers.template_parts import (
+from evalstore.exchange.importers.template_writer import (
     expression_in,
     find_parts,
     replace_parts,

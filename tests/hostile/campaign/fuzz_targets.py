@@ -18,8 +18,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from evalstore.checks.judging.reply_formats import read_verdict
 from evalstore.checks.judging.reply_parser import Unreadable
-from evalstore.checks.judging.verdict_reply import read_verdict
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Reply
 from evalstore.exchange.importers.base import ImportOptions

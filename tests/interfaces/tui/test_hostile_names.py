@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import StyledLine, StyledSpan
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.dialogs.palette import Palette

@@ -19,8 +19,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 
+from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.side_names import WORKSPACE
 from evalstore.core.values import FileVersion
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.web import local_server, results_site

@@ -9,7 +9,8 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import SPECIAL_TAGS, Reply, Role, ToolCall, ToolVersion, Usage
@@ -20,13 +21,10 @@ from evalstore.exchange.importers.base import (
     RecordedAnswer,
     RecordedModel,
     RecordedVerdict,
+    parse_json,
+    require_regular,
 )
-from evalstore.exchange.importers.coerce import parse_json
-from evalstore.exchange.importers.source_files import require_regular
 from evalstore.files.markdown import SPACE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MARKER = re.compile("# (👤|🤖)")
 _ROLES: dict[str, Role] = {"👤": "user", "🤖": "assistant"}

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.source_files import read_source
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import read_source
 from evalstore.exchange.importers.yaml_writer import flow, scalar
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import read_yaml
 from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES
 from evalstore.workspace.settings.settings_reader import read_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from evalstore.core.values import Json
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
 USUAL_CONFIG = "ai-tester.config.yaml"

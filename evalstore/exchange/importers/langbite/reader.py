@@ -8,11 +8,20 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError, SkippedItem
-from evalstore.exchange.importers.coerce import parse_json
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    Imported,
+    ImportOptions,
+    NotTakenError,
+    SkippedItem,
+    parse_json,
+    read_source,
+    reason_of,
+)
 from evalstore.exchange.importers.langbite.templates import (
     LangbiteTemplate,
     Rejected,
@@ -23,7 +32,6 @@ from evalstore.exchange.importers.langbite.templates import (
     read_table,
     read_template_list,
 )
-from evalstore.exchange.importers.source_files import read_source, reason_of
 from evalstore.exchange.importers.template_writer import (
     append_placeholder,
     escape,
@@ -31,12 +39,6 @@ from evalstore.exchange.importers.template_writer import (
     unique,
     write_test,
 )
-
-if TYPE_CHECKING:
-    from decimal import Decimal
-    from pathlib import Path
-
-    from evalstore.core.values import Json
 
 _Place = tuple[str, int]
 """The file and the line of a template."""

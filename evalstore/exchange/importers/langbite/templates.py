@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.coerce import parse_json
+from evalstore.exchange.importers.base import NotTakenError, parse_json
 
 COLUMNS = (
     *("prompt_id", "concern", "input_type", "reflection_type", "task_prefix", "prompt"),

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError, short_json
-from evalstore.exchange.importers.lve.definition import name_of_turn
+from evalstore.exchange.importers.lve.definition import LveTest, name_of_turn
 from evalstore.exchange.importers.lve.format_strings import Piece, parse, template
 from evalstore.exchange.importers.lve.lambda_to_expression import (
     Function,
@@ -20,10 +20,6 @@ from evalstore.exchange.importers.lve.lambda_to_expression import (
     marks,
     read_function,
 )
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.exchange.importers.lve.definition import LveTest
 
 ARGUMENTS = "checker_args"
 """The field of `test.json` with the checker's name and arguments."""

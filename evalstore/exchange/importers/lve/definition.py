@@ -10,8 +10,7 @@ from json import JSONDecodeError
 from typing import cast
 
 from evalstore.core.values import Json, Role
-from evalstore.exchange.importers.base import NotTakenError, short_json
-from evalstore.exchange.importers.coerce import parse_json
+from evalstore.exchange.importers.base import NotTakenError, parse_json, short_json
 from evalstore.exchange.importers.lve.format_strings import names_of
 
 _MEANT_AS_JSON = re.compile(r"\s*\[?\s*\{\s*\"(?:content|role|variable|image_url)\"\s*:")

@@ -20,10 +20,13 @@ from evalstore.exchange.importers.base import (
     ShownMessage,
     SkippedItem,
     check_picture,
+    is_file,
     line_of,
+    parse_json,
+    read_source,
+    reason_of,
     short_json,
 )
-from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.lve.checkers import CheckerTest, translate_checker
 from evalstore.exchange.importers.lve.definition import LAST, LveTest, name_of_turn, read_definition
 from evalstore.exchange.importers.lve.format_strings import fill, mentioned, names_of
@@ -38,7 +41,6 @@ from evalstore.exchange.importers.lve.test_writer import (
     shown_parameters,
     write,
 )
-from evalstore.exchange.importers.source_files import is_file, read_source, reason_of
 from evalstore.exchange.importers.template_writer import safe_file_name
 from evalstore.files.access import normalise
 

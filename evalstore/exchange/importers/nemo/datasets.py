@@ -10,15 +10,18 @@ from typing import Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import SkippedItem
-from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json, positive_int
-from evalstore.exchange.importers.json_lines import JsonLinesRow, read_rows, write_rows
-from evalstore.exchange.importers.source_files import (
+from evalstore.exchange.importers.base import (
+    SkippedItem,
+    as_list,
+    as_mapping,
     is_file,
+    parse_json,
+    positive_int,
     read_unpacked,
     reason_of,
     require_readable,
 )
+from evalstore.exchange.importers.json_lines import JsonLinesRow, read_rows, write_rows
 from evalstore.exchange.importers.template_writer import unique
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.spec import DatasetSpec

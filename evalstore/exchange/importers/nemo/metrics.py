@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.coerce import parse_json
+from evalstore.exchange.importers.base import NotTakenError, parse_json
 from evalstore.exchange.importers.judge_prompts import (
     Message,
     PromptPiece,

@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions
-from evalstore.exchange.importers.coerce import as_mapping, parse_json
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    Imported,
+    ImportOptions,
+    as_mapping,
+    parse_json,
+    read_unpacked,
+    reason_of,
+)
 from evalstore.exchange.importers.json_lines import json_as_yaml
 from evalstore.exchange.importers.nemo.datasets import tasks_of
 from evalstore.exchange.importers.nemo.tasks import Task, write_task
-from evalstore.exchange.importers.source_files import read_unpacked, reason_of
 from evalstore.exchange.importers.template_writer import safe_file_name
 from evalstore.exchange.importers.yaml_writer import block
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import Document, read_yaml
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.core.values import Json
-
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 

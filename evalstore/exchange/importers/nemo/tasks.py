@@ -6,14 +6,21 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.checks.types.number import as_number, last_number, plain_number
 from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, NotTakenError, SkippedItem
-from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
+from evalstore.exchange.importers.base import (
+    Imported,
+    NotTakenError,
+    SkippedItem,
+    as_list,
+    as_mapping,
+    parse_json,
+)
 from evalstore.exchange.importers.judge_prompts import split_prompt
 from evalstore.exchange.importers.nemo import templates
 from evalstore.exchange.importers.nemo.datasets import TaskData, find_data
@@ -30,10 +37,6 @@ from evalstore.exchange.importers.yaml_writer import block, flow
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.fields import Collector, Fields
 from evalstore.files.yaml12 import read_yaml
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _QUESTIONS = ("messages", "input", "prompt", "question")
 _ANSWERS = ("output", "response", "completion", "prediction")

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.judge_prompts import ANSWER, PromptPiece
-from evalstore.exchange.importers.template_parts import (
+from evalstore.exchange.importers.template_writer import (
     expression_in,
     find_parts,
+    quoted,
     replace_parts,
     without_filter,
 )
-from evalstore.exchange.importers.template_writer import quoted
 
 _OUTPUT = re.compile(
     r"\{\{-?\s*(?:(?:sample\.)?output_text|sample\.tool_calls"

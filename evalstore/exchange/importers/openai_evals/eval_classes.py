@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.checks.types.judge import plain
-from evalstore.exchange.importers.base import NotTakenError, SkippedItem
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    ImportOptions,
+    NotTakenError,
+    SkippedItem,
+    as_list,
+    as_mapping,
+    parse_json,
+    positive_int,
+)
 from evalstore.exchange.importers.chat_messages import read_message, read_messages
-from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json, positive_int
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
     messages_field,
@@ -32,10 +40,6 @@ from evalstore.exchange.importers.openai_evals.registry_files import (
 )
 from evalstore.exchange.importers.template_writer import literal, write_prompt
 from evalstore.files.fields import suggest
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.exchange.importers.base import ImportOptions
 
 IDEAL = "{{ item.ideal }}"
 _KNOWN = ("samples_jsonl", "num_few_shot", "few_shot_jsonl", "max_tokens")

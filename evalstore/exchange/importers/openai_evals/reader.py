@@ -5,11 +5,18 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
-from evalstore.exchange.importers.coerce import as_mapping
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    Imported,
+    ImportOptions,
+    NotTakenError,
+    as_mapping,
+    include,
+    reason_of,
+)
 from evalstore.exchange.importers.json_lines import JsonLinesRow, write_rows
 from evalstore.exchange.importers.openai_evals.eval_classes import find_class
 from evalstore.exchange.importers.openai_evals.registry_files import (
@@ -18,12 +25,8 @@ from evalstore.exchange.importers.openai_evals.registry_files import (
     read_yaml_document,
     yaml_files,
 )
-from evalstore.exchange.importers.source_files import include, reason_of
 from evalstore.exchange.importers.template_writer import safe_file_name, unique, write_test
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.files.yaml12 import Document
+from evalstore.files.yaml12 import Document
 
 _FOLDERS = ("data", "modelgraded")
 """The other folders of a registry, beside that of the eval files."""

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.core.errors import FileProblem
-from evalstore.exchange.importers.base import NotTakenError, SkippedItem
-from evalstore.exchange.importers.coerce import as_mapping, positive_int
-from evalstore.exchange.importers.json_lines import JsonLinesRow, read_rows
-from evalstore.exchange.importers.source_files import (
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    NotTakenError,
+    SkippedItem,
+    as_mapping,
     is_file,
+    positive_int,
     read_source,
     read_unpacked,
     reason_of,
     require_readable,
 )
+from evalstore.exchange.importers.json_lines import JsonLinesRow, read_rows
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import Document, read_yaml
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.core.values import Json
-
 
 _LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
 """Classes that pass `max_tokens` to the model."""

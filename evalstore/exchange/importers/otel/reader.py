@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
-from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
-from evalstore.exchange.importers.json_documents import find_sources, read_documents
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    Imported,
+    ImportOptions,
+    NotTakenError,
+    as_list,
+    as_mapping,
+    parse_json,
+)
+from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.otel.spans import (
+    SpanEvent,
+    SpanEvents,
     collect_events,
     find_spans,
     read_attributes,
@@ -28,13 +39,6 @@ from evalstore.exchange.importers.recorded_messages import (
     read_conversation,
     shows_tools,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from evalstore.core.values import Json
-    from evalstore.exchange.importers.otel.spans import SpanEvent, SpanEvents
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
 _CALLS = ("chat", "generate_content", "text_completion", None)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import as_list, as_mapping, parse_json
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+SpanEvent = tuple[str, dict[str, Json]]
+SpanEvents = dict[tuple[str, str], list[SpanEvent]]
 
-    from evalstore.core.values import Json
-
-    SpanEvent = tuple[str, dict[str, Json]]
-    SpanEvents = dict[tuple[str, str], list[SpanEvent]]
 
 _NANOSECONDS = 1_000_000_000
 _LAST = 253_402_300_799

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
@@ -13,11 +14,7 @@ from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.files import to_json
 from evalstore.exchange.importers.template_writer import escape
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.files.yaml12 import Document
+from evalstore.files.yaml12 import Document
 
 LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 """Assertion types whose value is a list, or a text with commas."""

@@ -16,15 +16,15 @@ from typing import Any
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.coerce import parse_json
-from evalstore.exchange.importers.json_lines import json_as_yaml
-from evalstore.exchange.importers.source_files import (
+from evalstore.exchange.importers.base import (
+    NotTakenError,
+    parse_json,
     read_source,
     reason_of,
     require_pattern,
     require_readable,
 )
+from evalstore.exchange.importers.json_lines import json_as_yaml
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import Document, read_yaml
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from evalstore.core.errors import FileProblem
 from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.template_parts import find_parts
-from evalstore.exchange.importers.template_writer import quoted
+from evalstore.exchange.importers.template_writer import find_parts, quoted
 from evalstore.files.datasets.columns import stable_names
 from evalstore.files.jinja_environment import is_global
 from evalstore.files.jinja_sandbox import binds, undeclared

@@ -5,26 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from evalstore.exchange.importers.base import NotTakenError
+from evalstore.exchange.importers.base import NotTakenError, SkippedItem, parse_json
 from evalstore.exchange.importers.chat_messages import ROLES
-from evalstore.exchange.importers.coerce import parse_json
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.nunjucks import template_names
-from evalstore.exchange.importers.template_parts import (
+from evalstore.exchange.importers.template_writer import (
     expression_in,
     find_parts,
     replace_parts,
     without_filter,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.exchange.importers.base import SkippedItem
-    from evalstore.files.yaml12 import Document
-
+from evalstore.files.yaml12 import Document
 
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _BEFORE_YAML = re.compile(r"\A(?:[ \t]*(?:#.*|---[ \t]*)?\n)+")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
@@ -14,13 +15,8 @@ from evalstore.exchange.importers.promptfoo.results import read_results
 from evalstore.exchange.importers.promptfoo.test_writer import group, write
 from evalstore.exchange.importers.promptfoo.tests import PromptfooCase, PromptfooTests
 from evalstore.exchange.importers.template_writer import safe_file_name, unique
-from evalstore.providers.promptfoo_names import litellm_id
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.files.yaml12 import Document
-
+from evalstore.files.yaml12 import Document
+from evalstore.workspace.settings.model_suggestions import litellm_id
 
 _NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 _RESULTS = (".json", ".jsonl")

@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.coerce import as_list, as_mapping, parse_json
-from evalstore.exchange.importers.json_documents import SourceDocument, read_documents
+from evalstore.core.values import Json
+from evalstore.exchange.importers.base import (
+    Imported,
+    NotTakenError,
+    SkippedItem,
+    as_list,
+    as_mapping,
+    parse_json,
+)
+from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo.assertion_types import (
     Assertion,
     Assertions,
@@ -35,13 +44,6 @@ from evalstore.exchange.importers.recorded_messages import (
     write_messages,
 )
 from evalstore.files.access import LARGEST_DOCUMENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from evalstore.core.values import Json
-    from evalstore.exchange.importers.base import Imported, SkippedItem
 
 _TOKENS = {"input_tokens": ("prompt",), "output_tokens": ("completion",)}
 _ABOUT_CALLS = ("cost", "latency", "finish-reason")

@@ -7,11 +7,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, NotTakenError
-from evalstore.exchange.importers.coerce import as_mapping
+from evalstore.exchange.importers.base import Imported, NotTakenError, as_mapping
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.promptfoo.assertion_types import (
     Assertion,
@@ -19,11 +19,7 @@ from evalstore.exchange.importers.promptfoo.assertion_types import (
     parse_compact,
     read_number,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.files.yaml12 import Document
+from evalstore.files.yaml12 import Document
 
 _KNOWN = ("vars", "assert", "description", "threshold", "metadata", "options")
 _OPTIONS = ("prefix", "suffix", "runSerially", "disableVarExpansion", "disableConversationMemory")

@@ -88,7 +88,7 @@ def _print_schemas(kinds: Sequence[str], folder: Path | None) -> None:
 def _print_sarif(problems: Iterable[Problem]) -> None:
     from json import dumps
 
-    from evalstore.exchange.sarif import sarif_log
+    from evalstore.exchange.github import sarif_log
     from evalstore.workspace.settings.settings import find_root
 
     output.data_line(dumps(sarif_log(problems, find_root(here().directory)), indent=2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from evalstore.core.case_name import case_name
+from evalstore.core.display import case_name
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from evalstore.core.side_names import WORKSPACE
+from evalstore.core.display import WORKSPACE
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.data_output import print_data

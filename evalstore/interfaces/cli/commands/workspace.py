@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalstore.core import clock
-from evalstore.core.case_name import case_name
+from evalstore.core.display import case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import completions, options, output
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from evalstore.checks.explain_check import CheckExplanation
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import ResultFilter
-
 
 _LISTED = 4
 """Values that a cell of a table shows at most; JSON has all."""

@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import clip, cost_text, plural
-from evalstore.core.side_names import WORKSPACE, side_name
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import (
+    WORKSPACE,
+    StyledLine,
+    StyledSpan,
+    case_name,
+    clip,
+    cost_text,
+    plural,
+    side_name,
+)
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.lines import (
     MOST_ALIKE,
@@ -48,7 +54,6 @@ if TYPE_CHECKING:
     from evalstore.results.log.failures import FailureLog
     from evalstore.results.log.log import Log
     from evalstore.results.log.log_entry import LogEntry
-
 
 _EDITS = 6
 """Edits of a file before the list is cut."""

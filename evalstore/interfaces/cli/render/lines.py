@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from evalstore.core.display import break_word
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import StyledLine, StyledSpan, break_word
 from evalstore.interfaces.cli import output
 
 if TYPE_CHECKING:
-    from evalstore.core.styled_text import TextBlock
+    from evalstore.core.display import TextBlock
 
 T = TypeVar("T")
 _WORD = re.compile(r"\s*\S+|\s+$")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.core.case_name import case_name
+from evalstore.core.display import case_name
 from evalstore.core.values import Json
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.table import (
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.results.show.show import ShownItem
-
 
 SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""

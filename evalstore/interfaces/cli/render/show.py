@@ -10,11 +10,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from evalstore.core import deserialize
-from evalstore.core.case_name import case_name
 from evalstore.core.clock import iso
-from evalstore.core.display import kind_word, simulated
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    TextBlock,
+    case_name,
+    kind_word,
+    simulated,
+    text_lines,
+)
 from evalstore.core.runs import restore_run
-from evalstore.core.styled_text import StyledLine, StyledSpan, TextBlock, text_lines
 from evalstore.core.values import VERDICTS, Case, Json, Message, Usage, order_counts
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.history import print_log
@@ -59,7 +65,6 @@ if TYPE_CHECKING:
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.show.shown_item import ExplainedJudgement
-
 
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""

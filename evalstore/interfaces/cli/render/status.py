@@ -5,9 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import money
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import StyledLine, StyledSpan, case_name, money
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.lines import print_lines
 from evalstore.interfaces.cli.render.table import (

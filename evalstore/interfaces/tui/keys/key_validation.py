@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from textual.keys import Keys, _character_to_key, key_to_character
 
 from evalstore.core.errors import Problem
 from evalstore.files.fields import nearest, suggest
-
-if TYPE_CHECKING:
-    from evalstore.interfaces.tui.keys.registry import KeyRegistry
-    from evalstore.workspace.settings.settings import BrowserSettings
+from evalstore.interfaces.tui.keys.registry import KeyRegistry
+from evalstore.workspace.settings.settings import BrowserSettings
 
 FIXED = ("ctrl+q", "ctrl+c")
 """Keys that cannot be given another meaning, so that everybody gets out."""

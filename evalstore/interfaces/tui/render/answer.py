@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.word_diff import compare_side_by_side
-from evalstore.core.case_name import case_name
-from evalstore.core.display import clip, safe
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     BLANK,
     StyledLine,
     StyledSpan,
     TextBlock,
+    case_name,
+    clip,
     heading,
     marked_spans,
+    safe,
     text_lines,
     verdict_span,
 )
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from evalstore.results.attempts import MixedAttempts
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.table.case_rows import CaseRow
-
 
 _INDENT = 2
 _REASONS = 150

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from evalstore.core.display import columns_of, plural, whole_percent
-from evalstore.core.styled_text import StyledSpan
+from evalstore.comparison.statistics import Rate
+from evalstore.core.display import StyledSpan, columns_of, plural, whole_percent
+from evalstore.core.results import Result
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.plot import spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import result_cell, short_names, verdict_cell
-from evalstore.interfaces.tui.state.case_filter import stem
+from evalstore.interfaces.tui.state.case_filter import FilteredCases, stem
 from evalstore.interfaces.tui.state.case_groups import CaseGroup
+from evalstore.interfaces.tui.state.case_listing import CaseListing
+from evalstore.interfaces.tui.state.case_query import Query
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.interfaces.tui.widgets.title_line import TitlePart
 from evalstore.results.attempts import failed_text
 from evalstore.results.edits.distinct_labels import one_line
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import Cases
 from evalstore.results.verdict_order import verdict_counts
-
-if TYPE_CHECKING:
-    from evalstore.comparison.statistics import Rate
-    from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.case_filter import FilteredCases
-    from evalstore.interfaces.tui.state.case_listing import CaseListing
-    from evalstore.interfaces.tui.state.case_query import Query
-    from evalstore.interfaces.tui.widgets.title_line import TitlePart
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.cases import Cases
 
 _LONGEST = 14
 """Characters of a candidate's name that is shown whole beside its pass rate."""

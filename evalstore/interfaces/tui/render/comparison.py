@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.display import safe, widest
-from evalstore.core.side_names import side_name
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     BLANK,
     StyledLine,
     StyledSpan,
     heading,
+    safe,
+    side_name,
     text_lines,
+    widest,
 )
 from evalstore.interfaces.tui.render.case_table import spark_cell
 from evalstore.interfaces.tui.render.verdicts import result_cell, short_names

@@ -7,8 +7,16 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import clip, columns_of, interval_bar, percent, plural, safe
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    clip,
+    columns_of,
+    interval_bar,
+    percent,
+    plural,
+    safe,
+)
 from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
 from evalstore.interfaces.tui.render.plot import (
     PlottedLine,
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
     from evalstore.results.flips.broken_results import BrokenCase
     from evalstore.results.table.cases import RunLine
     from evalstore.runs.status.dashboard import Dashboard
-
 
 _LABEL = 12
 _BAR = 20

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import clip, plural, safe
-from evalstore.core.styled_text import StyledLine, StyledSpan, heading, text_lines
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    case_name,
+    clip,
+    heading,
+    plural,
+    safe,
+    text_lines,
+)
+from evalstore.core.results import Decision, Result
 from evalstore.interfaces.tui.render.plot import LAST_RUNS, spark_spans, spark_words
 from evalstore.interfaces.tui.render.verdicts import result_cell, when
+from evalstore.results.labels.labels import PersonLabel
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import Cases
 from evalstore.results.verdict_order import PERSON
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Decision, Result
-    from evalstore.results.labels.labels import PersonLabel
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.cases import Cases
 
 MOST_OF_FEEDBACK = 160
 """Columns of the feedback on an answer that is one of several, where room is scarce."""

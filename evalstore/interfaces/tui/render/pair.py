@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.word_diff import Stretch, compare_words
-from evalstore.core.display import clip, safe
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     BLANK,
     StyledLine,
     StyledSpan,
+    clip,
     heading,
     marked_spans,
+    safe,
     text_lines,
 )
 from evalstore.interfaces.tui.render.judgements import history_spans

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias, overload
+from typing import TypeAlias, overload
 
 from evalstore.core.display import planned_judgements, plural, widest
 from evalstore.core.errors import Problem
@@ -13,14 +13,11 @@ from evalstore.interfaces.tui.render.run import left_lines
 from evalstore.interfaces.tui.render.verdicts import short_names, when
 from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
+from evalstore.planning.plan_item import PlanItem
+from evalstore.planning.status.status_report import FileChange, Status
+from evalstore.planning.status.summed_items import SummedItems
 from evalstore.results.edits.change_text import change_text, reason_text
 from evalstore.runs.status.status_text import edit_text, labels_text, left_text, outcome_text
-
-if TYPE_CHECKING:
-    from evalstore.planning.plan_item import PlanItem
-    from evalstore.planning.status.status_report import FileChange, Status
-    from evalstore.planning.status.summed_items import SummedItems
-
 
 LEFT, WARNINGS = "left", "warnings"
 """The first words of titles above what a run does not do."""

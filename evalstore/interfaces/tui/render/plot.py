@@ -9,8 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from evalstore.core.display import clip, columns_of, safe, spread, whole_percent
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    clip,
+    columns_of,
+    safe,
+    spread,
+    whole_percent,
+)
 from evalstore.results.verdict_order import SIGNS
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import known_price, money, plural, safe, simulated
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     BLANK,
     StyledLine,
     StyledSpan,
+    case_name,
     heading,
+    known_price,
+    money,
+    plural,
+    safe,
+    simulated,
     text_lines,
 )
 from evalstore.interfaces.tui.render.documents.reading import problem_text

@@ -7,8 +7,21 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.cost_text import SIMULATED
-from evalstore.core.display import clip, columns_of, money, percent, plural, safe, short, simulated
-from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan, heading, text_lines
+from evalstore.core.display import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    clip,
+    columns_of,
+    heading,
+    money,
+    percent,
+    plural,
+    safe,
+    short,
+    simulated,
+    text_lines,
+)
 from evalstore.interfaces.tui.render.dashboard import (
     edited_files,
     used_by_files,
@@ -32,7 +45,6 @@ if TYPE_CHECKING:
     from evalstore.results.table.file_verdicts import FileVerdicts, RunFiles
     from evalstore.runs.status.dashboard import Dashboard
     from evalstore.store.work.runs_in_progress import RunInProgress
-
 
 STOPPED = {
     "interrupted": ("■", "It was stopped before its end"),

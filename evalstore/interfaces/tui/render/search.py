@@ -8,9 +8,16 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import plural, safe, widest
-from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan, heading
+from evalstore.core.display import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    case_name,
+    heading,
+    plural,
+    safe,
+    widest,
+)
 from evalstore.interfaces.tui.widgets.column_names import case_names
 from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell

@@ -6,9 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.cost_text import SIMULATED
-from evalstore.core.display import clip, interval_bar, percent, plural, safe, widest
-from evalstore.core.side_names import WORKSPACE
-from evalstore.core.styled_text import BLANK, StyledLine, heading, text_lines
+from evalstore.core.display import (
+    BLANK,
+    WORKSPACE,
+    StyledLine,
+    clip,
+    heading,
+    interval_bar,
+    percent,
+    plural,
+    safe,
+    text_lines,
+    widest,
+)
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.plot import PlottedLine, PlottedPoint, beside, plot_lines
 from evalstore.interfaces.tui.render.verdicts import rate_text, short_names

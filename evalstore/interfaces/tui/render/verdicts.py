@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from evalstore.core.display import ago
-from evalstore.core.styled_text import BADGE, StyledLine, verdict_span
+from evalstore.comparison.statistics import Rate
+from evalstore.core.display import BADGE, StyledLine, ago, verdict_span
+from evalstore.core.results import Result
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.results.labels.labels import LabelIndex
 from evalstore.results.verdict_order import SIGNS
-
-if TYPE_CHECKING:
-    from evalstore.comparison.statistics import Rate
-    from evalstore.core.results import Result
-    from evalstore.results.labels.labels import LabelIndex
 
 _BADGES = frozenset({"pass", "fail", "error", "undecided"})
 

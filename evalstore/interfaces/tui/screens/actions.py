@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from evalstore.core.display import plural, safe
+from evalstore.core.results import Result
 from evalstore.interfaces.tui.render.export import (
     Exported,
     ExportedTable,
@@ -18,15 +19,11 @@ from evalstore.interfaces.tui.render.export import (
 )
 from evalstore.interfaces.tui.screens.dialogs.dialogs import PromptDialog
 from evalstore.interfaces.tui.screens.dialogs.editing import edit_place
-from evalstore.interfaces.tui.screens.dialogs.labelling import Labelling
+from evalstore.interfaces.tui.screens.dialogs.labelling import Labelling, LabelWord
 from evalstore.interfaces.tui.screens.panels import PanelPage
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.results.table.editable_files import EditPlace
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.interfaces.tui.screens.dialogs.labelling import LabelWord
 
 _QUOTED = 80
 """Characters of a copied text that the message about it quotes."""

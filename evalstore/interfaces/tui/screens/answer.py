@@ -12,9 +12,8 @@ from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.core.display import safe
+from evalstore.core.display import BLANK, StyledLine, heading, safe, text_lines
 from evalstore.core.results import Result
-from evalstore.core.styled_text import BLANK, StyledLine, heading, text_lines
 from evalstore.interfaces.tui.render.answer import answer_title, attempt_of
 from evalstore.interfaces.tui.render.documents.answer_texts import (
     AnswerTexts,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from evalstore.results.log.newer_results import NewerRun
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
-
 
 _SPLIT = 120
 """The width from which on the verdicts in full are at the right of an answer."""

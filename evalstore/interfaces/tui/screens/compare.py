@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.core.side_names import side_name
+from evalstore.core.display import side_name
 from evalstore.interfaces.tui.render.comparison import (
     ListedPair,
     comparison_lines,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.version_diff import Difference
+    from evalstore.core.display import StyledLine
     from evalstore.core.results import Result
-    from evalstore.core.styled_text import StyledLine
     from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.interfaces.tui.widgets.grid_columns import Column
     from evalstore.interfaces.tui.widgets.grid_lines import StyledCell

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from textual.worker import get_current_worker
 
-if TYPE_CHECKING:
-    from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.store.wanted import Reached, Tell
+from evalstore.interfaces.tui.screens.base import Page
+from evalstore.store.wanted import Reached, Tell
 
 T = TypeVar("T")
 _SECONDS = 0.25

@@ -12,9 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.worker import get_current_worker
 
-from evalstore.core.display import plural
+from evalstore.core.display import BLANK, plural, text_lines
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.styled_text import BLANK, text_lines
 from evalstore.interfaces.tui.render.dashboard import dashboard_lines
 from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
 from evalstore.interfaces.tui.render.plot import verdict_strip
@@ -52,13 +51,12 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.timer import Timer
 
-    from evalstore.core.styled_text import StyledLine
+    from evalstore.core.display import StyledLine
     from evalstore.interfaces.tui.screens.base import Page
     from evalstore.results.flips.run_differences import RunDifferences
     from evalstore.results.table.cases import RunLine
     from evalstore.results.table.file_verdicts import RunFiles
     from evalstore.runs.status.dashboard import Dashboard
-
 
 _FIRST = 20
 """Runs that are compared with those before them at once, the others when they are drawn."""

@@ -10,8 +10,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.core.display import short
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import StyledLine, StyledSpan, short
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.stats import (
     group_cells,

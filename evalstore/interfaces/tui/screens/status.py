@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from textual import on
+from textual.app import ComposeResult
 from textual.containers import Container
 
-from evalstore.core.display import plural, safe
+from evalstore.core.display import StyledLine, StyledSpan, heading, plural, safe, text_lines
 from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
-from evalstore.core.styled_text import StyledLine, StyledSpan, heading, text_lines
 from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
 from evalstore.interfaces.tui.render.pending_lines import (
     LEFT,
@@ -28,15 +28,11 @@ from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.planning.status.status_report import Status
 from evalstore.results.compare.diff_text import ROW_ID_HINT
 from evalstore.results.table.editable_files import EditPlace
 from evalstore.runs.status.status_text import nothing_text, pending_text, unrecorded_text
 from evalstore.store.wanted import telling
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from evalstore.planning.status.status_report import Status
 
 _UNDONE = LEFT, WARNINGS
 """The sections that no run does."""

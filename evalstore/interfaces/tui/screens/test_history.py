@@ -9,13 +9,17 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.core.display import columns_of, plural, safe, short, widest
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     BLANK,
     StyledLine,
     StyledSpan,
+    columns_of,
     heading,
+    plural,
+    safe,
+    short,
     text_lines,
+    widest,
 )
 from evalstore.core.values import URGENCY
 from evalstore.interfaces.tui.render.documents.reading import READING

@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import widest
+from evalstore.core.results import Result
 from evalstore.core.values import URGENCY
-from evalstore.interfaces.tui.state.case_query import FIELDS
+from evalstore.interfaces.tui.state.case_query import FIELDS, Query
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.planning.reasons.unknown_names import matches_any
-from evalstore.results.result_version import is_broken
+from evalstore.results.result_version import BrokenResults, is_broken
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import Cases
 from evalstore.results.table.row_filter import (
     BROKE,
     Words,
@@ -24,14 +26,6 @@ from evalstore.results.table.row_filter import (
 )
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.rows.row_queries import Among
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.case_query import Query
-    from evalstore.results.result_version import BrokenResults
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.cases import Cases
-
 
 ORDERS = ("file", "verdict", "row")
 NO_MATCH = "No case matches the filter."

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import columns_of, plural
+from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.verdict_order import FAILING, SIGNS, verdict_counts
-
-if TYPE_CHECKING:
-    from evalstore.results.table.case_rows import CaseRow
 
 
 @dataclass(frozen=True, slots=True)

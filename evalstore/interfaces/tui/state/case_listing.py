@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from evalstore.interfaces.tui.state.case_filter import ORDERS
+from evalstore.interfaces.tui.state.case_filter import ORDERS, FilteredCases, LookedUp
 from evalstore.interfaces.tui.state.case_groups import (
     CaseGroup,
     count_cases,
@@ -14,13 +14,10 @@ from evalstore.interfaces.tui.state.case_groups import (
     group_cases,
     line_key,
 )
+from evalstore.interfaces.tui.state.case_query import Query
 from evalstore.interfaces.tui.widgets.column_names import only_file
-
-if TYPE_CHECKING:
-    from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp
-    from evalstore.interfaces.tui.state.case_query import Query
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.cases import Cases
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import Cases
 
 _GROUPINGS = ("", "file", "tag")
 _LARGE_FILE = 3_000

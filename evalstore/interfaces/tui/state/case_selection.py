@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from evalstore.core.results import Result
 from evalstore.interfaces.tui.state.case_groups import CaseGroup
+from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.editable_files import EditPlace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.core.results import Result
-    from evalstore.results.table.case_rows import CaseRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from evalstore.core.results import Result
 from evalstore.interfaces.tui.state.case_groups import CellPlace, failing_candidates, next_cell
+from evalstore.results.attempts import MixedAttempts
 from evalstore.results.labels.labels import LabelIndex
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.results.attempts import MixedAttempts
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.cases import Cases
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import Cases
 
 
 class Position(NamedTuple):

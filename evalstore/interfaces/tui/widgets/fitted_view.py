@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
-from evalstore.core.styled_text import StyledLine
+from textual import events
+
+from evalstore.core.display import StyledLine
 from evalstore.interfaces.tui.widgets.text_view import TextView
-
-if TYPE_CHECKING:
-    from textual import events
 
 FittedLines = Callable[[int, int], Iterable[StyledLine]]
 """Makes the lines for a width and a height."""

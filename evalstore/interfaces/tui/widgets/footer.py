@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
+from textual import events
+from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.keys import format_key
 from textual.style import Style
 from textual.widgets import Static
-
-if TYPE_CHECKING:
-    from textual import events
-    from textual.binding import ActiveBinding
-
 
 _LAST = ("page.back", "help", "quit")
 """Actions that are named last, however little room there is."""

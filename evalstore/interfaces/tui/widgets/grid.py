@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evalstore.core.styled_text import StyledSpan
+from evalstore.core.display import StyledSpan
 from evalstore.interfaces.tui.text_styles import TextStyles
 from evalstore.interfaces.tui.widgets.grid_columns import (
     Column,
@@ -30,10 +32,6 @@ from evalstore.interfaces.tui.widgets.grid_lines import (
     draw_line,
     is_heading,
 )
-
-if TYPE_CHECKING:
-    from rich.style import Style
-    from textual import events
 
 
 class ClickedView(ScrollView):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.display import columns_of
-
-if TYPE_CHECKING:
-    from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
+from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 
 GAP = 2
 """Blanks between two columns."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
 
-from evalstore.core.display import clip, columns_of, steady
-from evalstore.core.styled_text import StyledSpan
+from evalstore.core.display import StyledSpan, clip, columns_of, steady
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, Column, VisibleColumns
-
-if TYPE_CHECKING:
-    from rich.style import Style
 
 _BLANKS = re.compile(" +")
 _BEFORE = 24

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from evalstore.core.display import safe, steady
-from evalstore.core.styled_text import BADGE, StyledLine, StyledSpan
+from evalstore.core.display import BADGE, StyledLine, StyledSpan, safe, steady
 from evalstore.interfaces.tui.text_styles import TextStyles
-
-if TYPE_CHECKING:
-    from textual import events
-
 
 TEXT_STYLES = TextStyles(
     {

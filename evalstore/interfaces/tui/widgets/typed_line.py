@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from textual import events
 from textual.widgets import Input
-
-if TYPE_CHECKING:
-    from textual import events
 
 
 class TypedLine(Input):

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from evalstore.core.errors import NotRunError
 from evalstore.core.hashing import subject_of
 from evalstore.core.results import Cost, Evaluation, Failure, Sample, Session, Vote
 from evalstore.core.values import RECORDED, Reply
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.pricing import LOCAL
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
-from evalstore.runs.execution.model_calls import HALTED, OVER_BUDGET
+from evalstore.runs.execution.model_calls import (
+    HALTED,
+    OVER_BUDGET,
+    CallFailed,
+    Endpoint,
+    RunEnvironment,
+)
 from evalstore.runs.execution.writer import Writer
-
-if TYPE_CHECKING:
-    from evalstore.core.errors import NotRunError
-    from evalstore.runs.execution.model_calls import CallFailed, Endpoint, RunEnvironment
-    from evalstore.store import Store
+from evalstore.store import Store
 
 NOT_RUN = "not run"
 """The kind of failure of checks that could not be run in this environment."""

@@ -7,12 +7,10 @@ calls in flight have ended below their estimates. If it exceeds the rest alone, 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from evalstore.core.values import FilePart, Request, Usage
-
-if TYPE_CHECKING:
-    from evalstore.planning.pricing import Price
+from evalstore.planning.pricing import Price
 
 _CHARACTERS_PER_TOKEN = 3
 """Fewer than in most texts, because an estimate that is too high is safe."""

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from evalstore.providers.base import ProviderError
+from evalstore.providers.base import ProviderError
 
 ModelKey = tuple[str, str]
 """The display id and the code of a model."""

@@ -10,12 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from evalstore.runs.execution.limits.budget import OverBudgetError
-
-if TYPE_CHECKING:
-    from evalstore.runs.execution.sharing.run_share import ShareWriter
+from evalstore.runs.execution.sharing.run_share import ShareWriter
 
 _DIGITS = 12
 """Digits of a cost in USD, without the rounding errors of sums."""

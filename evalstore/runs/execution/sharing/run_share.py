@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
 
+from evalstore.core.values import Json
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
+from evalstore.runs.execution.sharing.shared_work import SharedWork
 from evalstore.runs.execution.short_transaction import run_in_thread
+from evalstore.store import Store
 from evalstore.store.run_documents import (
     CALLS,
     COSTS,
@@ -22,14 +25,7 @@ from evalstore.store.run_documents import (
     NUMBERS,
     RECORDS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from evalstore.core.values import Json
-    from evalstore.runs.execution.sharing.shared_work import SharedWork
-    from evalstore.store import Store
-    from evalstore.store.work.shared_runs import RunShare
+from evalstore.store.work.shared_runs import RunShare
 
 
 class ShareWriter:

@@ -12,29 +12,29 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core import hashing
 from evalstore.core.deserialize import versions_in
 from evalstore.core.errors import StoreLockedError
-from evalstore.planning.carried_votes import is_known, keys_of
-from evalstore.planning.cells.cells import limit_of
+from evalstore.core.results import Failure, Session, Vote
+from evalstore.core.values import Json
+from evalstore.planning.carried_votes import Key, is_known, keys_of
+from evalstore.planning.cells.cells import Cell, limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
+from evalstore.runs.execution.limits.rate_limiter import RateLimiter
+from evalstore.runs.execution.model_calls import RunEnvironment
 from evalstore.runs.execution.short_transaction import run_in_thread, run_short_transaction
-from evalstore.store.work.leases import BEAT_SECONDS, SILENT_SECONDS, Leases, release_items
+from evalstore.store import Store
+from evalstore.store.work.leases import (
+    BEAT_SECONDS,
+    SILENT_SECONDS,
+    LeaseHolder,
+    Leases,
+    release_items,
+)
 from evalstore.store.work.work_rows import WorkRows
 from evalstore.workspace.testfiles.judge_prompt import shows_question
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Failure, Session, Vote
-    from evalstore.core.values import Json
-    from evalstore.planning.carried_votes import Key
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.runs.execution.limits.rate_limiter import RateLimiter
-    from evalstore.runs.execution.model_calls import RunEnvironment
-    from evalstore.store import Store
-    from evalstore.store.work.leases import LeaseHolder
-
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until the store is checked again for the results of other runs."""

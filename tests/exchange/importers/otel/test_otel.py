@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.importers.base import ImportOptions
+from evalstore.exchange.importers.base import ImportOptions, reading_from
 from evalstore.exchange.importers.otel.reader import read
-from evalstore.exchange.importers.source_files import reading_from
 from tests.builders import tree
 from tests.exchange.importers.importing import Made, imported, lines
 from tests.exchange.importers.running import imported_and_run, verdicts_of

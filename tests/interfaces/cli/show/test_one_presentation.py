@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from evalstore.core.display import StyledLine
 from evalstore.core.progress import ProgressListener
-from evalstore.core.styled_text import StyledLine
 from evalstore.interfaces.cli.render.history import print_diff
 from evalstore.interfaces.cli.render.run import print_report
 from evalstore.interfaces.cli.render.status import print_status

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from evalstore.core.styled_text import StyledLine, StyledSpan
+from evalstore.core.display import StyledLine, StyledSpan
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render.documents import image
 from evalstore.interfaces.tui.widgets.text_view import TextView

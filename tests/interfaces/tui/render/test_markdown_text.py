@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pygments.lexers import get_lexer_by_name
 
-from evalstore.core.display import safe
-from evalstore.core.styled_text import StyledLine
+from evalstore.core.display import StyledLine, safe
 from evalstore.interfaces.tui.render.documents.markdown_text import (
     _LANGUAGES,
     code_lines,

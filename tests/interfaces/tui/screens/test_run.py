@@ -15,9 +15,9 @@ from unittest import mock
 import pytest
 from textual.pilot import Pilot
 
+from evalstore.core.display import text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.progress import ProgressListener
-from evalstore.core.styled_text import text_lines
 from evalstore.core.values import Reply, Request, Usage
 from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.screens.cases import CasesPage

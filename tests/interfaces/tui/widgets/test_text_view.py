@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan, text_lines
+from evalstore.core.display import BLANK, StyledLine, StyledSpan, text_lines
 from evalstore.interfaces.tui.widgets.text_view import TextView, find_same_line, wrap_line
 
 parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x" * 30])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from evalstore.providers import answer_size
+from evalstore.providers import errors
 from evalstore.runs.execution.limits import retry_policy
 from tests import endpoint
 from tests.runs.execution.loopback.conftest import Place, Ran
@@ -69,7 +69,7 @@ STOPPING = {
 @pytest.fixture(autouse=True)
 def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small answer is too large, and the next try follows soon."""
-    monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(errors, "MAX_ANSWER", 1_000_000)
     monkeypatch.setattr(retry_policy, "_FIRST_DELAY", 0.01)
 
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import plural, safe, short
+from evalstore.core.display import StyledLine, StyledSpan, case_name, plural, safe, short
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.styled_text import StyledLine, StyledSpan
 from evalstore.interfaces.tui.render.answer import (
     answer_lines,
     asked_lines,

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evalstore.core.display import StyledLine, StyledSpan
 from evalstore.core.errors import EvalstoreError, NotRunError
-from evalstore.core.styled_text import StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView

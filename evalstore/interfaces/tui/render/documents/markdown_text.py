@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from evalstore.core.display import safe
-from evalstore.core.styled_text import BLANK, StyledLine, StyledSpan
+from evalstore.core.display import BLANK, StyledLine, StyledSpan, safe
 from evalstore.files.json_document import parse_json
 from evalstore.results.markdown_tokens import (
     LONGEST,
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pygments.token import _TokenType
 
     from evalstore.results.markdown_tokens import Token
-
 
 _MOST_CODE = 10_000
 """The most characters of code in a text that are coloured."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.display import plural
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     BLANK,
     StyledLine,
     TextBlock,
+    plural,
     text_lines,
 )
 from evalstore.interfaces.tui.render.answer import (

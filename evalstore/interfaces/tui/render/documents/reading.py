@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evalstore.core.errors import EvalstoreError, WorkspaceError
-
-if TYPE_CHECKING:
-    from evalstore.store.wanted import Reached
+from evalstore.store.wanted import Reached
 
 READING = "reading …"
 """A part of the title while the page is being read."""

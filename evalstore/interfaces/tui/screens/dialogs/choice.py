@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -13,20 +14,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from evalstore.core.display import safe, short
-from evalstore.interfaces.tui.screens.base import HELP_KEYS
-from evalstore.interfaces.tui.state.case_listing import PromptPair
+from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
+from evalstore.interfaces.tui.state.case_listing import CaseListing, PromptPair
+from evalstore.interfaces.tui.state.case_selection import CaseSelection
 from evalstore.interfaces.tui.state.data_source import FilteredPlaces
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.interfaces.tui.state.case_listing import CaseListing
-    from evalstore.interfaces.tui.state.case_selection import CaseSelection
-    from evalstore.results.table.cases import Cases, RunLine
+from evalstore.results.table.cases import Cases, RunLine
 
 _ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' of evalstore.yaml"
 _ONE_IN_RUN = "run {} has only the candidate {}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -17,12 +19,6 @@ from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.widgets.footer import KeyFooter
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from textual.app import ComposeResult
-
 
 _FRAME_LINES = 5
 """Lines of a window that are not its text: the border, the title, a blank one, the keys."""

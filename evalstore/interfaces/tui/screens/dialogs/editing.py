@@ -9,18 +9,13 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from textual.app import SuspendNotSupported
+from textual.app import App, SuspendNotSupported
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.dialogs.choice import Choice
-
-if TYPE_CHECKING:
-    from textual.app import App
-
-    from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.results.table.editable_files import EditableFile, EditPlace
+from evalstore.results.table.editable_files import EditableFile, EditPlace
 
 
 def edit_place(page: Page, place: EditPlace) -> None:

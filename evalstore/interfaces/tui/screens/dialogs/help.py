@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.widgets import Input
 
-from evalstore.core.display import pad
-from evalstore.core.styled_text import (
+from evalstore.core.display import (
     BLANK,
     StyledLine,
     StyledSpan,
     heading,
+    pad,
     text_lines,
 )
 from evalstore.interfaces.tui.render.plot import beside
@@ -24,10 +26,6 @@ from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, key_name
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-    from textual.screen import Screen
 
 _EXAMPLE = re.compile(r"( {4})(\S+(?: \S+)* {2,})\S")
 """An example, and behind at least two blanks what it means."""

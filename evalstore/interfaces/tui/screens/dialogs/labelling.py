@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import plural, safe
+from evalstore.core.display import case_name, plural, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.render.documents.reading import problem_text
 from evalstore.interfaces.tui.render.verdicts import verdict_cell
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from evalstore.interfaces.tui.screens.base import Page
     from evalstore.results.labels.add_labels import LabelReport
 
-    LabelWord = Literal["pass", "fail", "none"]
+LabelWord = Literal["pass", "fail", "none"]
 
 
 class Labelling:

@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from textual import work
+from textual.app import App, ComposeResult
+from textual.command import Command as ListedCommand
 from textual.command import (
     CommandInput,
     CommandList,
@@ -25,31 +27,22 @@ from textual.command import (
 )
 from textual.content import Content
 from textual.css.query import NoMatches
+from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
-from evalstore.core.case_name import case_name
-from evalstore.core.display import clip, columns_of, safe
+from evalstore.core.display import case_name, clip, columns_of, safe
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.keys.registry import own_actions, owners_of
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.answer import AnswerPage
+from evalstore.interfaces.tui.screens.base import BrowserApp
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.state.case_listing import CasePlace
 from evalstore.interfaces.tui.state.wanted_reading import WantedReading
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
-from evalstore.results.table.cases import CaseWindow
-
-if TYPE_CHECKING:
-    from textual.app import App, ComposeResult
-    from textual.command import Command as ListedCommand
-    from textual.screen import Screen
-    from textual.worker import Worker
-
-    from evalstore.interfaces.tui.screens.base import BrowserApp
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.cases import Cases
-
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import Cases, CaseWindow
 
 _WIDTH = 200
 """Longer names are cut."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from evalstore.core.styled_text import StyledLine, text_lines
+from evalstore.core.display import StyledLine, text_lines
 from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog
-
-if TYPE_CHECKING:
-    from evalstore.interfaces.tui.state.background_run import BackgroundRun
+from evalstore.interfaces.tui.state.background_run import BackgroundRun
 
 
 class QuitConfirmation(Dialog):

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.state.case_filter import (
     NO_MATCH,
     FilteredCases,
     LookedUp,
     StoreLookup,
 )
-from evalstore.interfaces.tui.state.case_query import FIELDS, read_query
+from evalstore.interfaces.tui.state.case_listing import CaseListing
+from evalstore.interfaces.tui.state.case_query import FIELDS, Query, read_query
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
-from evalstore.results.table.cases import CaseWindow
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from textual.timer import Timer
-
-    from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.interfaces.tui.state.case_listing import CaseListing
-    from evalstore.interfaces.tui.state.case_query import Query
-    from evalstore.results.table.case_rows import CaseRow
-    from evalstore.results.table.cases import Cases
-
+from evalstore.results.table.case_rows import CaseRow
+from evalstore.results.table.cases import Cases, CaseWindow
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
 
