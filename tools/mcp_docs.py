@@ -10,7 +10,7 @@ from typing import Any
 
 from evalstore.files.atomic_write import write_whole
 from evalstore.interfaces.mcp.arguments import PageArguments
-from evalstore.interfaces.mcp.tool_table import READ_TOOLS, RUN, Tool, argument_names, input_schema
+from evalstore.interfaces.mcp.server import READ_TOOLS, RUN, Tool, argument_names, input_schema
 
 PAGE = Path(__file__).parent.parent / "docs" / "mcp.md"
 _BLOCK = re.compile("(?<=<!-- made: tools -->\n).*?(?=<!-- end: tools -->)", re.DOTALL)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.interfaces.cli.main import commands, hoist
-from evalstore.interfaces.mcp.result_text import PAGE as PAGE_SIZE
-from evalstore.interfaces.mcp.result_text import REST
+from evalstore.interfaces.mcp.read_tools import PAGE as PAGE_SIZE
+from evalstore.interfaces.mcp.read_tools import REST
 from tools.mcp_docs import PAGE, page
 
 TEXT = PAGE.read_text(encoding="utf-8")

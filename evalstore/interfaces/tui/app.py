@@ -29,9 +29,8 @@ from evalstore.interfaces.tui.screens.base import STORE_CHECKS, MessageApp, Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
 from evalstore.interfaces.tui.screens.dialogs.choice import Choice
-from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog, PromptDialog
+from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog, PromptDialog, QuitConfirmation
 from evalstore.interfaces.tui.screens.dialogs.help import HelpPage
-from evalstore.interfaces.tui.screens.dialogs.quit_confirmation import QuitConfirmation
 from evalstore.interfaces.tui.screens.other_runs import show_other_runs
 from evalstore.interfaces.tui.screens.plan import PlanPage
 from evalstore.interfaces.tui.screens.run import RunPage

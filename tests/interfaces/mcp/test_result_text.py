@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.interfaces.mcp.result_text import PAGE, as_text, fenced, fit, page_of, with_page
+from evalstore.interfaces.mcp.read_tools import PAGE, as_text, fenced, fit, page_of, with_page
 
 MANY = [{"text": "x" * 3_000}] * 100
 

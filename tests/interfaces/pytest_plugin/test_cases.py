@@ -14,7 +14,7 @@ import pytest
 import evalstore.interfaces.pytest_plugin
 from evalstore import RunReport, Workspace
 from evalstore.interfaces.pytest_plugin import session
-from evalstore.interfaces.pytest_plugin.current_cases import run_current
+from evalstore.interfaces.pytest_plugin.session import run_current
 from evalstore.planning.age_limit import EVER
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import Scope

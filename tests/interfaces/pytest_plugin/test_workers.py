@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore import Workspace
-from evalstore.interfaces.pytest_plugin.current_cases import read_current
-from evalstore.interfaces.pytest_plugin.session import CaseSession
+from evalstore.interfaces.pytest_plugin.session import CaseSession, read_current
 from evalstore.planning.options import Location, SelectionOptions
 from tests.builders import tree
 from tests.interfaces.pytest_plugin.conftest import Run
