@@ -23,7 +23,7 @@ from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, 
 from evalstore.store.schema.table_definitions import NODES, RUNS
 from evalstore.store.trees.case_chunks import has_parts
 from evalstore.store.trees.case_files import load_case_parts
-from evalstore.store.trees.tree_sizes import TreeSizes
+from evalstore.store.trees.tree_nodes import TreeSizes
 
 _SCHEMA = """
 CREATE TABLE held (

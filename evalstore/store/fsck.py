@@ -36,7 +36,7 @@ from evalstore.store.schema.table_definitions import (
 )
 from evalstore.store.store import Store
 from evalstore.store.trees.case_chunks import find_excess
-from evalstore.store.trees.tree_sizes import count_cases, find_excessive
+from evalstore.store.trees.tree_nodes import count_cases, find_excessive
 
 _REMOVABLE = {
     kind: {**VERSIONS, **EVENTS}[kind]

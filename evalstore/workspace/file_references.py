@@ -20,8 +20,8 @@ from evalstore.core.values import FileVersion
 from evalstore.files import media_types
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, Boundary, too_large
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset, resolve_path
+from evalstore.workspace.allowed_paths import PrivateFiles, is_private_name
 from evalstore.workspace.index import Index, IndexEntry, Seen, file_stamp, is_settled
-from evalstore.workspace.private_files import PrivateFiles, is_private_name
 
 
 class References:

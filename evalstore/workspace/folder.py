@@ -12,9 +12,8 @@ from evalstore.files.access import LARGEST_TEXT, normalise, read_file
 from evalstore.files.fields import suggest_beside
 from evalstore.files.yaml12 import read_yaml
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
-from evalstore.workspace.allowed_paths import WorkspaceBoundary
+from evalstore.workspace.allowed_paths import PrivateFiles, WorkspaceBoundary
 from evalstore.workspace.index import Stamp, walk
-from evalstore.workspace.private_files import PrivateFiles
 from evalstore.workspace.settings.settings import FILE, Settings
 from evalstore.workspace.settings.settings_reader import read_settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.workspace.private_files import is_private_name
+from evalstore.workspace.allowed_paths import is_private_name
 from evalstore.workspace.reader import read_workspace
 from tests.builders import tree, workspace_of
 from tests.interfaces.cli.conftest import Evalstore

@@ -18,7 +18,7 @@ from evalstore.remotes.progress import CopyListener
 from evalstore.store.fsck import Damage, check_store, repair_store
 from evalstore.store.location import is_url
 from evalstore.store.runs import LEFT_OUT
-from evalstore.store.trees.tree_sizes import find_excessive
+from evalstore.store.trees.tree_nodes import find_excessive
 
 if TYPE_CHECKING:
     from evalstore.exchange.sync.bundle import BundleCheck

@@ -8,7 +8,8 @@ from dataclasses import fields
 from typing import Any, TypedDict, get_args
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.planning.options import FailOn, LaunchedBy, RunOptions, SelectionOptions
+from evalstore.core.runs import Run
+from evalstore.planning.options import FailOn, LaunchedBy, Location, RunOptions, SelectionOptions
 
 StrPath = str | os.PathLike[str]
 
@@ -139,3 +140,42 @@ def _require_bounds(keywords: Mapping[str, Any]) -> None:
             continue
         words = f"at least {least:g}" if most is None else f"from {least:g} to {most:g}"
         raise EvalstoreError(f"'{name}' must be {words}, not {value!r}")
+
+
+def run_revision(run: Run | str) -> str:
+    """Return the revision of a run; a text is returned unchanged."""
+    return run if isinstance(run, str) else run.id
+
+
+def any_revision(run: Run | str | None) -> str:
+    """Return the revision of a run; None stands for the workspace."""
+    return "@work" if run is None else run_revision(run)
+
+
+def run_id(location: Location, run: Run | str | None) -> str | None:
+    """Return the full id of a run; None stands for the workspace. Raises `RevisionError`."""
+    from evalstore.planning.open_project import open_store
+    from evalstore.store.revisions import resolve_run
+
+    if run is None:
+        return None
+    if not isinstance(run, str):
+        return run.id
+    with open_store(location) as store:
+        return resolve_run(store, run).id
+
+
+def session_id(location: Location, text: str) -> str:
+    """Return the full id of a session; raises `RevisionError` when the text names none."""
+    from evalstore.core.display import kind_word
+    from evalstore.core.errors import RevisionError
+    from evalstore.planning.open_project import open_store
+    from evalstore.store.revisions import resolve
+
+    with open_store(location) as store:
+        kind, id = resolve(store, text)
+    if kind != "session":
+        raise RevisionError(
+            f"'{text}' is not an answer ({kind_word(kind)})", hint="a result lists its answers"
+        )
+    return id

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -15,13 +16,15 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.core.values import Json
 from evalstore.files.filed_sequence import keep_values
-from evalstore.interfaces.api.answers import Answer, answer_from
 from evalstore.interfaces.api.calls import system_errors
-from evalstore.interfaces.api.names import any_revision, run_id, run_revision, session_id
 from evalstore.interfaces.api.options import (
     ResultKeywords,
     StrPath,
+    any_revision,
     require_known,
+    run_id,
+    run_revision,
+    session_id,
     texts,
 )
 from evalstore.planning.options import Location, SelectionOptions
@@ -32,9 +35,12 @@ if TYPE_CHECKING:
     import pyarrow
 
     from evalstore.core.runs import Run
+    from evalstore.results.answer.answer import AnswerView, TurnView
+    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.search.grep import In, SearchHit
+    from evalstore.results.session_facts import SessionFacts
     from evalstore.results.stats.stats import JudgeTable, Stats
 
 
@@ -359,4 +365,70 @@ def _unpack_hit(values: Sequence[Any]) -> SearchHit:
         tuple(sessions),
         context,
         tuple((start, end) for start, end in matches),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its conversation and judgements; without an answer, what would be asked."""
+
+    session: str | None
+    """Id; None: there is no answer."""
+    file: str
+    row: str
+    text: str
+    """The last answer, JSON indented; empty when there is none."""
+    conversation: tuple[TurnView, ...]
+    """`role`, `text` and `name` of each turn after the system prompt, with `answer` where the
+    candidate speaks."""
+    judgements: tuple[Judgement, ...]
+    """Those that count first, then the newest."""
+    failures: tuple[str, ...]
+    """Why an answer or a judgement is missing, newest first."""
+    facts: SessionFacts | None
+    """Tokens, cost (USD), latency (seconds), temperature and more; None: there is no answer."""
+
+    def _repr_html_(self) -> str:
+        """Return the answer as notebooks show it: the conversation, and its judgements."""
+        from evalstore.core.display import money, short
+        from evalstore.core.notebooks.html_tables import block, line, long_text, strong, table, word
+
+        facts = self.facts
+        measured = f"{money(facts.cost)} · {facts.latency:.2f} s" if facts else "no answer"
+        return block(
+            line(
+                strong(f"{self.file} [{self.row}]" if self.row else self.file),
+                f"· answer {short(self.session)}" if self.session else "",
+                f"· {measured}",
+            ),
+            table(
+                ["turn", "text"],
+                [(f"{turn.role} {turn.name}".strip(), turn.text) for turn in self.conversation],
+            ),
+            table(
+                ["judged by", "verdict", "feedback"],
+                [
+                    (
+                        judgement.by,
+                        word(judgement.verdict),
+                        judgement.why_not or judgement.feedback,
+                    )
+                    for judgement in self.judgements
+                ],
+            ),
+            *(long_text(failure) for failure in self.failures),
+        )
+
+
+def answer_from(view: AnswerView) -> Answer:
+    """Convert the answer that a view shows."""
+    return Answer(
+        session=view.id,
+        file=view.file,
+        row=view.row,
+        text=view.answer,
+        conversation=view.conversation,
+        judgements=view.judgements,
+        failures=view.failures,
+        facts=view.facts,
     )

@@ -16,8 +16,13 @@ from evalstore.core.results import Result
 from evalstore.core.values import Json
 from evalstore.interfaces.api import options
 from evalstore.interfaces.api.calls import outside_of_a_loop
-from evalstore.interfaces.api.names import any_revision, run_revision
-from evalstore.interfaces.api.options import RunSettings, SelectionKeywords, StrPath
+from evalstore.interfaces.api.options import (
+    RunSettings,
+    SelectionKeywords,
+    StrPath,
+    any_revision,
+    run_revision,
+)
 from evalstore.interfaces.api.progress import CallbackListener, Progress
 from evalstore.interfaces.api.result_reader import ResultReader
 

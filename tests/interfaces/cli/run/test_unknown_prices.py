@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.interfaces.api.workspace import Workspace
 from evalstore.interfaces.tui.render.dashboard import dashboard_lines
-from evalstore.interfaces.tui.render.stats import group_cells
+from evalstore.interfaces.tui.screens.stats import group_cells
 from evalstore.planning import pricing
 from evalstore.planning.options import Location
 from evalstore.results.stats.stats import stats
