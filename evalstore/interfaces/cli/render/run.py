@@ -226,20 +226,23 @@ def _reasons(described: tuple[ListedResult, str]) -> object:
 def _result_line(
     entry: ListedResult, label: str, wide: int, names: Mapping[str, str], models: int
 ) -> str:
-    """Return the line of a result, or where it is too long two."""
+    """Return the line of a result, or where it is too long two or three."""
     cell, word = entry.result, entry.result.word or "answered"
     session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
     colour = "broke" if entry.regression else _MARKS.get(entry.change, "broke")
-    mark = f"  ({output.paint(entry.mark, colour)})" if entry.mark else ""
-    mark += f"  {entry.attempts}" if entry.attempts else ""
+    marks = [f"  ({output.paint(entry.mark, colour)})"] if entry.mark else []
+    marks += [f"  {entry.attempts}"] if entry.attempts else []
     line = (
         f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
         f"{output.pad(names[cell.model], models)}  {session}"
     )
     columns = output.table_width()
-    if mark and columns is not None and output.shown_columns(line + mark) > columns:
-        line, mark = f"{line}\n{'':9}{mark}", ""
-    return f"{line}{mark}".rstrip()
+    end = "".join(marks)
+    if end and columns is not None and output.shown_columns(line + end) > columns:
+        split = "\n" + " " * 9
+        is_wide = output.shown_columns(end) > columns - 9
+        end = split + (split if is_wide else "").join(marks)
+    return f"{line}{end}".rstrip()
 
 
 _BAR = 20
