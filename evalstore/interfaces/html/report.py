@@ -266,7 +266,7 @@ def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[s
             continue
         total += len(data)
         if len(data) > _LARGEST_IMAGE or total > _MOST_IMAGES:
-            yield id, {"note": f"the picture is too large for this report ({len(data):,} bytes)"}
+            yield id, {"note": f"the picture is too large to be shown ({len(data):,} bytes)"}
             total -= len(data)
             continue
         yield id, {"source": f"data:{file.media_type};base64,{b64encode(data).decode()}"}

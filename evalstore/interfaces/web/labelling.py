@@ -22,7 +22,6 @@ from evalstore.interfaces.html.report import read_images
 from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
-from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.add_labels import label_results
 from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_results, find_run, open_revision
@@ -61,6 +60,8 @@ class AskedAnswer(NamedTuple):
     case: Case
     title: str
     """The name of its case, with the name of the system prompt if the case has several."""
+    words: str
+    """What is searched for words: the title, the candidate and the tags."""
 
 
 class LabelPages:
@@ -89,7 +90,8 @@ class LabelPages:
         """Return the answers offered by their sessions; they are read once, also in memory."""
         with self._lock:
             if not self._answers.get(only):
-                found = (each for each in self._read() if _has_words(each, only))
+                words = only.casefold().split()
+                found = (each for each in self._read() if all(word in each.words for word in words))
                 listed = nsmallest(MOST_ANSWERS, found, key=lambda each: each.session)
                 self._answers[only] = {answer.session: answer for answer in listed}
             return self._answers[only]
@@ -212,20 +214,18 @@ class LabelPages:
     def _render(self, **values: object) -> bytes:
         only = str(values["only"])
         offered = self._offered(only)
-        waiting = self._left(str(values["person"]), only)
-        left = len({cell_of(offered[session].result) for session in waiting})
-        total = len({cell_of(answer.result) for answer in offered.values()})
+        left, total = len(self._left(str(values["person"]), only)), len(offered)
         of = f" of “{safe(only)}”" * bool(only)
-        of += " in a random sample" * (len(offered) == MOST_ANSWERS)
+        of += " in a random sample" * (total == MOST_ANSWERS)
         return render(
             "label.html",
             **values,
             left=left,
             done=total - left,
             total=total,
-            counted=f"{total - left:,} of {plural(total, 'result')}{of} have your label.",
-            all_are=f"All {len(offered):,} answers{of} have your label."
-            if len(offered) > 1
+            counted=f"{total - left:,} of {plural(total, 'answer')}{of} have your label.",
+            all_are=f"All {total:,} answers{of} have your label."
+            if total > 1
             else f"The answer{of} has your label.",
             workspace=safe(self._name),
             base=self._base,
@@ -257,9 +257,10 @@ class LabelPages:
                         continue
                     prompt = names[case.prompts][result.prompt] if case.prompts[1:] else None
                     title = case_name(result.file, result.row, prompt)
+                    words = " ".join((title, result.model, *case.tags)).casefold()
                     several = result.required_answers > 1 and len(case.tests) == 1
                     for session in result.sessions[: None if several else 1]:
-                        yield AskedAnswer(session, result, case, title)
+                        yield AskedAnswer(session, result, case, title, words)
 
 
 def _part(
@@ -291,11 +292,6 @@ def _beginning(data: bytes) -> str:
     text = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")
     end = "" if len(text) <= _MOST_CHARACTERS else "\n…"
     return shown_text(text[:_MOST_CHARACTERS]) + end
-
-
-def _has_words(answer: AskedAnswer, only: str) -> bool:
-    text = " ".join((answer.title, answer.result.model, *answer.case.tags)).casefold()
-    return all(word in text for word in only.casefold().split())
 
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:

@@ -634,6 +634,26 @@ def test_files_are_saved_and_tools_and_schemas_shown_beside_the_question(tmp_pat
     assert "Finds <i>" not in text
 
 
+def test_a_picture_that_is_not_shown_is_saved_and_the_page_says_why(tmp_path: Path) -> None:
+    test = TEST.replace("Hello", "`{{_file:large.png}}` `{{_file:scan.tiff}}`")
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": test})
+    (root / "tests/large.png").write_bytes(b"\x89PNG\r\n\x1a\n".ljust(2 * 2**20 + 1))
+    (root / "tests/scan.tiff").write_bytes(b"II*\0")
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    with serving(root) as address:
+        response, text = ask(address, str(ask(address, "label")[0].headers["Location"]))
+        assert (response.status, "<img" in text) == (200, False)
+        links = re.findall('note">(.*?): <a href="([^"]*)" download[^>]*>Download (.*?)<', text)
+        bodies = [
+            ask(address, link, method="HEAD")[0].headers["Content-Length"] for _, link, _ in links
+        ]
+    assert [(note, name) for note, _, name in links] == [
+        ("the picture is too large to be shown (2,097,153 bytes)", "large.png"),
+        ("a picture of the type image/tiff is not shown", "scan.tiff"),
+    ]
+    assert bodies == [str(2 * 2**20 + 1), "4"]
+
+
 def test_a_note_is_stored_with_the_next_answer_and_never_lost(
     labelled: tuple[Path, str],
 ) -> None:
@@ -717,16 +737,16 @@ def _noting(write: Callable[[BuiltPages, str], BuiltPage], made: list[str]) -> o
     return noted
 
 
-def test_attempts_are_labelled_apart_and_counted_as_one_result(tmp_path: Path) -> None:
+def test_attempts_are_labelled_and_counted_apart(tmp_path: Path) -> None:
     test = TEST.replace("tags:", "attempts: 2\ntags:")
     root = make_workspace(tmp_path / "desk", {"tests/hello.md": test})
     assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
     numbers, path = set(), "label?by=Ada"
     with serving(root) as address:
-        for labelled in (0, 0):
+        for labelled in (0, 1):
             place = str(ask(address, path)[0].headers["Location"])
             text = ask(address, place)[1]
-            assert f"{labelled} of 1 result have your label." in text
+            assert f"{labelled} of 2 answers have your label." in text
             numbers |= set(re.findall(r">Answer (. of 2)<", text))
             post(address, place, verdict="pass", by="Ada")
         end = ask(address, path)[1]
@@ -744,7 +764,7 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     sent = post(address, second, verdict="skip", by="Ada")
     end = ask(address, str(sent.headers["Location"]))[1]
     assert "You have seen all answers." in end
-    assert "0 of 2 results have your label" in end
+    assert "0 of 2 answers have your label" in end
     assert "Begin again with the 2 you skipped." in end
     assert labels_in(root) == []
     for path in (first, second):
@@ -766,7 +786,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         for _ in range(2):
             path = str(ask(address, path)[0].headers["Location"])
             text = ask(address, path)[1]
-            assert "0 of 2 results of “SECOND greet hello” have your label" in text
+            assert "0 of 2 answers of “SECOND greet hello” have your label" in text
             assert "Go away." in text
             titles.add(re.findall(r"<h1[^>]*>(.*)</h1>", text)[0])
             sent = post(address, path, verdict="skip", by="Ada", only="SECOND greet hello")
@@ -777,7 +797,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
         path = str(ask(address, "label?by=Ada&only=second+(b)")[0].headers["Location"])
         text = ask(address, path)[1]
         assert "tests/hello.md (b)</h1>" in text
-        assert "0 of 1 result of “second (b)” have your label" in text
+        assert "0 of 1 answer of “second (b)” have your label" in text
 
 
 def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
@@ -860,7 +880,7 @@ def test_a_person_labels_with_the_keyboard(labelled: tuple[Path, str], page: Pag
         page.wait("document.documentElement.dataset.ready === 'yes'")
         page.press("p" if key == "f" else "f")  # is decided: only a click changes it
         assert len(labels_in(root)) == number
-        assert f"{number} of 2 results have your label" in page.value("document.body.innerText")
+        assert f"{number} of 2 answers have your label" in page.value("document.body.innerText")
         page.press("Enter", 13)
         page.wait("!document.body.innerText.includes('What the judges say')")
         page.wait("document.documentElement.dataset.ready === 'yes'")
@@ -948,7 +968,7 @@ def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path
     assert "These 3 answers are judged together: one label is for all of them." in text
     assert text.count("turn-assistant") >= 3
     assert "Passes if all answers are equal:" in text
-    assert "0 of 2 results have your label." in text
+    assert "0 of 2 answers have your label." in text
     assert "Thirty &lt;days&gt;." in text
 
 
