@@ -59,10 +59,11 @@ def judgement_changes(
         lost = frozenset(makers[id] for id in was if id in makers and id not in now)
         gained = frozenset(makers[id] for id in now if id in makers and id not in was)
         if (lost, gained, is_same) not in known:
-            known[lost, gained, is_same] = [
-                *_labels(evaluators, lost, gained, is_same=is_same),
-                *_evaluators(versions, evaluators, lost, gained),
-            ]
+            labels = [*_labels(evaluators, lost, gained, is_same=is_same)]
+            # Where a person decides, judges may not have been asked.
+            is_of_judges = is_same and bool(was and now) and not labels
+            others = _evaluators(versions, evaluators, lost, gained, with_rest=is_of_judges)
+            known[lost, gained, is_same] = [*labels, *others]
         changes[was, now] = known[lost, gained, is_same]
     return changes
 
@@ -134,8 +135,13 @@ def _evaluators(
     evaluators: Mapping[str, Json],
     was: frozenset[_Maker],
     now: frozenset[_Maker],
+    *,
+    with_rest: bool,
 ) -> Iterable[str]:
-    """Yield how the models that judge differ, each new one from the nearest one that is gone."""
+    """Yield how the models that judge differ, each new one from the nearest one that is gone.
+
+    `with_rest`: also which are new or removed without another one in their place.
+    """
 
     def models(makers: Iterable[_Maker]) -> list[Json]:
         contents = (evaluators.get(id, {}) for id, _ in sorted(makers))
@@ -149,6 +155,15 @@ def _evaluators(
         if nearest is not None:
             lost.remove(nearest)
             yield describe_evaluator_change(versions.find, nearest, new).text
+        elif with_rest:
+            yield f"new judge {_name(versions, new)}"
+    yield from (f"judge {_name(versions, old)} removed" for old in lost if with_rest)
+
+
+def _name(versions: VersionReader, evaluator: Json) -> str:
+    """Return the id of the model of a judge."""
+    model: Json = versions.find("model", evaluator["model"]) or {}
+    return str(model.get("code") or evaluator["model"][:8])
 
 
 def judge_part(versions: Iterable[Json]) -> str:

@@ -84,7 +84,12 @@ def choose_attempts(pair: Pair, attempts: PairAttempts) -> tuple[Attempt | None,
             passes = pair.was.verdict == "pass", pair.now.verdict == "pass"
     else:
         passes = _passes(pair.was), _passes(pair.now)
-    return _choose(was, now, passes[0]), _choose(now, was, passes[1])
+    shown = _choose(now, was, passes[1])
+    if shown and len(was) == len(now):
+        same = was[now.index(shown)]  # the same attempt, whose answer may be the same
+        if (same.verdict == "pass") == passes[0]:
+            return same, shown
+    return _choose(was, now, passes[0]), shown
 
 
 def attempts_of(pair: Pair, sides: tuple[Attempts, Attempts]) -> PairAttempts:

@@ -81,7 +81,15 @@ class PairReasons:
         return (change for change in self._changes(pair) if not change.startswith(_NO_EDITS))
 
     def _changes(self, pair: Pair) -> list[str]:
-        pair = self.flips.get(pair, pair)
+        """Return what explains a pair: at its flip, unless that was an edit undone since."""
+        changes, flip = self._between(pair), self.flips.get(pair)
+        if flip is None:
+            return changes
+        at_flip = self._between(flip)
+        is_undone = any(each not in changes for each in at_flip if not each.startswith(_NO_EDITS))
+        return changes if is_undone else at_flip
+
+    def _between(self, pair: Pair) -> list[str]:
         was, now = pair.was, pair.now
         if was is None or now is None:
             return ["new" if was is None else "gone"]
@@ -96,11 +104,11 @@ class PairReasons:
         if causes := judging_causes(pair, judged, judgements, has_same_answer=is_same):
             return causes
         question = self.questions.get((was.sessions, now.sessions), "")
-        if not (asked or judged):
-            asked = self._other_answer(was, now)
-        elif question and not question.startswith((ANOTHER, OLDER)):
-            judged.append(question)
         changes = [*asked, *judged]
+        if not asked and (has_other_sessions(pair) or not judged):
+            changes += self._other_answer(was, now)
+        elif question and not question.startswith((ANOTHER, OLDER)):
+            changes.append(question)
         if is_same:
             changes = ["asked again" if change == ANOTHER else change for change in changes]
             changes.append("the same answer")

@@ -15,13 +15,21 @@ from evalstore.core.display import plural, short
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.attempts import (
     CellToJudge,
+    find_votes,
     group_votes,
     has_attempts,
     judge_votes,
     read_attempts,
 )
 from evalstore.results.compare.same_answers import find_same_answers
-from evalstore.results.edits.test_parts import SHOWN, SYSTEM, describe_parts, load_test_parts
+from evalstore.results.edits.test_parts import (
+    CHECKS,
+    INSTRUCTIONS,
+    SHOWN,
+    SYSTEM,
+    describe_parts,
+    load_test_parts,
+)
 from evalstore.results.judgement_changes import (
     differ_evaluators,
     judgement_changes,
@@ -88,15 +96,19 @@ def find_result_changes(
         yield ResultChange(f"same answer, {label}" if is_kept else label)
         return
     edits, judges = [*_edits(store, was, now, project)], [*_evaluators(store, was, now, project)]
+    candidates = [*_candidates(store, was, now, project)]
     judged = [*(each for each in edits if not each.text.startswith((SYSTEM, SHOWN))), *judges]
     has_same_answer = is_kept or bool(find_same_answers(store, [pair]))
     texts = [each.text for each in judged]
     if judging_causes(pair, texts, words, has_same_answer=has_same_answer):
-        changes = judged
+        changes, candidates = judged, []
     else:
-        changes = [*edits, *_candidates(store, was, now, project), *judges]
+        changes = [*edits, *candidates, *judges]
+    asks_the_same = all(each.text.startswith((INSTRUCTIONS, CHECKS)) for each in edits)
     if changes and label:
         yield ResultChange(f"same answer, {label}" if is_kept else label)
+    if changes and asks_the_same and not (candidates or has_same_answer or label):
+        yield from _other_results(store, was, now)
     yield from changes or _other_results(store, was, now)
 
 
@@ -145,10 +157,18 @@ def _evaluators(
     store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
 ) -> Iterator[ResultChange]:
     """Yield how the models that judge changed, and the rule by which their votes count."""
-    if "models" not in now.case.judged_by:
+    if "models" not in now.case.judged_by or not all(_is_by_judges(store, it) for it in (was, now)):
         return
     for change in differ_evaluators(was.run, now.run, _reader(store, project).find):
         yield ResultChange(change.text)
+
+
+def _is_by_judges(store: Store, record: JudgedResult) -> bool:
+    """Return whether models have judged a result; none is asked where checks fail."""
+    judges = {judge.evaluator for judge in record.run.evaluators}
+    return any(
+        cast.vote.evaluator in judges for cast in find_votes(store, [record.result]).values()
+    )
 
 
 def _reader(store: Store, project: Project | None) -> VersionReader:

@@ -229,3 +229,51 @@ def test_what_judges_are_told_later_changes_nothing_that_a_label_decides(
         "  same answer, labelled by Ada",
         "this version of the judge prompt: judged once",
     ]
+
+
+def test_an_edit_that_was_undone_since_explains_nothing(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    model, test = workspace / "models/one.yaml", workspace / "tests/weather.md"
+    edit(test, "must be warm", "must be short")
+    evalstore("run", "-q")
+    edit(test, "must be short", "must be warm")
+    evalstore("run", "-q")
+    before = model.read_text()
+    model.write_text(before.replace("Cold.", "Mild.").replace("provider:", "extraIdentifier: x\nprovider:"))
+    evalstore("run", "-q")
+    model.write_text(before)
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~3", "@").stdout
+    assert "[city=Oslo]  scripted/one  pass -> fail  (instructions changed)" in shown
+
+
+def test_of_other_judges_a_verdict_is_not_judged_again(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    kind = "id: scripted/kind\nprovider: scripted\nresponses: [{answer: {pass: true}}]\n"
+    tree(workspace, {"models/kind.yaml": kind})
+    edit(workspace / "evalstore.yaml", PLAIN, "[scripted/judge, scripted/kind]")
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", "[scripted/judge, scripted/kind]", PLAIN)
+    assert "since the last run: 1 changed\n" in evalstore("run").stdout
+    for sides, change in (("@~1 @", "judge scripted/kind removed"), ("@ @~1", "new judge")):
+        assert f"({change}" in evalstore("diff", *sides.split()).stdout
+
+
+def test_an_older_answer_that_counts_again_is_named_beside_an_edit_of_checks(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    model = workspace / "models/one.yaml"
+    oslo = "tests/weather.md::city=Oslo"
+    evalstore("run", "-q")
+    edit(model, "Cold.", "Mild.")
+    evalstore("run", "-q", "--refresh")
+    edit(workspace / "tests/weather.md", "must be warm", "must be warm today")
+    edit(workspace / "models/judge.yaml", "must be warm", "must be")
+    evalstore("run", "-q")
+    reason = "(instructions changed, older answers count)"
+    assert f"pass -> fail  {reason}" in evalstore("diff", "@~1", "@").stdout
+    changes = "\n".join(history(evalstore, oslo))
+    assert "  same question, and an older stored answer counts: run " in changes
+    assert "  instructions edited\n" in changes
