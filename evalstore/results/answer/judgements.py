@@ -15,6 +15,7 @@ from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.plan import decided_first
 from evalstore.results.judgement_changes import judge_part
 from evalstore.store.contents import damaged
+from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
     from evalstore.core.results import Evaluation, Vote
@@ -176,25 +177,32 @@ class _Judges:
 
         If no model is among these, a label or the checks decide: then those of the last run judge.
         """
-        run = next(store.find_recent_runs(limit=1), None)
-        of_run = {each.evaluator for each in run.evaluators} if run else set()
-        ids = {each.evaluator for each in made} | of_run
+        self._runs = list(store.find_recent_runs(limit=RUNS_SEARCHED))
+        self._of_run = {each.evaluator for run in self._runs[:1] for each in run.evaluators}
+        ids = {each.evaluator for each in made} | self._of_run
         self.names = evaluator_names(store, ids)
         """The name of each judge, and whether it is a person."""
         self._contents = store.load_contents("evaluator", ids)
         models = [each for each in counted if "model" in self._contents.get(each.evaluator, ())]
-        self._since = max((each.started for each in models), default=None)
-        self._deciding = {each.evaluator for each in models} or of_run
+        self._counted = {each.evaluator: each.started for each in models}
+        """When each judge whose verdict counts gave it."""
 
     def why_not(self, judgement: Evaluation) -> str:
         """Return why a verdict by a model does not count."""
         id = judgement.evaluator
-        which = "older" if self._since is None or judgement.started < self._since else "other"
-        for judge in self._deciding - {id}:
+        for judge in (*self._counted, *sorted(self._of_run - {id})):
             if id in self.names and self.names.get(judge) == self.names[id]:
-                return f"{which} {judge_part((self._contents[id], self._contents[judge]))}"
-        is_older = which == "older" and id not in self._deciding
-        return "no longer a judge of this case" if is_older else "another verdict decides"
+                is_older = judgement.started < self._counted.get(judge, judgement.started + 1)
+                part = judge_part((self._contents[id], self._contents[judge]))
+                return f"{'older' if is_older else 'other'} {part}"
+        if id not in self._of_run:
+            return "no longer a judge of this case"
+        if not self._counted:
+            return "another verdict decides"
+        last = max(self._counted.values())
+        later = [run.started for run in self._runs if run.started > last]
+        is_later = bool(later) and judgement.started >= later[-1]  # as seen from an older run
+        return "not a judge of this case" if is_later else "no longer a judge of this case"
 
 
 def _rank(places: Mapping[str, int], judgement: Judgement) -> tuple[bool, bool, int, str, int, str]:

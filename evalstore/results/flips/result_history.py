@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import CellIndex
 from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.planning.plan import UNSETTLED
+from evalstore.planning.plan import CHECKS, UNSETTLED
 from evalstore.planning.reasons.path_history import PathHistory, follow_file
-from evalstore.results.attempts import Attempt, find_votes, has_attempts
+from evalstore.results.attempts import Attempt, find_votes, group_votes, has_attempts
 from evalstore.results.flips.result_changes import (
     JudgedResult,
     ResultChange,
@@ -142,13 +142,16 @@ def find_history(
     if case is not None and current.verdict:
         records.append(JudgedResult(run, None, current, case))
     before: JudgedResult | None = None
+    version: dict[str, object] = {}
     is_ended = False
     for record in search.find(current, case):
         if records and _passes(record) != _passes(records[-1]) and before is None:
             before = record
         records.append(record)
+        version = version or _compared(store, records[0])
         # Older runs may have judged this version, too, although another one lies between them.
-        answers = {(each.result.sessions, each.result.evaluations) for each in _alike(records)}
+        alike = (each.result for each in records if _is_of(version, each))
+        answers = {(result.sessions, result.evaluations) for result in alike}
         if before and len(answers) >= _SAMPLES:
             is_ended = search.count < len(runs)
             break
@@ -157,9 +160,10 @@ def find_history(
     since = next((newer for newer, older in pairwise(records) if older is before), records[-1])
     until = records.index(since) + 1
     unlike = records[until : until + bool(before)] if _passes(records[0]) else records[:until]
-    alike = _alike(records)
+    version = version or _compared(store, records[0])
+    alike = [record for record in records if _is_of(version, record)]
     later = None if _keeps_label(store, since, records[0]) else _find_later(records, since)
-    other = next((each for each in records if _version(each) != _version(records[0])), None)
+    other = next((each for each in records if each not in alike), None)
     attempts = find_attempts(store, records[:1])
     return ResultHistory(
         passes=_passes(records[0]),
@@ -169,7 +173,7 @@ def find_history(
         changes=tuple(find_result_changes(store, before, since, project)) if before else (),
         later=tuple(find_result_changes(store, since, records[0], project)) if later else (),
         later_run=later.run if later else None,
-        counts=_count(store, alike, _differing(store, records[0], other)),
+        counts=_count(store, alike, _differing(store, version, records[0], other)),
         searched=search.count,
         is_cut=is_ended or search.is_cut or len(earlier) == RUNS_SEARCHED,
         has_failed=not any(record.result.verdict in UNSETTLED for record in unlike),
@@ -263,10 +267,22 @@ def _passes(record: JudgedResult) -> bool:
     return record.result.verdict == "pass"
 
 
-def _alike(records: Sequence[JudgedResult]) -> list[JudgedResult]:
-    """Return those of the runs that asked the same model the same as the first, judged alike."""
-    version = _version(records[0])
-    return [record for record in records if _version(record) == version]
+def _compared(store: Store, newest: JudgedResult) -> dict[str, object]:
+    """Return what makes the version of a result: its judges only if one of them decided."""
+    cast = find_votes(store, [newest.result])
+    attempts = group_votes((sessions, vote) for vote, sessions in cast.values())
+    is_judged = any(
+        not any(vote.human for vote in votes) and any(vote.evaluator != CHECKS for vote in votes)
+        for votes in attempts.values()
+    )
+    version = _version(newest)
+    return version if is_judged else {key: version[key] for key in version if key != "judge"}
+
+
+def _is_of(version: Mapping[str, object], record: JudgedResult) -> bool:
+    """Return whether a record is about the version; where no judge decided, they may differ."""
+    found = _version(record)
+    return all(found[name] == value for name, value in version.items())
 
 
 def _version(record: JudgedResult) -> dict[str, object]:
@@ -286,10 +302,12 @@ def _version(record: JudgedResult) -> dict[str, object]:
     }
 
 
-def _differing(store: Store, now: JudgedResult, was: JudgedResult | None) -> Iterator[str]:
-    """Yield the names of what differs between two versions; nothing without the other one."""
+def _differing(
+    store: Store, version: Mapping[str, object], now: JudgedResult, was: JudgedResult | None
+) -> Iterator[str]:
+    """Yield the names of what differs from another result; nothing without one."""
     old = _version(was) if was else {}
-    for name, value in _version(now).items():
+    for name, value in version.items():
         if was and value != old[name]:
             judges = [{each.evaluator for each in it.run.evaluators} for it in (now, was)]
             contents = store.load_contents("evaluator", judges[0] ^ judges[1])

@@ -240,7 +240,9 @@ def test_an_edit_that_was_undone_since_explains_nothing(
     edit(test, "must be short", "must be warm")
     evalstore("run", "-q")
     before = model.read_text()
-    model.write_text(before.replace("Cold.", "Mild.").replace("provider:", "extraIdentifier: x\nprovider:"))
+    model.write_text(
+        before.replace("Cold.", "Mild.").replace("provider:", "extraIdentifier: x\nprovider:")
+    )
     evalstore("run", "-q")
     model.write_text(before)
     evalstore("run", "-q")

@@ -461,3 +461,38 @@ def test_what_was_edited_in_some_cases_is_counted(workspace: Path, evalstore: Ev
         "3 cases asked again: test changed: message 1 line 1: cold -> colder; "
         "also changed: instructions of 1 case (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
+
+
+def test_a_judge_whose_prompt_was_edited_is_one_although_a_label_decides(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    evalstore("run", "-q")
+    evalstore("label", "tests/weather.md::Oslo", "fail", "--as", "Ada")
+    judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
+    evalstore("run", "-q")
+    page = evalstore("show", "tests/weather.md::Oslo").stdout
+    assert "\nfail  by Ada (a person)  " in page
+    assert "  by scripted/judge  (older judge prompt)  " in page
+    assert "\n    this version: judged once\n" in page
+    evalstore("label", "tests/weather.md::Oslo", "--remove", "--as", "Ada")
+    evalstore("run", "-q")
+    page = evalstore("show", "tests/weather.md::Oslo").stdout
+    assert "\n    this version of the judge prompt: judged once\n" in page
+
+
+def test_a_judge_that_left_the_settings_is_no_longer_one_beside_others(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    other = (workspace / "models/judge.yaml").read_text().replace("/judge", "/judge2")
+    tree(workspace, {"models/judge2.yaml": f"{other}extraIdentifier: two\n"})
+    both = "evaluators: [scripted/judge, scripted/judge2]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", both)
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", both, "evaluators: [scripted/judge]")
+    gone = "  by scripted/judge2  (no longer a judge of this case)  "
+    assert gone in evalstore("show", "@work:tests/weather.md::Oslo").stdout
+    evalstore("run", "-q")
+    assert gone in evalstore("show", "tests/weather.md::Oslo").stdout
+    assert gone not in evalstore("show", "@~1:tests/weather.md::Oslo").stdout
