@@ -150,8 +150,8 @@ def find_history(
         records.append(record)
         version = version or _compared(store, records[0])
         # Older runs may have judged this version, too, although another one lies between them.
-        alike = (each.result for each in records if _is_of(version, each))
-        answers = {(result.sessions, result.evaluations) for result in alike}
+        counted = (each.result for each in records if _is_of(version, each))
+        answers = {(result.sessions, result.evaluations) for result in counted}
         if before and len(answers) >= _SAMPLES:
             is_ended = search.count < len(runs)
             break
