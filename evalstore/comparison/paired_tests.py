@@ -99,10 +99,11 @@ class RateChange:
     @property
     def finding(self) -> str:
         """Return the result of the test at a level of 5 %, in words."""
-        if self.moved < 2:
+        if 2.0 ** (1 - self.moved) > ALPHA:  # the least p-value of so few
             result = "too few for a significance test" if self.moved else "not significant"
-            changed = f"the pass rate of {'one' if self.moved else 'no'} {self.unit} changed"
-            return f"{changed}: {result}"
+            number = {0: "no", 1: "one"}.get(self.moved, self.moved)
+            units = self.unit + "s" * (self.moved > 1)
+            return f"the pass rate of {number} {units} changed: {result}"
         conclusion = "significant" if self.is_significant else "not significant"
         if self.unit == "row":
             conclusion += " for further rows of this file"

@@ -270,11 +270,15 @@ def test_a_change_is_reported_with_the_interval_that_fits(
         ([-3, 0], "the pass rate of one file changed: too few for a significance test"),
         (
             [-3, -2, -1, 1],
-            "not significant (p = 0.38, sign-flip test over the 4 files whose pass rate changed)",
+            "the pass rate of 4 files changed: too few for a significance test",
         ),
         (
             [2] * 5,
-            "not significant (p = 0.062, sign-flip test over the 5 files whose pass rate changed)",
+            "the pass rate of 5 files changed: too few for a significance test",
+        ),
+        (
+            [2] * 4 + [-1, -1],
+            "not significant (p = 0.25, sign-flip test over the 6 files whose pass rate changed)",
         ),
         (
             [-2] * 6,
@@ -300,7 +304,7 @@ def test_a_finding_says_that_the_interval_disagrees_with_the_test() -> None:
     one = change_of([ClusterSum(300, 60), ClusterSum(1, 0), ClusterSum(1, 0)])
     assert (one.low or 0) > 0
     assert one.finding == "the pass rate of one file changed: too few for a significance test"
-    cut = RateChange(9, 3, 3, 0.7, 0.4, 1.0, "cluster-t", 0.25)
+    cut = RateChange(9, 6, 6, 0.7, 0.4, 1.0, "cluster-t", 0.25)
     assert cut.finding.startswith("not significant (p = "), "the interval is not shown"
 
 

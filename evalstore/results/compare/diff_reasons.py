@@ -19,7 +19,7 @@ from evalstore.comparison.version_diff import CODE_CHANGED, RECORDED_ANSWER, dif
 from evalstore.core.display import plural
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
-from evalstore.results.judgement_changes import is_by_label, judging_causes
+from evalstore.results.judgement_changes import NO_LONGER, is_by_label, judging_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -116,10 +116,18 @@ class PairReasons:
         return changes or [*filter(None, [self._other_judgement(was, now)])]
 
     def has_other_label(self, pair: Pair) -> bool:
-        """Return whether the verdict changed as a label was given or removed."""
+        """Return whether the verdict changed as a label was given or removed.
+
+        Or as it no longer counts, although the answer is the same.
+        """
         pair = self.flips.get(pair, pair)
         both = [side.evaluations if side else () for side in (pair.was, pair.now)]
-        return is_by_label(pair, self.judgements.get((both[0], both[1]), ()))
+        words = self.judgements.get((both[0], both[1]), ())
+        if not (words and words[0].endswith(NO_LONGER)):
+            return is_by_label(pair, words)
+        was, now = answers = sessions_of(pair)
+        is_same = was == now or answers in self.same_answers
+        return is_same and not (pair.has_same_verdict or pair.is_now_pending)
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:
         """Return how the answers to the same question differ; empty if they are the same."""

@@ -123,10 +123,16 @@ class Diff:
         return self.comparison.gone
 
     @cached_property
-    def labelled(self) -> Counter[str]:
-        """Return how many results of each candidate have another verdict by a label."""
+    def labelled(self) -> Counter[tuple[str, bool]]:
+        """Return how many results have another verdict by a label.
+
+        By candidate, and whether they pass on one of the sides.
+        """
         pairs = chain(self.broke, self.fixed, self.comparison.changed)
-        return Counter(pair.either.model for pair in filter(self.reasons.has_other_label, pairs))
+        return Counter(
+            (pair.either.model, "pass" in {side.verdict for side in (pair.was, pair.now) if side})
+            for pair in filter(self.reasons.has_other_label, pairs)
+        )
 
     @property
     def rates(self) -> tuple[Rate, Rate]:

@@ -34,7 +34,7 @@ class Shift(NamedTuple):
     shared: int = 0
     """How many results both have judged, where fewer than are judged now; else 0."""
     changed: int = 0
-    """How many results have another verdict,"""
+    """How many results pass that did not, or the other way round,"""
     labelled: int = 0
     """and how many of these by a label."""
 
@@ -42,6 +42,11 @@ class Shift(NamedTuple):
     def is_said(self) -> bool:
         """Return whether the candidate got better or worse, and not by labels alone."""
         return self.now != self.was and not 0 < self.labelled == self.changed
+
+    @property
+    def word(self) -> str:
+        """Return whether the candidate got `better` or `worse`."""
+        return "better" if self.now > self.was else "worse"
 
     @property
     def text(self) -> str:
@@ -127,13 +132,18 @@ def make_overview(
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
+    cells = (each.result[:2] for each in regressions)
+    earlier = {(file, hash((file, row))) for file, row in cells}
+    earlier -= {*diff.broke.rows()} if diff else set()
+    noun = "other" if diff and diff.broke else "case"
+    before = f"{plural(len(earlier), noun)} broke earlier" if earlier else ""
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
         for group, is_partly in zip(groups, partly_judged(groups), strict=True)
     )
     if is_of_some:
-        changed = _changes_text(diff, regressions) if diff else ""
+        changed = _changes_text(diff, before)
         return Overview("; ".join(filter(None, (_partial_text(run), changed))), rows)
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
@@ -144,18 +154,20 @@ def make_overview(
     }
     so_far = " so far" * bool(run.verdicts.get("pending"))
     moved = [(name, shift) for name, shift in shifts.items() if shift.is_said]
-    moved = sorted(moved, key=lambda each: -abs(each[1].now - each[1].was))[:_MOST_NAMED]
-    shifted = [_shift_text(names[name], shift, so_far) for name, shift in moved]
+    moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
+    shifted = [_shift_text(names[name], shift, so_far) for name, shift in moved[:_MOST_NAMED]]
+    rest = Counter(shift.word for _, shift in moved[_MOST_NAMED:])
+    shifted += [f"{plural(rest[word], 'other')} got {word}{so_far}" for word in rest]
     labels = diff.labelled.total() if diff else 0
     told = f"People's labels changed {plural(labels, 'result')}"
-    if diff and labels and labels == sum(shift.changed for shift in shifts.values()):
+    if diff and labels and all(shift.labelled == shift.changed for shift in shifts.values()):
         found = f"{told}: {_changes_text(diff)}"
-        shifted, changes = [told], [found.removesuffix(": "), _changes_text(None, regressions)]
+        shifted, changes = [told], [found.removesuffix(": "), before]
     else:
-        changes = [*shifted, _changes_text(diff, regressions) if diff else ""]
+        changes = [*shifted, _changes_text(diff, before)]
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
-        if labels > sum(shift.labelled for _, shift in moved):  # not all are told by candidate
+        if labels > sum(shift.labelled for _, shift in moved[:_MOST_NAMED]):  # not all are told
             changes.append(told.replace("P", "p"))
             shifted.append(told.replace("P", "p") if shifted else told)
     best = _best_text(rows, names, is_first=diff is None)
@@ -204,14 +216,14 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
                 passed[name] += after == "pass"
             else:
                 gained[name] += (after == "pass") - (before == "pass")
-                changed[name] += before != after
+                changed[name] += (after == "pass") != (before == "pass")
     shifts = {}
     for each in groups:
         both = each.rate.judged - judged[each.name]
         if both > 0:
             kept = each.rate.passed - passed[each.name]
             shared = both if judged[each.name] else 0
-            counts = changed[each.name], diff.labelled[each.name]
+            counts = changed[each.name], diff.labelled[each.name, True]
             shifts[each.name] = Shift(
                 (kept - gained[each.name]) / both, kept / both, shared, *counts
             )
@@ -220,7 +232,6 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
 
 def _shift_text(name: str, shift: Shift, so_far: str) -> str:
     """Return whether a candidate got better or worse, and how many of its changes are labels."""
-    word = "better" if shift.now > shift.was else "worse"
     rates = whole_percent(shift.was), whole_percent(shift.now)
     if rates[0] == rates[1]:
         rates = percent(shift.was), percent(shift.now)
@@ -228,17 +239,16 @@ def _shift_text(name: str, shift: Shift, so_far: str) -> str:
     if shift.shared:  # their rates are not those that a table of all results shows
         text = f" by {abs(100 * (shift.now - shift.was)):.1f} points"
     changes = f"{shift.labelled:,} of {plural(shift.changed, 'change')} by people's labels"
-    return f"{name} got {word}{so_far}{text}{f' ({changes})' * bool(shift.labelled)}"
+    return f"{name} got {shift.word}{so_far}{text}{f' ({changes})' * bool(shift.labelled)}"
 
 
-def _changes_text(diff: Diff | None, regressions: Sequence[Regression] = ()) -> str:
-    """Return how many cases broke and were fixed: `4 cases broke, 2 fixed, 1 broke earlier`."""
-    earlier = ((each.result.file, each.result.row) for each in regressions)
+def _changes_text(diff: Diff | None, earlier: str = "") -> str:
+    """Return how many cases broke and were fixed: `4 cases broke, 2 fixed`, and what `earlier`."""
     flips = (("broke", diff.broke.rows()), ("fixed", diff.fixed.rows())) if diff else ()
-    listed = *flips, ("broke earlier", earlier)
-    counts = [(cases, word) for word, rows in listed if (cases := len({*rows}))]
+    counts = [(cases, word) for word, rows in flips if (cases := len({*rows}))]
     texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
-    return ", ".join([*(f"{plural(cases, 'case')} {word}" for cases, word in counts[:1]), *texts])
+    first = (f"{plural(cases, 'case')} {word}" for cases, word in counts[:1])
+    return ", ".join(filter(None, [*first, *texts, earlier]))
 
 
 def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_first: bool) -> str:

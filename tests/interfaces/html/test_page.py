@@ -307,7 +307,7 @@ def test_cards_of_many_candidates_are_as_wide_as_a_phone(tmp_path: Path, page: P
 
 FULLEST = (
     "careful got better, 88% to 92%; hasty got worse, 66% to 60%; "
-    "12 cases broke, 10 fixed, 3 broke earlier. Best: careful, 92%."
+    "12 cases broke, 10 fixed, 3 others broke earlier. Best: careful, 92%."
 )
 """The sentence with all that it can say."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -617,5 +617,82 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert call(root, "label", "tests/bye.md", "fail", "--model", "second", "--as", "Ada") == 0
     edit(root, "Good day", "Hello")
     headline, *_ = summary_of(report(root, "@work"))
-    told = "second got worse, 100% to 0% (1 of 2 changes by people's labels); 2 cases broke, "
+    told = "second got worse, 100% to 0% (1 of 2 changes by people's labels); 2 cases broke. "
     assert headline.startswith(told)
+
+
+def anew(root: Path, name: str, *responses: Mapping[str, object], version: str = "v2") -> None:
+    """Give a candidate other responses, and ask it everything again."""
+    text = f"{scripted(name, *responses)}extraIdentifier: {version}\n"
+    (root / f"models/{name}.yaml").write_text(text)
+
+
+def test_candidates_that_are_not_named_are_counted(tmp_path: Path) -> None:
+    names = ("a", "b", "c", "d", "e")
+    files = {
+        f"models/{name}.yaml": scripted(name, {"answer": "Go away." if name in "de" else "Hi."})
+        for name in names
+    }
+    settings = f"candidates: [{', '.join(names)}]\nevaluators: [judge]\n"
+    root = make_workspace(tmp_path / "desk", {**files, "evalstore.yaml": settings})
+    assert call(root, "run", "--fail-on", "none") == 0
+    for name in names:
+        anew(root, name, {"answer": "Hi." if name in "de" else "Go away."})
+    assert call(root, "run", "--fail-on", "none") == 0
+    told = "got worse, 100% to 0%; {} got worse, 100% to 0%; 1 other got worse; 2 others got better"
+    assert summary_of(report(root))[0].startswith(f"a {told.format('b')}; 1 case broke, 1 fixed. ")
+    assert f"\n`a` {told.format('`b`')}. " in markdown_report(Location(root))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Go away.", "People's labels changed 1 result: 1 case broke."),
+        ("Go away!", "second got worse, 100% to 0%; 1 case broke."),
+    ],
+)
+def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_candidate(
+    root: Path, answer: str, told: str
+) -> None:
+    assert call(root, "label", "tests/hello.md", "pass", "--model", "second", "--as", "Ada") == 0
+    assert call(root, "run", "--fail-on", "none") == 0
+    anew(root, "second", {"answer": answer})
+    assert call(root, "run", "--fail-on", "none") == 0
+    headline, note, *_ = summary_of(report(root))
+    assert headline == f"{told} Best: first, 100%."
+    assert (" · 1 changed by a label" in note) == ("labels" in told)
+    assert "label of Ada no longer counts" in markdown_report(Location(root))
+
+
+def test_only_changes_of_the_rate_are_counted_with_those_by_labels(tmp_path: Path) -> None:
+    files = {f"tests/{name}.md": TEST.replace("Hello", name) for name in ("bye", "hm")}
+    settings = "candidates: [first]\nevaluators: [judge]\n"
+    unread = {"when": "Hm", "answer": "Perhaps."}
+    no = {"when": "Go away", "answer": {"pass": False}}
+    models = {
+        "models/judge.yaml": scripted("judge", unread, no, {"answer": {"pass": True}}),
+        "models/first.yaml": scripted("first", {"answer": "Go away."}),
+    }
+    root = make_workspace(tmp_path / "desk", {**files, **models, "evalstore.yaml": settings})
+    assert call(root, "run", "--fail-on", "none") == 0
+    bye, hm = {"when": "bye", "answer": "Bye."}, {"when": "hm", "answer": "Hm."}
+    anew(root, "first", bye, hm, {"answer": "Go away."})
+    assert call(root, "run", "--fail-on", "none") == 0
+    assert call(root, "label", "tests/hello.md", "pass", "--as", "Ada") == 0
+    headline = summary_of(report(root, "@work", "--compare", "@~1"))[0]
+    told = "first got better, 0% to 67% (1 of 2 changes by people's labels); 2 cases fixed."
+    assert headline == told
+
+
+def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root: Path) -> None:
+    anew(root, "second", {"answer": "Hi."})
+    (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"))
+    assert call(root, "run", "--fail-on", "none") == 0
+    anew(root, "first", {"answer": "Go away!"})
+    assert call(root, "run", "--fail-on", "none") == 0
+    anew(root, "second", {"when": "Bye", "answer": "Go away!"}, {"answer": "Hi."}, version="v3")
+    assert call(root, "run", "--fail-on", "none") == 0
+    headline, *lines = summary_of(report(root))
+    told = "second got worse, 100% to 50%; 1 case broke, 1 other broke earlier. "
+    assert headline.startswith(told)
+    assert "Broke earlier (2 cases)" in lines

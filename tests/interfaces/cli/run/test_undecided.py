@@ -145,7 +145,7 @@ def test_undecided_results_have_counts_of_their_own(
     )
     evalstore("report", "@", "-o", str(undecided / "report.html"))
     page = (undecided / "report.html").read_text(encoding="utf-8")
-    assert "; 1 case broke, 1 broke earlier" in page
+    assert "; 1 case broke, 1 other broke earlier" in page
     assert "undecided: 1 of 2 results, 1 of them new · " in page
 
 
