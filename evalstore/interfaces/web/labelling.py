@@ -49,6 +49,14 @@ _WORDS: tuple[Word, ...] = ("pass", "fail", "none")
 _LONGEST_NOTE, _LONGEST_NAME = 10_000, 200
 _MOST_FILES, _MOST_CHARACTERS = 8, 20_000
 """The most text files of a conversation that are shown, and the most characters of one."""
+_NEEDS_LABEL = (
+    "The note is not stored: a note needs a label. Pass or fail the answer, or clear the note to "
+    "skip it."
+)
+_IS_NEWER = (
+    "Nothing is stored: your label is newer than the page from which you sent this. The field has "
+    "both notes; decide again."
+)
 
 
 class AskedAnswer(NamedTuple):
@@ -101,11 +109,13 @@ class LabelPages:
         labels, answers = stored_labels(self._location), self._offered(only).values()
         return [each.session for each in answers if person not in _by_person(labels, each)]
 
-    def page(self, session: str, person: str, only: str, unsaved: str = "") -> bytes:
+    def page(
+        self, session: str, person: str, only: str, unsaved: str = "", refused: str = ""
+    ) -> bytes:
         """Return the page of an answer; it has verdicts only if the person has labelled it.
 
-        A note that is `unsaved` is kept in it. Raises `RevisionError` for an answer that is not in
-        the workspace.
+        A note that is `unsaved` is kept in it, as storing was `refused`. Raises `RevisionError` for
+        an answer that is not in the workspace.
         """
         answer = self._find(session)
         is_one = len(answer.case.tests) == 1  # else all are judged together
@@ -146,9 +156,12 @@ class LabelPages:
             if is_one and (several := len(answer.result.sessions)) > 1
             else "",
             person=person,
+            shown_person=safe(person),
             given=own.verdict if own else "",
-            note=safe(unsaved or (own.note if own else ""), lines=True),
-            is_unsaved=bool(unsaved),
+            seen=own.id if own else "",
+            stored=(stored := _same_lines(own.note) if own else ""),
+            note="\n".join(filter(None, dict.fromkeys((stored, _same_lines(unsaved))))),
+            refused=refused,
             others=others,
             counted_word=combine_votes(people).verdict if others else "",
             verdicts=[
@@ -187,29 +200,39 @@ class LabelPages:
                 agreed += [(safe(judge.judge), text) for text in [agreement(judge.people)] if text]
         return self._render(title="", only=only, session="", person=person, agreed=agreed)
 
-    def label(self, session: str, verdict: str, note: str, person: str) -> bool:
+    def own(self, session: str, person: str) -> PersonLabel | None:
+        """Return the label of a person on an answer."""
+        return _by_person(stored_labels(self._location), self._find(session)).get(person)
+
+    def label(self, session: str, verdict: str, note: str, person: str, seen: str) -> str:
         """Append a label, `pass`, `fail` or `none`, which counts as one of the command `label`.
 
-        With `skip` only another note is stored, with the label that the person gave. Returns
-        whether that was not possible as there is none.
+        With `next` only another note is stored, with the label that the person gave; with `skip`
+        nothing is. `seen` is the label that the person was shown: no other one is replaced. Returns
+        why something was not stored, or nothing.
         """
-        answer = self._find(session)
-        note = note.replace("\r\n", "\n").strip()
-        if verdict == "skip":
-            own = _by_person(stored_labels(self._location), answer).get(person.strip())
-            if own is None or safe(own.note, lines=True) == note:
-                return own is None and bool(note)
-            verdict = own.verdict
-        word = next((word for word in _WORDS if word == verdict), None)
-        if word is None:
-            raise EvalstoreError(f"a label cannot be '{verdict}'", hint="it is pass, fail or none")
-        if not person.strip() or len(person) > _LONGEST_NAME:
-            raise EvalstoreError("a label needs the name of a person")
-        if len(note) > _LONGEST_NOTE:
-            raise EvalstoreError(f"the note has more than {_LONGEST_NOTE:,} characters")
-        places = {"person": person.strip(), "session": answer.session}
-        label_results(self._location, [answer.result], word, note=note, **places)
-        return False
+        answer, note = self._find(session), _same_lines(note)
+        with self._lock:
+            own = _by_person(stored_labels(self._location), answer).get(person)
+            before = (own.verdict, _same_lines(own.note)) if own else ("", "")
+            if verdict == "skip" or (verdict == "next" and own is None):
+                return "" if note in ("", before[1]) else _IS_NEWER if own else _NEEDS_LABEL
+            verdict = before[0] if verdict == "next" else verdict
+            word = next((word for word in _WORDS if word == verdict), None)
+            if word is None:
+                hint = "it is pass, fail or none"
+                raise EvalstoreError(f"a label cannot be '{verdict}'", hint=hint)
+            if not person or len(person) > _LONGEST_NAME:
+                raise EvalstoreError("a label needs the name of a person")
+            if len(note) > _LONGEST_NOTE:
+                raise EvalstoreError(f"the note has more than {_LONGEST_NOTE:,} characters")
+            if (word, note) == before:
+                return ""
+            if own and own.id != seen:
+                return _IS_NEWER
+            places = {"person": person, "session": answer.session}
+            label_results(self._location, [answer.result], word, note=note, **places)
+        return ""
 
     def _render(self, **values: object) -> bytes:
         only = str(values["only"])
@@ -296,3 +319,8 @@ def _beginning(data: bytes) -> str:
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:
     return {label.person: label for label in labels.current(answer.result, answer.session)}
+
+
+def _same_lines(note: str) -> str:
+    """Return a note as a form sends it."""
+    return note.replace("\r\n", "\n").replace("\r", "\n").strip()

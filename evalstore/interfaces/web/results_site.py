@@ -156,7 +156,13 @@ class ResultsSite(LocalSite):
         """Return the page on which an answer is labelled."""
         person, only, _ = await self._labels_of(request.query)
         session = request.match_info["session"]
-        return _html(await to_thread(self.labelling.page, session, person, only))
+        try:
+            return _html(await to_thread(self.labelling.page, session, person, only))
+        except EvalstoreError as error:
+            if await to_thread(self.labelling.own, session, person) is None:
+                raise
+            text = f"your label is stored, but its page cannot be shown: {error}"
+            raise EvalstoreError(text, hint=error.hint) from error
 
     async def send_file(self, request: web.Request) -> web.StreamResponse:
         """Send a file of a question to be saved: no browser shows or runs it."""
@@ -169,12 +175,15 @@ class ResultsSite(LocalSite):
     async def give_label(self, request: web.Request) -> web.StreamResponse:
         """Store a label, or go to the next answer, but not without a note that is not stored."""
         session, form = request.match_info["session"], await request.post()
-        fields = ("by", "only", "verdict", "note")
-        person, only, verdict, note = (str(form.get(name, "")) for name in fields)
-        if await to_thread(self.labelling.label, session, verdict, note, person):
-            page = await to_thread(self.labelling.page, session, person, only, note)
+        fields = ("by", "only", "verdict", "note", "seen")
+        person, only, verdict, note, seen = (str(form.get(name, "")).strip() for name in fields)
+        if verdict == "none" and "confirmed" not in form:
+            raise EvalstoreError("a label is removed by the form 'Remove my label'")
+        label = self.labelling.label
+        if refused := await to_thread(label, session, verdict, note, person, seen):
+            page = await to_thread(self.labelling.page, session, person, only, note, refused)
             return _html(page, web.HTTPConflict.status_code)
-        if verdict == "skip":
+        if verdict in ("skip", "next"):
             query = urlencode({"by": person, "only": only, "after": session})
             raise web.HTTPSeeOther(f"{self.base}/label?{query}")
         raise web.HTTPSeeOther(self._label_address(session, person, only))
@@ -184,8 +193,9 @@ class ResultsSite(LocalSite):
 
     async def _labels_of(self, query: Mapping[str, str]) -> list[str]:
         """Return who labels, the words to which the answers are limited, and the last answer."""
-        by, only, after = (safe(query.get(name, "")) for name in ("by", "only", "after"))
-        return [by or await to_thread(name_of_user, self.pages.location.directory), only, after]
+        by, only, after = (query.get(name, "").strip() for name in ("by", "only", "after"))
+        by = by or await to_thread(name_of_user, self.pages.location.directory)
+        return [by, safe(only), safe(after)]
 
     async def show_run(self, request: web.Request) -> web.StreamResponse:
         """Return the page of a run; other names of it than its id are redirected."""

@@ -511,15 +511,27 @@ def labelled(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 def post(address: str, path: str, origin: str | None = None, **form: str) -> HTTPResponse:
     """The response to a form that is sent from a page of the server, or from another one."""
+    return send(address, path, origin, **form)[0]
+
+
+def send(
+    address: str, path: str, origin: str | None = None, **form: str
+) -> tuple[HTTPResponse, str]:
+    """The response to a form, and its text.
+
+    The label that the person has seen is that of the page now.
+    """
     parts = urlsplit(address)
+    if "seen" not in form:
+        page = ask(address, f"{urlsplit(path).path}?{urlencode({'by': form.get('by', '')})}")[1]
+        form["seen"] = "".join(re.findall('name="seen" value="(\\w*)"', page)[:1])
     own = f"http://{parts.netloc}" if origin is None else origin
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     headers |= {"Origin": own} if own else {}
     with closing(HTTPConnection(parts.netloc, timeout=60)) as connection:
         connection.request("POST", path, urlencode(form), headers)
         response = connection.getresponse()
-        response.read()
-        return response
+        return response, response.read().decode()
 
 
 def labels_in(root: Path) -> list[tuple[str, str, str]]:
@@ -559,7 +571,9 @@ def test_a_label_is_stored_and_the_verdict_of_the_judge_shown_after_it(
     following = ask(address, "label?by=Ada")[0].headers["Location"]
     assert following != path
     assert ask(address, "label?by=Bob")[0].status == 302
-    post(address, path, verdict="none", by="Ada")
+    assert post(address, path, verdict="none", by="Ada").status == 409, "it is not confirmed"
+    assert len(labels_in(root)) == 1
+    post(address, path, verdict="none", by="Ada", confirmed="on")
     assert labels_in(root)[-1][:2] == ("Ada", "none")
     assert "It says Go away" not in ask(address, str(sent.headers["Location"]))[1]
 
@@ -659,21 +673,76 @@ def test_a_note_is_stored_with_the_next_answer_and_never_lost(
 ) -> None:
     root, address = labelled
     path = answer_of(address, "Go away.")
-    with closing(HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
-        form = urlencode({"verdict": "skip", "by": "Ada", "note": "Is <it> rude?"})
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        headers["Origin"] = f"http://{urlsplit(address).netloc}"
-        connection.request("POST", path, form, headers)
-        text = connection.getresponse().read().decode()
+    text = send(address, path, verdict="skip", by="Ada", note="Is <it> rude?")[1]
     assert "The note is not stored" in text
     assert ">Is &lt;it&gt; rude?</textarea>" in text
     assert labels_in(root) == []
     post(address, path, verdict="fail", by="Ada")
     for note in ("Rude.", "Rude.", ""):
-        sent = post(address, path, verdict="skip", by="Ada", note=note)
+        sent = post(address, path, verdict="next", by="Ada", note=note)
         assert sent.status == 303
         assert "after=" in sent.headers["Location"]
     assert labels_in(root) == [("Ada", "fail", ""), ("Ada", "fail", "Rude."), ("Ada", "fail", "")]
+
+
+def test_a_page_that_is_older_than_a_label_replaces_nothing(labelled: tuple[Path, str]) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    post(address, path, verdict="fail", by="Ada", note="Rude.")
+    old = {"by": "Ada", "seen": ""}
+    assert post(address, path, verdict="skip", note="", **old).status == 303
+    assert post(address, path, verdict="fail", note="Rude.", **old).status == 303
+    for verdict, note in (("skip", "No."), ("pass", ""), ("fail", ""), ("next", "")):
+        response, text = send(address, path, verdict=verdict, note=note, **old)
+        assert response.status == 409
+        assert "your label is newer than the page" in text
+        kept = "Rude.\nNo." if note else "Rude."
+        assert f'data-stored="Rude.">{kept}</textarea>' in text
+    assert post(address, path, verdict="none", confirmed="on", **old).status == 409
+    assert labels_in(root) == [("Ada", "fail", "Rude.")]
+    post(address, path, verdict="pass", by="Ada", note="Rude.")
+    assert labels_in(root)[1:] == [("Ada", "pass", "Rude.")]
+
+
+def test_a_note_is_in_its_field_as_it_is_stored(labelled: tuple[Path, str]) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    note = "می\u200cخواهم \U0001f469\u200d\U0001f4bb \u202e </textarea>"
+    post(address, path, verdict="fail", by="Ada", note=note)
+    text = ask(address, path)[1]
+    (field,) = re.findall('data-stored="([^"]*)">([^<]*)</textarea>', text)
+    assert [html.unescape(part) for part in field] == [note, note]
+    assert post(address, path, verdict="next", by="Ada", note=note).status == 303
+    assert labels_in(root) == [("Ada", "fail", note)]
+
+
+def test_a_name_has_no_spaces_around_it(labelled: tuple[Path, str]) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    sent = post(address, path, verdict="fail", by=" Space  Man\t", seen="")
+    assert labels_in(root) == [("Space  Man", "fail", "")]
+    for place in (sent.headers["Location"], f"{urlsplit(path).path}?by=+Space++Man+"):
+        text = ask(address, place)[1]
+        assert "1 of 2 answers have your label." in text
+        assert '<input name="by" value="Space  Man"' in text
+    refused = [send(address, path, verdict="pass", by=by, seen="") for by in ("", " \t ")]
+    assert [response.status for response, _ in refused] == [409, 409]
+    assert refused[0][1] == refused[1][1] == "error: a label needs the name of a person\n"
+
+
+def test_an_error_in_a_test_file_does_not_hide_that_the_label_is_stored(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    edit(root, "The answer", "{{unknown}}")
+    before = ask(address, path)[1]
+    sent = post(address, path, verdict="fail", by="Ada", seen="")
+    assert labels_in(root) == [("Ada", "fail", "")]
+    response, text = ask(address, str(sent.headers["Location"]))
+    assert response.status == 409
+    stored = "error: your label is stored, but its page cannot be shown: "
+    assert text == before.replace("error: ", stored, 1)
 
 
 def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
@@ -852,6 +921,7 @@ def test_on_a_phone_the_answer_and_what_comes_next_are_on_the_first_screen(
             page.wait("!!document.getElementById('next')")
             page.wait("document.documentElement.dataset.ready === 'yes'")
             assert page.value(f"{seen}(document.getElementById('next'))")
+            assert page.value(f"{seen}(document.querySelector('#give .verdict-pass'))")
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
         page.call("Emulation.setEmulatedMedia", features=[])
@@ -910,6 +980,110 @@ def test_a_note_after_the_decision_is_stored_when_the_next_answer_is_shown(
     page.value("history.back()")
     page.wait(f"location.pathname === '{session}' && !!document.getElementById('yours')")
     page.wait("document.getElementById('note')?.value === 'Too short.'")
+
+
+def test_a_double_click_decides_once(labelled: tuple[Path, str], page: Page) -> None:
+    root, address = labelled
+    page.go(f"{address}label?by=Ada")
+
+    def click(id: str, times: int) -> None:
+        place = f"document.getElementById('{id}').getBoundingClientRect()"
+        x, y = page.value(f"[{place}.right - 9, {place}.top + 9]")
+        for number in range(times):
+            time.sleep(0.2 * bool(number))
+            for kind in ("mousePressed", "mouseReleased"):
+                page.call(
+                    "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+                )
+
+    pressed = (
+        "document.getElementById('pass').dispatchEvent("
+        "new MouseEvent('click', {detail: 1, bubbles: true, cancelable: true}))"
+    )
+    assert not page.value(f"performance.now = () => 0, {pressed}"), "the page has just arrived"
+    session = page.value("delete performance.now, location.pathname")
+    page.wait("performance.now() > 2000")
+    click("pass", 5)
+    page.wait("!!document.getElementById('next')")
+    assert page.value("location.pathname") == session
+    assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
+    page.wait("performance.now() > 2000")
+    click("next", 5)
+    page.wait("!!document.getElementById('pass')")
+    assert page.value("location.pathname") != session
+    assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
+
+
+def test_a_label_is_changed_and_removed_by_its_own_parts(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    root, address = labelled
+    page.go(f"{address}label?by=Ada")
+    page.press("f")
+    for part in ("#give details button", "#remove button"):
+        page.wait("!!document.getElementById('next')")
+        page.wait("document.documentElement.dataset.ready === 'yes'")
+        assert not page.value(f"document.querySelector('{part}').checkVisibility()")
+        page.value("document.querySelectorAll('details').forEach(part => { part.open = true })")
+        if "remove" in part:
+            page.value(f"document.querySelector('{part}').click()")
+            assert not page.value("document.querySelector('#remove').reportValidity()")
+            page.value("document.querySelector('#remove [name=confirmed]').click()")
+        page.value(
+            f"delete document.documentElement.dataset.ready;"
+            f" document.querySelector('{part}').click()"
+        )
+    page.wait("!!document.getElementById('pass')")
+    assert [verdict for _, verdict, _ in labels_in(root)] == ["fail", "pass", "none"]
+
+
+def test_a_note_without_a_label_holds_the_page(labelled: tuple[Path, str], page: Page) -> None:
+    _, address = labelled
+    page.go(f"{address}label?by=Ada")
+    page.press("n")
+    page.call("Input.insertText", text="Why?")
+    page.press("Escape", 27)
+    page.press("s")
+    page.wait("document.body.innerText.includes('The note is not stored')")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    leaves = "dispatchEvent(new Event('beforeunload', {cancelable: true}))"
+    assert page.value("document.getElementById('note').value") == "Why?"
+    assert not page.value(leaves)
+    page.press("f")
+    page.wait("!!document.getElementById('next')")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    assert page.value(leaves)
+
+
+def test_the_name_is_kept_by_the_links_the_filter_and_other_pages(
+    labelled: tuple[Path, str], page: Page
+) -> None:
+    _, address = labelled
+    page.go(f"{address}label")
+    page.press("s")
+    page.wait("document.body.innerText.includes('Previous answer')")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    page.value(
+        "{const by = document.querySelector('#give [name=by]'); by.value = ' Ada & Eve ';"
+        " by.dispatchEvent(new Event('change'))}"
+    )
+    previous = "[...document.links].find(link => link.innerText === 'Previous answer').search"
+    assert page.value(f"new URLSearchParams({previous}).get('by')") == "Ada & Eve"
+    page.value("document.querySelector('#only [name=only]').value = 'hello'")
+    page.value("document.getElementById('only').submit()")
+    page.wait("location.search.includes('only=hello')")
+    name = "document.querySelector('#give [name=by]')?.value"
+    page.wait(f"{name} === 'Ada & Eve'")
+    page.value("document.querySelector('.where a').click()")
+    page.wait("!!document.getElementById('runs')")
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    page.value("document.getElementById('label').click()")
+    page.wait(f"{name} === 'Ada & Eve'")
+    page.value(f"location.href = '{address}work#case-1'")
+    label = "[...document.querySelectorAll('#case a')].find(link => link.innerText === 'Label')"
+    page.wait(f"!!{label}")
+    page.value(f"{label}.click()")
+    page.wait(f"{name} === 'Ada & Eve'")
 
 
 def test_a_key_that_needs_a_name_first_is_not_typed_into_it(

@@ -1,10 +1,22 @@
 "use strict";
-// Keys of the page on which one answer is labelled.
+// Keys of the page on which one answer is labelled, and what is not lost there: notes, names, and a label to a double click.
 (() => {
   const press = (id) => { const part = document.getElementById(id); if (part) part.click(); };
   const note = document.getElementById("note"), form = document.getElementById("give");
-  if (form) form.addEventListener("submit", () => { note.defaultValue = note.value; });
-  addEventListener("beforeunload", (event) => { if (note && note.value !== note.defaultValue) event.preventDefault(); });
+  const only = document.querySelector("#only [name=by]"), arrived = performance.now();
+  let stored = note && note.dataset.stored;
+  if (form) form.addEventListener("submit", () => { stored = note.value; });
+  addEventListener("beforeunload", (event) => { if (note && note.value !== stored) event.preventDefault(); });
+  addEventListener("click", (event) => {  // the second click of two was meant for the page before
+    if (event.detail && event.target.closest("button, summary") && performance.now() - arrived < 1000) event.preventDefault();
+  });
+  sessionStorage.setItem("by", only.value);  // for the links of the other pages
+  if (form) form.elements.by.addEventListener("change", (event) => {
+    const by = event.target.value = event.target.value.trim();
+    if (!by) return;
+    sessionStorage.setItem("by", only.value = by);
+    for (const link of document.querySelectorAll("main > p > a[href*='by=']")) link.search = link.search.replace(/by=[^&]*/, "by=" + encodeURIComponent(by));
+  });
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const isTyped = /^(INPUT|TEXTAREA)$/.test(event.target.tagName);
