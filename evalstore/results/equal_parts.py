@@ -12,6 +12,7 @@ from evalstore.core import batches
 from evalstore.files.filed_sequence import NumberedSequence
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.options import SelectionOptions
+from evalstore.results.edits.participant_edits import differ_participants
 from evalstore.store.trees.case_files import StoredCases, long_parts_of
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
@@ -63,14 +64,23 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
 
 
 def find_equal_run(project: Project) -> Run | None:
-    """Return the last run if a run of the workspace would store the very results of it."""
+    """Return the last run if a run of the workspace would store the very results of it.
+
+    It would not after a label, also one that agrees with the judges. Nothing is planned where the
+    candidates, judges or settings are others.
+    """
     from evalstore.planning.planner import resolve_scope
     from evalstore.planning.results import LeafBuilder
-    from evalstore.planning.status.workspace_results import compute_workspace
+    from evalstore.planning.status.workspace_results import compute_workspace, workspace_as_run
 
     store, every = project.store, SelectionOptions()
     last = store.find_runs(limit=1)
     if not last or last[0].snapshot != project.snapshot()[0]:
+        return None
+    now = workspace_as_run(project)
+    ids, current = ({each.id for each in run.candidates} for run in (last[0], now))
+    edits = differ_participants(last[0], now, project.versions.find, project.name_of_version)
+    if ids != current or any(edits) or store.count_labels()[1] > last[0].ended:
         return None
     scope = resolve_scope(project, every, settled=find_unchanged_parts(project, every))
     leaves = LeafBuilder(project.reading, store.load_cases, scope.settled)

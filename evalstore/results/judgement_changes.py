@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.version_diff import nowhere
 from evalstore.planning.reasons.reason import Reason, describe_evaluator_change
+from evalstore.workspace.testfiles.judge_prompt import shows_question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,13 +26,18 @@ NO_LONGER = "no longer counts"
 
 
 def judgement_changes(
-    store: Store, versions: VersionReader, pairs: Iterable[Pair]
+    store: Store,
+    versions: VersionReader,
+    pairs: Iterable[Pair],
+    *,
+    shown_questions: set[tuple[Judgements, Judgements]] | None = None,
 ) -> dict[tuple[Judgements, Judgements], list[str]]:
     """Return how the judgements of both sides differ, in the words of `status --explain`.
 
     Empty for further judgements by the same evaluators, and left out for those of checks alone. A
     label that is gone was only removed if the same answers are judged by the same instructions and
-    checks; else it no longer counts.
+    checks; else it no longer counts. To `shown_questions` those are added of which a judge is shown
+    more than the answer.
     """
     differing = [
         (pair.was, pair.now)
@@ -58,6 +64,10 @@ def judgement_changes(
     for (was, now), is_same in sides.items():
         lost = frozenset(makers[id] for id in was if id in makers and id not in now)
         gained = frozenset(makers[id] for id in now if id in makers and id not in was)
+        if shown_questions is not None and any(
+            is_shown_question(versions, evaluators[id]) for id, _ in lost | gained
+        ):
+            shown_questions.add((was, now))
         if (lost, gained, is_same) not in known:
             labels = [*_labels(evaluators, lost, gained, is_same=is_same)]
             # Where a person decides, judges may not have been asked.
@@ -158,6 +168,12 @@ def _evaluators(
         elif with_rest:
             yield f"new judge {_name(versions, new)}"
     yield from (f"judge {_name(versions, old)} removed" for old in lost if with_rest)
+
+
+def is_shown_question(versions: VersionReader, evaluator: Json) -> bool:
+    """Return whether the prompt of a judge has the question, or what else a candidate is shown."""
+    prompt = versions.find("prompt", evaluator.get("prompt"))
+    return bool(prompt) and shows_question(prompt)
 
 
 def _name(versions: VersionReader, evaluator: Json) -> str:

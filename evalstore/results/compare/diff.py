@@ -155,6 +155,7 @@ def diff(
                 sorter.judgements,
                 sorter.criteria,
                 sorter.same_answers,
+                sorter.shown_questions,
                 _changed_candidates(*both_runs),
                 (was.rule, now.rule),
                 filled.earlier,
@@ -188,8 +189,6 @@ def _changed_candidates(was: Run, now: Run) -> dict[str, str]:
         old = was.find_candidate(new.id)
         if old and old.model != new.model:
             changed[new.id] = "model changed"
-        elif old and old.temperature != new.temperature:
-            changed[new.id] = "temperature changed"
     return changed
 
 

@@ -24,7 +24,7 @@ from evalstore.results.judgement_changes import NO_LONGER, is_by_label, judging_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from evalstore.comparison.comparison import Comparison, Pair
+    from evalstore.comparison.comparison import Comparison
     from evalstore.core.results import ComparedSession, Result
     from evalstore.planning.project import Project
     from evalstore.results.compare.compared_side import Side
@@ -58,6 +58,8 @@ class PairReasons:
     """Evaluation versions of both sides -> which parts of them changed, in both directions."""
     same_answers: Mapping[PairIds, bool] = field(default_factory=dict)
     """Other sessions of both sides with the same answers, in both directions."""
+    shown_questions: Mapping[PairIds, bool] = field(default_factory=dict)
+    """Judgements of both sides by a judge that is shown the question, in both directions."""
     candidates: Mapping[str, str] = field(default_factory=dict)
     """Candidates that are defined otherwise on both sides -> what of them changed."""
     rules: tuple[str, str] = ("", "")
@@ -81,13 +83,10 @@ class PairReasons:
         return (change for change in self._changes(pair) if not change.startswith(_NO_EDITS))
 
     def _changes(self, pair: Pair) -> list[str]:
-        """Return what explains a pair: at its flip, unless that was an edit undone since."""
+        """Return what explains a pair: at its flip, as far as that still differs."""
         changes, flip = self._between(pair), self.flips.get(pair)
-        if flip is None:
-            return changes
-        at_flip = self._between(flip)
-        is_undone = any(each not in changes for each in at_flip if not each.startswith(_NO_EDITS))
-        return changes if is_undone else at_flip
+        at_flip = [each for each in (self._between(flip) if flip else ()) if each in changes]
+        return at_flip or changes
 
     def _between(self, pair: Pair) -> list[str]:
         was, now = pair.was, pair.now
@@ -101,7 +100,8 @@ class PairReasons:
         judged = [*self.criteria.get((was.evaluation, now.evaluation), ())]
         judgements = self.judgements.get((was.evaluations, now.evaluations), ())
         is_same = sessions_of(pair) in self.same_answers
-        if causes := judging_causes(pair, judged, judgements, has_same_answer=is_same):
+        is_judged_alone = is_same and (was.evaluations, now.evaluations) not in self.shown_questions
+        if causes := judging_causes(pair, judged, judgements, has_same_answer=is_judged_alone):
             return causes
         question = self.questions.get((was.sessions, now.sessions), "")
         changes = [*asked, *judged]
@@ -120,7 +120,6 @@ class PairReasons:
 
         Or as it no longer counts, although the answer is the same.
         """
-        pair = self.flips.get(pair, pair)
         both = [side.evaluations if side else () for side in (pair.was, pair.now)]
         words = self.judgements.get((both[0], both[1]), ())
         if not (words and words[0].endswith(NO_LONGER)):

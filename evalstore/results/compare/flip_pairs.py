@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.trees.case_finder import CaseFinder
 
-_MOST_CELLS = 50_000
-"""The most results that are looked for in the runs between; other pairs stay as they are."""
+_MOST_CELLS = 20_000
+"""The most results that are looked for in the runs between; with more, no pair has a flip."""
 
 
 class FlipFinder:
@@ -35,14 +35,18 @@ class FlipFinder:
         newer = enumerate(store.find_recent_runs(before=self._newest))
         self._count = next((count for count, run in newer if run.id == was.name), 0)
         """How many runs lie between."""
+        self.is_cut = False
+        """Whether more results would have to be looked for than are."""
 
     def find(self, pairs: Sequence[Pair]) -> dict[Pair, Pair]:
         """Return the results at the last change from or to a pass, for pairs with such a change.
 
         Both are of runs that judged the case one after the other. Those are left out that changed
-        between just the two sides, and all beyond a limit.
+        between just the two sides, and all of them beyond a limit.
         """
-        results = [pair.now for pair in pairs if pair.now] if self._count else []
+        results = (
+            [pair.now for pair in pairs if pair.now] if self._count and not self.is_cut else []
+        )
         if not results:
             return {}
         prompts = SidePrompts(self._now, self._finder, results)
@@ -58,7 +62,8 @@ class FlipFinder:
             here = [pair for pair in waiting if pair.either.file in entries]
             self._left -= len(here)
             if self._left < 0:
-                return found
+                self.is_cut = True
+                return {}
             cells = [waiting[pair] for pair in here]
             for pair, match in zip(here, find_cells(rows, entries, cells, is_judged), strict=True):
                 if match is None:

@@ -76,6 +76,8 @@ class PairSorter:
         self.criteria: TemporaryMapping[Evaluations, Sequence[str]] = TemporaryMapping()
         """By the evaluation versions of both sides: which parts of them changed."""
         self.same_answers: TemporaryMapping[PairIds, bool] = TemporaryMapping()
+        self.shown_questions: TemporaryMapping[PairIds, bool] = TemporaryMapping()
+        """By the judgements of both sides: those by a judge that is shown the question."""
         self._project, self._details, self._flips = project, details, flips
         self._pairs = SortedPairs()
 
@@ -103,6 +105,8 @@ class PairSorter:
             if groups[number] == "changed" and pair.has_same_verdict:
                 groups[number] = _EQUAL if has_equal_texts(pair, sessions) else "changed"
         on_both, flips = of_group(*_FLIPS), self._flips.find(of_group("broke", "fixed"))
+        if self._flips.is_cut:  # not some of the pairs alone
+            self.flips.clear()
         self.flips |= flips | {pair.swapped(): flip.swapped() for pair, flip in flips.items()}
         explained = [*on_both, *flips.values()]
         sides = [
@@ -122,7 +126,11 @@ class PairSorter:
                 groups[number] = "same_answer"
         self._read_criteria(explained)
         both_ways = [side for pair in explained for side in (pair, pair.swapped())]
-        changes = judgement_changes(self._project.store, self._project.versions, both_ways)
+        shown: set[PairIds] = set()
+        changes = judgement_changes(
+            self._project.store, self._project.versions, both_ways, shown_questions=shown
+        )
+        self.shown_questions.update(dict.fromkeys(shown, True))
         self.judgements.update({ids: words for ids, words in changes.items() if words})
         self._details.read([*on_both, *of_group("new", "gone")])
         return groups

@@ -31,11 +31,8 @@ def find_unchanged_run(project: Project) -> str | None:
 
     It is not unchanged after a label, also one that agrees with the judges.
     """
-    last = project.store.find_runs(limit=1)
-    if not last or is_partial(last[0]) or project.store.count_labels()[1] > last[0].ended:
-        return None
     run = find_equal_run(project)
-    return run.id if run else None
+    return run.id if run and not is_partial(run) else None
 
 
 @dataclass(frozen=True, slots=True)

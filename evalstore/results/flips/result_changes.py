@@ -32,6 +32,7 @@ from evalstore.results.edits.test_parts import (
 )
 from evalstore.results.judgement_changes import (
     differ_evaluators,
+    is_shown_question,
     judgement_changes,
     judging_causes,
 )
@@ -100,7 +101,8 @@ def find_result_changes(
     judged = [*(each for each in edits if not each.text.startswith((SYSTEM, SHOWN))), *judges]
     has_same_answer = is_kept or bool(find_same_answers(store, [pair]))
     texts = [each.text for each in judged]
-    if judging_causes(pair, texts, words, has_same_answer=has_same_answer):
+    is_judged_alone = is_kept or (has_same_answer and not _shows_question(store, was, now, project))
+    if judging_causes(pair, texts, words, has_same_answer=is_judged_alone):
         changes, candidates = judged, []
     else:
         changes = [*edits, *candidates, *judges]
@@ -161,6 +163,16 @@ def _evaluators(
         return
     for change in differ_evaluators(was.run, now.run, _reader(store, project).find):
         yield ResultChange(change.text)
+
+
+def _shows_question(
+    store: Store, was: JudgedResult, now: JudgedResult, project: Project | None
+) -> bool:
+    """Return whether a judge of these results was shown the question."""
+    votes = [cast.vote for cast in find_votes(store, [was.result, now.result]).values()]
+    evaluators = store.load_contents("evaluator", {vote.evaluator for vote in votes})
+    reader = _reader(store, project)
+    return any(is_shown_question(reader, content) for content in evaluators.values())
 
 
 def _is_by_judges(store: Store, record: JudgedResult) -> bool:

@@ -328,7 +328,7 @@ def _count(
     cast = find_votes(store, [record.result for record in records])
     samples: list[tuple[int, Verdict]] = []
     newer: dict[tuple[str, ...], list[set[str]]] = {}
-    rounds: list[tuple[int, JudgedAttempts, set[str]]] = []
+    rounds: list[tuple[int, JudgedAttempts, set[str], set[tuple[str, ...]]]] = []
     for record in records:
         by_subject = read_votes(record, cast)
         result, last, all_judged = record.result, 0, set[str]()
@@ -347,14 +347,18 @@ def _count(
                 samples.append((at, verdict))
         assert result.verdict
         attempts = JudgedAttempts(result.verdict, passed, len(by_subject), is_labelled)
-        if not any(all_judged <= other or not other for _, _, other in rounds):
-            rounds = [each for each in rounds if not each[2] < all_judged]
-            rounds.append((last, attempts, all_judged))
+        answers = {*by_subject}  # of a round in which only a person judged, these are compared
+        if not any(
+            all_judged <= other if all_judged and other else answers == subjects
+            for _, _, other, subjects in rounds
+        ):
+            rounds = [each for each in rounds if not each[2] or not each[2] < all_judged]
+            rounds.append((last, attempts, all_judged, answers))
     samples.sort(key=lambda sample: -sample[0])
     rounds.sort(key=lambda judged: -judged[0])
     return VerdictCounts(
         tuple(verdict for _, verdict in samples[:_SAMPLES]),
-        tuple(attempts for _, attempts, _ in rounds[:_SAMPLES]),
+        tuple(attempts for _, attempts, *_ in rounds[:_SAMPLES]),
         tuple(differing),
     )
 

@@ -279,3 +279,35 @@ def test_an_older_answer_that_counts_again_is_named_beside_an_edit_of_checks(
     changes = "\n".join(history(evalstore, oslo))
     assert "  same question, and an older stored answer counts: run " in changes
     assert "  instructions edited\n" in changes
+
+
+def test_a_judge_that_is_shown_the_question_may_have_judged_by_its_edit(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    asked = STRICT.replace("# 👤\n\n", "# 👤\n\n{{_messages}}\n\n")
+    tree(workspace, {"prompts/strict.md": asked})
+    edit(workspace / "evalstore.yaml", PLAIN, WITH_PROMPT)
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "How is", "Say how is")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~1", "@").stdout
+    assert "(test changed, instructions changed, the same answer)" in shown
+    changes = history(evalstore, "tests/weather.md::city=Oslo")
+    assert "  test text edited" in changes
+
+
+def test_edits_that_were_undone_and_labels_that_were_removed_explain_nothing(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    oslo = "tests/weather.md::city=Rome"
+    evalstore("run", "-q")
+    evalstore("label", oslo, "fail", "--as", "Ada")
+    evalstore("run", "-q")
+    evalstore("label", oslo, "--remove", "--as", "Ada")
+    edit(workspace / "tests/weather.md", "must be warm", "must be warm.*Cold or.*")
+    edit(workspace / "models/judge.yaml", "must be warm.*Cold", "must be warm")
+    evalstore("run", "-q")
+    shown = evalstore("diff", "@~2", "@").stdout
+    assert "[city=Rome]  scripted/one  pass -> fail  (instructions changed" in shown
+    assert "labelled" not in shown
