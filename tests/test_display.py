@@ -81,6 +81,9 @@ def test_an_upper_bound_is_not_less_than_a_bound() -> None:
     assert likely_price(0.1, None, 60, at_most=True) == (
         "up to about $0.1000 (if a verdict has 60 tokens)"
     )
+    assert likely_price(0.1, 40, at_most=True) == (
+        "up to about $0.1000 (if an answer has 40 tokens)"
+    )
     assert likely_price(0.00001, None) == "less than $0.0001"
     assert likely_price(None, 40) == "at an unknown price"
     assert likely_price(None, 40, brief=True) == "price unknown"

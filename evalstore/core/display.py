@@ -150,7 +150,7 @@ def likely_price(
     """
     if usd is None:
         return money(None) if brief else "at an unknown price"
-    if not usd or guess is not None or not at_most:
+    if not usd or not at_most:
         text = money(usd)
         text = f"less than {text[1:]}" if text.startswith("<") else f"about {text}"
         text = simulated(text) if usd and is_simulated else text

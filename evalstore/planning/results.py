@@ -15,10 +15,11 @@ from evalstore.checks.judging.aggregation import (
     wants_models,
 )
 from evalstore.core import hashing
+from evalstore.core.display import plural
 from evalstore.core.results import Result, Sample, Vote
 from evalstore.core.values import Json, Verdict
 from evalstore.planning.carried_votes import without_unneeded
-from evalstore.planning.plan import CHECKS, Plan, counted_votes, is_checked
+from evalstore.planning.plan import CHECKS, UNSETTLED, Plan, counted_votes, is_checked
 from evalstore.store.results import conversations_of, describe_cell
 from evalstore.store.trees.case_chunks import ResultBuilder, collect, is_tree
 
@@ -53,6 +54,24 @@ class CellResult(NamedTuple):
     def word(self) -> str | None:
         """Return the verdict, or `pending`; None for an answered case without an evaluation."""
         return self.verdict or ("pending" if self.pending else None)
+
+
+def count_ties(plan: Plan, rule: str) -> int:
+    """Return how many results are undecided although each vote on them is decided."""
+    several = [cell for cell in plan.cells if cell.attempts > 1 or _has_several_judges(cell)]
+    made = compute_results(Plan(several, sessions=plan.sessions, votes=plan.votes), rule)
+    undecided = (result for result in made if result.verdict == "undecided")
+    return sum(all(vote.verdict not in UNSETTLED for vote in each.votes) for each in undecided)
+
+
+def tie_text(count: int) -> str:
+    """Return `2 results are undecided because verdicts disagree`."""
+    verb = "is" if count == 1 else "are"
+    return f"{plural(count, 'result')} {verb} undecided because verdicts disagree"
+
+
+def _has_several_judges(cell: Cell) -> bool:
+    return sum(judge.times for judge in cell.judges) > 1
 
 
 def compute_results(

@@ -22,6 +22,7 @@ from evalstore.planning.plan import (
     plan_judgements,
 )
 from evalstore.planning.project import Project
+from evalstore.planning.results import count_ties, tie_text
 from evalstore.store.failures import Place
 from evalstore.workspace.digest_set import DigestMap, IdSet, digest_of, digest_of_value
 
@@ -127,9 +128,17 @@ def find_tried(
     tried = FailedWork(IdSet(), FailedJudgements(project))
     busy = bytearray()
     needs = SharedNeeds(cells) if cells.shared else None
+    ties = 0
     for batch in batches(cells):
-        busy += _find_busy(project, batch, needs, tried, answers, judgements)
+        found, plan = _find_busy(project, batch, needs, tried, answers, judgements)
+        busy += found
+        ties += 0 if any(busy) else count_ties(plan, project.settings.verdict)
     if cells and not any(busy):
+        if ties:
+            raise NothingSelectedError(
+                f"nothing is selected: {tie_text(ties)}, and a tie is not retried",
+                hint="'evalstore label' decides, or an odd number of judges or attempts",
+            )
         raise NothingSelectedError(
             "nothing is selected: no call failed, and no verdict is undecided or an error",
             hint="'evalstore run' without '--retry-errors' does all that is missing",
@@ -144,8 +153,10 @@ def _find_busy(
     tried: FailedWork,
     answers: AgeLimit,
     judgements: AgeLimit,
-) -> bytearray:
+) -> tuple[bytearray, Plan]:
     """Return 1 for each cell with failed calls or undecided judgements, and note the calls.
+
+    Also returns the plan of the batch.
 
     The cells are those of a batch; `needs` are what other batches need, too.
     """
@@ -159,7 +170,7 @@ def _find_busy(
         tried.questions.add(question)
     tried.judgements.leave_out_made(plan)
     drop_untried(plan, tried.questions, tried.judgements)
-    return bytearray(_are_busy(plan))
+    return bytearray(_are_busy(plan)), plan
 
 
 # --- of a plan

@@ -215,6 +215,8 @@ class Status:
     cells: int
     undecided_judgements: int = 0
     """How many of the stored judgements `--retry-errors` makes again."""
+    ties: int = 0
+    """How many results are undecided because verdicts disagree."""
     has_recorded: bool = False
     """Whether answers are recorded in files."""
     pending_models: int = 0

@@ -155,6 +155,7 @@ def _add_up(
         models=len(plans.models),
         cells=plans.cells,
         undecided_judgements=plans.undecided,
+        ties=plans.ties,
         has_recorded=plans.has_recorded,
         pending_models=len(plans.pending - {RECORDED}),
         is_recorded_pending=RECORDED in plans.pending,

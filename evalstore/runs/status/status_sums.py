@@ -15,6 +15,7 @@ from evalstore.planning.plan_item import PlanItem
 from evalstore.planning.plan_price import PriceSums
 from evalstore.planning.reasons.reason import NEW_ANSWER
 from evalstore.planning.reasons.reasons import Explainer
+from evalstore.planning.results import count_ties
 from evalstore.planning.status.status_report import FileChange, ReasonCounts
 from evalstore.results.edits.edited_files import FileItems
 from evalstore.results.edits.file_changes import FileChanges
@@ -53,6 +54,9 @@ class PlanSums:
         """The candidates with something to do."""
         self.cells = sum(part.cells for part in settled)
         self.undecided = sum(part.undecided for part in settled)
+        words = (word for part in settled if not part.undecided for word in part.words)
+        self.ties = sum(count for _, verdict, count in words if verdict == "undecided")
+        """How many results are undecided because verdicts disagree; in some parts not known."""
         self._files = set[str]()
         """Those with something to do."""
         self._prompts: dict[PromptPlace, None] = {}
@@ -84,6 +88,7 @@ class PlanSums:
                 for subject in map(subject_of, cell.subjects(plan.sessions))
             }
             self.undecided += sum(subjects.values())
+        self.ties += count_ties(plan, self._project.settings.verdict)
         self._files |= {ask.cell.file for ask in plan.asks}
         self._files |= {judgement.cell.file for judgement in plan.judgements}
         places = (PromptPlace(cell.file, cell.prompt, cell.prompt_number) for cell in plan.cells)

@@ -13,6 +13,7 @@ from evalstore.core.display import (
     safe,
     short,
 )
+from evalstore.planning.results import tie_text
 from evalstore.results.compare.diff_text import ROW_ID_HINT
 from evalstore.results.edits.change_text import reason_text, results_text
 from evalstore.runs.status.remote_answers import unread_text
@@ -96,7 +97,7 @@ def price_text(status: Status, *, brief: bool = False) -> str:
         status.cost if status.cost is not None else status.known_cost or None,
         status.guess,
         status.verdict_guess,
-        at_most=status.may_judge_less,
+        at_most=status.may_judge_less and any(it.is_judge and it.usd for it in status.prices),
         brief=brief,
         is_simulated=status.is_simulated,
     )
@@ -226,12 +227,13 @@ def nothing_text(status: Status) -> str:
     models, count = status.models - status.has_recorded, status.undecided_judgements
     # Verdicts that rows share are counted in each part of a long file.
     words = "1 of them undecided or an error" if count == 1 else "some undecided or errors"
-    again = f", {words}: 'evalstore run --retry-errors' judges again"
+    again = f", {words}: 'evalstore run --retry-errors' judges again" if count else ""
+    ties = f"; {tie_text(status.ties)} ('evalstore label' decides)" if status.ties else ""
     whose = _candidates_text(models, recorded=status.has_recorded)
     return (
         f"Nothing to do: {plural(status.reuse, 'answer')} "
         f"{f'({whose})' if status.has_recorded else f'of {whose}'} and all verdicts are stored"
-        f"{again if count else ''}."
+        f"{again}{ties}."
     )
 
 

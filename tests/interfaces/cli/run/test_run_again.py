@@ -297,6 +297,26 @@ def test_status_says_how_many_verdicts_are_undecided(
     assert evalstore("status").stdout == f"{stored}.\n"
 
 
+def test_a_tie_of_judges_is_told_and_not_retried(workspace: Path, evalstore: Evalstore) -> None:
+    text = JUDGE.replace("scripted/judge", "scripted/other").replace("pass: false", "pass: true")
+    tree(workspace, {"models/other.yaml": text})
+    both = "evaluators: [scripted/judge, scripted/other]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", both)
+    evalstore("run", "-q")
+    tie = "1 result is undecided because verdicts disagree"
+    told = f"all verdicts are stored; {tie} ('evalstore label' decides).\n"
+    assert evalstore("status").stdout.endswith(told)
+    retried = evalstore("run", "--retry-errors")
+    assert retried.exit_code == 5
+    assert retried.stderr.startswith(
+        f"error: nothing is selected: {tie}, and a tie is not retried\n"
+    )
+    evalstore("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
+    evalstore("run", "-q")
+    assert tie not in evalstore("status").stdout
+    assert tie not in evalstore("run", "--retry-errors").stderr
+
+
 def test_undecided_verdicts_of_a_long_file_are_told_from_its_settled_parts(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
