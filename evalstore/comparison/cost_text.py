@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import cost_text, money
 
 if TYPE_CHECKING:
+    from evalstore.core.runs import Run
     from evalstore.core.values import Json
 
 SIMULATED = "costs of scripted models are simulated"
@@ -32,6 +33,16 @@ def shared_cost_text(cost: float | None, spending: Sequence[Json]) -> str:
         return text
     listed = ", ".join(f"{name} {_sum_text(calls)}" for name, calls in parts)
     return f"{text} ({listed})" if cost is not None else f"{text}: {listed}"
+
+
+def sum_costs(runs: Iterable[Run]) -> tuple[float | None, list[Json]]:
+    """Return the cost of runs, None if that of one is not known, and that of their calls."""
+    total: float | None = 0.0
+    spending: list[Json] = []
+    for run in runs:
+        total = None if total is None or run.cost is None else total + run.cost
+        spending += run.spending
+    return total, spending
 
 
 def _sum_text(spending: Sequence[Json]) -> str:

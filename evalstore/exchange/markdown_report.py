@@ -23,12 +23,12 @@ from evalstore.results.attempts import attempts_text
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_text import count_cases, describe_pair, summary_lines
-from evalstore.results.flips.regressions import Regression, find_open_regressions, regressions_text
+from evalstore.results.flips.regressions import Regression, find_open_regressions, passed_in_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.prompt_names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
-from evalstore.results.stats.overview import Overview, make_overview
+from evalstore.results.stats.overview import Overview, earlier_text, make_overview
 from evalstore.results.stats.stats import Stats, collect_stats, sum_savings
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store import Store
@@ -180,8 +180,8 @@ def _headline(
         flips = (("broke", compared.broke), ("fixed", compared.fixed))
         parts = [_flips_text(word, pairs) for word, pairs in flips if pairs]
         parts += [f"{count:,} {word}" for count, word in counts if count]
-        if regressions:
-            parts.append(regressions_text(regressions, is_rest=bool(compared.broke)))
+        if earlier := earlier_text(compared, regressions):
+            parts.append(f"{earlier} ({passed_in_text(regressions)})")
         title = ", ".join(parts)
     yield f"{MARK.decode()}{title or 'nothing broke'}"
     yield ""
@@ -198,9 +198,9 @@ def _run_name(id: str, names: Mapping[str, Sequence[str]]) -> str:
 
 
 def _flips_text(word: str, pairs: PairGroup) -> str:
-    """Return `3 broke`, or where a case broke more than once `1 case broke (3 results)`."""
+    """Return `3 cases broke`, or where a case broke more than once `1 case broke (3 results)`."""
     cases, *several = count_cases(pairs.rows())
-    return f"{cases} {word} ({several[0]})" if several else f"{len(pairs):,} {word}"
+    return f"{cases} {word}" + "".join(f" ({results})" for results in several)
 
 
 def _candidates(overview: Overview) -> Iterator[str]:

@@ -12,6 +12,7 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
+from evalstore.comparison.cost_text import shared_cost_text, sum_costs
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
@@ -199,6 +200,9 @@ def build_report(
                 collector.saved(),
                 regressions,
                 names_of_runs(project.store),
+                shared_cost_text(
+                    *sum_costs(project.store.find_recent_runs(limit=project.store.count_runs()))
+                ),
                 is_labelled_later=stored is not None
                 and any(describe_later_labels(project.store, stored)),
             )

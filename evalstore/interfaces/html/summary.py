@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
+    from evalstore.results.flips.verdict_changes import Outcome
     from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend, TrendRun
@@ -130,16 +131,14 @@ class RunRow:
     is_partial: bool
     rates: tuple[str, ...]
     """The pass rate of each candidate, of a run of some cases counts; empty without one."""
-    broke: int
-    fixed: int
+    changes: tuple[tuple[str, str], ...]
+    """How many results broke, and the like, each with its kind: `better`, `worse` or another."""
     text: str
     """What was edited before it, and where it is known its message and its arguments."""
     names: str = ""
     status: str = ""
     """Empty if it is complete."""
     cost: str = ""
-    undecided: int = 0
-    """How many became undecided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +184,15 @@ def summarise_results(
     saved: float,
     regressions: Sequence[Regression],
     names: Mapping[str, Sequence[str]],
+    spent: str,
     *,
     is_labelled_later: bool = False,
 ) -> ReportSummary:
     """Return the summary of a run; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
-    in USD; `regressions` broke in earlier runs, and `names` are those that runs have.
+    in USD; `regressions` broke in earlier runs, `names` are those that runs have, and `spent` is
+    what all runs have cost.
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
@@ -234,7 +235,7 @@ def summarise_results(
             for stats in statistics
             if stats.by[0] == "file" or (stats.by[0] in _TITLES and len(stats.plain_groups) > 1)
         ),
-        about=(*_about(run), *_facts(run, totals, table, saved)),
+        about=(*_about(run), *_facts(run, totals, table, saved), ("cost of all runs", spent)),
         limits=tuple(_limits(table)),
         runs=tuple(_run_row(each, trend, names) for each in reversed(trend.runs)),
         lines=tuple(safe(line.candidate) for line in trend.lines),
@@ -417,17 +418,24 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
     return (2.0 if group.pass_rate is None else group.pass_rate), group.name.casefold()
 
 
+def run_changes(outcome: Outcome | None, undecided: int) -> tuple[tuple[str, str], ...]:
+    """Return what changed in a run, as `log` says it: `4 broke`, `2 fixed`, `6 by a label`."""
+    broke, fixed, causes = outcome or (0, 0, ())
+    flips = [(f"{broke:,} broke", "worse")] * bool(broke) + [(f"{fixed:,} fixed", "better")] * bool(
+        fixed
+    )
+    new = [(f"{undecided:,} now undecided", "undecided")] * bool(undecided)
+    return (*flips, *((cause, "same") for cause in causes), *new)
+
+
 def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) -> RunRow:
     candidates = [line.candidate for line in trend.lines]
-    broke, fixed = (run.outcome or (0, 0))[:2]
     return RunRow(
         id="now" if run.id == WORKSPACE else short(run.id),
         started=minute(run.at),
         is_partial=run.is_partial,
         rates=rate_texts(run.rates, candidates, is_partial=run.is_partial),
-        broke=broke,
-        fixed=fixed,
-        undecided=run.undecided,
+        changes=run_changes(run.outcome, run.undecided),
         text=safe(", ".join(run.edits)),
         names=safe(", ".join(names.get(run.id, ()))),
     )

@@ -23,6 +23,7 @@ from urllib.parse import quote, urlencode
 from aiohttp import web
 
 from evalstore import __version__
+from evalstore.comparison.cost_text import sum_costs
 from evalstore.core.clock import minute
 from evalstore.core.display import WORKSPACE, cost_text, plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
@@ -32,7 +33,7 @@ from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.page import RELOAD, ServedPage, waiting_page
 from evalstore.interfaces.html.report import build_report
-from evalstore.interfaces.html.summary import RunRow
+from evalstore.interfaces.html.summary import RunRow, run_changes
 from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
@@ -40,6 +41,7 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.workspace_changes import compare_workspace
+from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
@@ -446,14 +448,11 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         rates: list[Mapping[str, CandidateCounts]] = [
             *count_rates(store, [entry.run for entry in entries])
         ]
-        total = store.count_runs()
+        spent = sum_costs(store.find_recent_runs(limit=(total := store.count_runs())))
     now, workspace = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
-    costs = [entry.run.cost for entry in entries if entry.run.cost is not None]
-    cost = sum(costs) if len(costs) == len(entries) else None
-    spending = [*chain.from_iterable(entry.run.spending for entry in entries)]
     return render(
         "runs.html",
         workspace=safe(name),
@@ -465,7 +464,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         now=replace(
             workspace,
             rates=rate_texts(now, names, is_partial=False),
-            cost=f"total {cost_text(cost, spending, brief=True)}" if entries else "",
+            cost=f"total {cost_text(*spent, brief=True)}" if entries else "",
         ),
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
@@ -482,19 +481,18 @@ def _read_workspace(location: Location) -> tuple[Rates, RunRow]:
             compared = compare_workspace(location, project)
             rates = count_results(compared.side.results)
     except EvalstoreError as error:
-        return {}, RunRow("workspace", "now", False, (), 0, 0, safe(str(error)))
-    broke, fixed, undecided, labels = 0, 0, 0, 0
+        return {}, RunRow("workspace", "now", False, (), (), safe(str(error)))
+    changes, labels = run_changes(None, 0), 0
     if diff := compared.diff:
-        broke, fixed, undecided = len(diff.broke), len(diff.fixed), diff.comparison.undecided
-        labels = diff.labelled.total()
+        flips = Outcome(len(diff.broke), len(diff.fixed), ())
+        changes, labels = run_changes(flips, diff.comparison.undecided), diff.labelled.total()
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
-    return rates, RunRow("workspace", "now", False, (), broke, fixed, text, undecided=undecided)
+    return rates, RunRow("workspace", "now", False, (), changes, text)
 
 
 def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
     run = entry.run
-    broke, fixed = (entry.outcome or (0, 0))[:2]
     texts = [run.message or "", scope_text(run), ", ".join(edit.subject for edit in entry.edits)]
     is_part = is_partial(run) and leaves_out_cases(run)
     return RunRow(
@@ -503,9 +501,7 @@ def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
         text=safe(" · ".join(text for text in texts if text)),
         names=safe(", ".join(entry.names)),
         rates=rate_texts(rates, names, is_partial=is_part),
-        broke=broke,
-        fixed=fixed,
-        undecided=entry.undecided,
+        changes=run_changes(entry.outcome, entry.undecided),
         is_partial=is_part,
         status="" if run.status == "complete" else run.status,
         cost=cost_text(run.cost, run.spending, brief=True),

@@ -377,14 +377,10 @@ def _find_accepted(
     }
 
 
-def regressions_text(regressions: Sequence[Regression], then: str = "", *, is_rest: bool) -> str:
-    """Return `2 regressions (passed in run 4dc1d29b)`, perhaps with what they do `then`.
-
-    With `is_rest` they are `2 other regressions`.
-    """
+def passed_in_text(regressions: Sequence[Regression]) -> str:
+    """Return in which runs they passed: `passed in runs 4dc1d29b and 7f3c21aa`."""
     runs = list(dict.fromkeys(short(regression.passed_in) for regression in regressions))
     more = len(runs) - _NAMED
     named = [*runs[:_NAMED], *([plural(more, "other")] if more > 0 else [])]
     listed = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
-    count = plural(len(regressions), "other regression" if is_rest else "regression")
-    return f"{count} (passed in run{'s' * (len(runs) > 1)} {listed}{then})"
+    return f"passed in run{'s' * (len(runs) > 1)} {listed}"

@@ -132,11 +132,7 @@ def make_overview(
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
-    cells = (each.result[:2] for each in regressions)
-    earlier = {(file, hash((file, row))) for file, row in cells}
-    earlier -= {*diff.broke.rows()} if diff else set()
-    noun = "other" if diff and diff.broke else "case"
-    before = f"{plural(len(earlier), noun)} broke earlier" if earlier else ""
+    before = earlier_text(diff, regressions)
     shifts = find_shifts(diff, groups) if diff and not is_of_some else {}
     rows = tuple(
         CandidateRow(group.name, group, is_partly, shifts.get(group.name), is_of_some)
@@ -249,6 +245,15 @@ def _changes_text(diff: Diff | None, earlier: str = "") -> str:
     texts = [f"{cases:,} {word}" for cases, word in counts[1:]]
     first = (f"{plural(cases, 'case')} {word}" for cases, word in counts[:1])
     return ", ".join(filter(None, [*first, *texts, earlier]))
+
+
+def earlier_text(diff: Diff | None, regressions: Sequence[Regression]) -> str:
+    """Return how many cases broke earlier, without those that broke again: `2 others broke …`."""
+    cells = (each.result[:2] for each in regressions)
+    earlier = {(file, hash((file, row))) for file, row in cells}
+    earlier -= {*diff.broke.rows()} if diff else set()
+    noun = "other" if diff and diff.broke else "case"
+    return f"{plural(len(earlier), noun)} broke earlier" if earlier else ""
 
 
 def _best_text(rows: Sequence[CandidateRow], names: Mapping[str, str], *, is_first: bool) -> str:

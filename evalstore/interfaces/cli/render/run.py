@@ -26,7 +26,7 @@ from evalstore.interfaces.cli.render.table import (
 from evalstore.results.case_reference import show_command
 from evalstore.results.edits.distinct_labels import shorten_labels
 from evalstore.results.flips.flips_text import changes_line
-from evalstore.results.flips.regressions import regressions_text
+from evalstore.results.flips.regressions import passed_in_text
 from evalstore.runs.run_text import (
     OLDER_HINT,
     failure_line,
@@ -130,7 +130,8 @@ def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) 
             if any(each.result.verdict == "undecided" for each in report.regressions):
                 fail = f"{'does' if is_one else 'do'} not pass"
             then = f", {fail} in run {output.short(report.run)}"
-            why = f": {regressions_text(report.regressions, then, is_rest=False)}"
+            count = plural(len(report.regressions), "regression")
+            why = f": {count} ({passed_in_text(report.regressions)}{then})"
         elif missed := report.missed:
             more = f", and {len(missed) - 1:,} more" if len(missed) > 1 else ""
             why = f": the threshold of {output.safe(missed[0].name)} is missed{more}"

@@ -444,7 +444,7 @@
   // --- start
 
   for (const chip of chips) {
-    const count = rows.filter(chip[1]).length;
+    const count = countCases(rows.filter(chip[1]));
     if (!count && chip !== chips[0]) continue;
     const button = make("button", {type: "button", "aria-pressed": String(chip === chosen), click: () => {
       chosen = chip;

@@ -53,12 +53,12 @@ def test_the_reports_name_what_broke_in_an_earlier_run(
     broken: Evalstore, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     page = tmp_path_factory.mktemp("report") / "report.html"
-    assert broken("report", "--markdown").stdout.startswith("### evalstore: 1 broke\n")
+    assert broken("report", "--markdown").stdout.startswith("### evalstore: 1 case broke\n")
     broken(*GATE)
     broken("tag", "good", "@~2")
     broken("tag", "worse", "@~1")
     text = broken("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 1 regression (passed in run <short>)\n")
+    assert text.startswith("### evalstore: 1 case broke earlier (passed in run <short>)\n")
     assert ", compared with `<short>` (`worse`).\n" in text
     assert (
         "#### Broke earlier\n\n"

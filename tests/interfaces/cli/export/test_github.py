@@ -279,7 +279,7 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
     assert (
         ran.stdout
         == f"""\
-### evalstore: 1 broke
+### evalstore: 1 case broke
 
 Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 
@@ -437,7 +437,7 @@ def test_texts_of_models_are_inert_in_the_report(
     echo.reply = lambda _text: HOSTILE[kind].replace("needle", "pin")
     evalstore("run", "--refresh")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 1 broke\n")
+    assert text.startswith("### evalstore: 1 case broke\n")
     rest = outside_of_code(text)
     for mark in ("<", "@", "](", "http", "www.", "#1", "\x1b", "\u202e", "x" * 1_100):
         assert mark not in rest, mark

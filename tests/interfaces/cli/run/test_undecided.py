@@ -141,7 +141,7 @@ def test_undecided_results_have_counts_of_their_own(
     junit = evalstore("export", "--format", "junit").stdout
     assert junit.count('<property name="undecided" value="1"/>') == 1
     assert evalstore("report", "--markdown").stdout.startswith(
-        "### evalstore: 1 broke, 1 now undecided, "
+        "### evalstore: 1 case broke, 1 now undecided, "
     )
     evalstore("report", "@", "-o", str(undecided / "report.html"))
     page = (undecided / "report.html").read_text(encoding="utf-8")
