@@ -115,6 +115,12 @@ def trend_chart(trend: Trend) -> Drawing:
             f"<title>{escape(_point_text(trend, line, point))}</title></circle>"
             for point in line.points
         )
+        end = line.points[-1]
+        if number < _MOST_NAMES and end.run < last:  # joined to its name
+            path += (
+                f'<line class="leader" x1="{x(end.run):.2f}%" y1="{y(end.rate):.1f}"'
+                f' x2="100%" y2="{heights[number]:.1f}"/>'
+            )
         parts.append(f'<g class="{kind}">{path}{dots}</g>')
         if number < _MOST_NAMES:
             title = f"<title>{escape(safe(line.candidate))}</title>"
@@ -165,7 +171,8 @@ def _dates(texts: Sequence[str], x: Callable[[int], float]) -> Iterator[str]:
 def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[str]:
     """Yield a mark at each run in which edits broke results, and where there is room the reasons.
 
-    These begin at their mark, or end there if no other mark is in between.
+    These begin at their mark, or end there if no other mark is in between. A browser cuts them off
+    at the next one.
     """
     free = _WIDTH + 4.0
     marked = [number for number, run in enumerate(trend.runs) if run.reasons]
@@ -177,19 +184,22 @@ def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[s
             f'<line class="edit" x1="{place}" x2="{place}" y1="{_TOP - 8}"'
             f' y2="{bottom:.1f}"><title>{title}</title></line>'
         )
-        start, text = _WIDTH * x(number) / 100, ", ".join(run.reasons)
+        start, text = _WIDTH * x(number) / 100, safe(", ".join(run.reasons))
         rooms = (free - start) // _LETTER, min(free, start - _WIDTH * x(before) / 100) // _LETTER
         anchor, room = (
             ("start", rooms[0]) if rooms[0] >= min(len(text), _FEWEST) else ("end", rooms[1])
         )
         if room < min(len(text), _FEWEST):
             continue
-        text = _clipped(text, int(room))
-        yield (
-            f'<text class="edit-name" x="{place}" y="{_TOP - 12}" text-anchor="{anchor}">'
-            f"{escape(safe(text))}<title>{title}</title></text>"
+        left, right = (
+            (start, free) if anchor == "start" else (start - min(room, len(text)) * _LETTER, start)
         )
-        free = start - _LETTER * len(text) * (anchor == "end")
+        yield (
+            f'<foreignObject class="edit-name" x="{100 * left / _WIDTH:.2f}%"'
+            f' width="{100 * (right - left) / _WIDTH:.2f}%" height="{_TOP - 8}">'
+            f'<p class="{anchor}" title="{title}">{escape(text)}</p></foreignObject>'
+        )
+        free = left
 
 
 def _clipped(text: str, most: int = _LONGEST_NAME) -> str:

@@ -45,7 +45,8 @@ def test_the_trend_has_a_line_for_each_candidate_and_hollow_points_that_none_joi
     title = lines[1].findall("circle/title")[-1].text
     assert title == ("mini: 0.0%, 0 of 4 (some of the cases), run 3abc, 1970-01-04 00:00 UTC")
     texts = [text.text for text in plot.findall("text")]
-    assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04", "tests/<a>.md changed"]
+    assert texts == ["0%", "50%", "100%", "01-03", "01-02", "01-04"]
+    assert [name.text for name in plot.findall("foreignObject/p")] == ["tests/<a>.md changed"]
     assert trend_chart(make_trend(runs[1:2])) == ""
 
 
@@ -58,6 +59,19 @@ def test_a_candidate_has_one_colour_and_only_rates_of_the_last_run_are_beside_th
         groups = chart.findall("svg")[1].findall("g")
         assert [group.get("class") for group in groups] == ["line-1", "line-2"]
         assert [text.text for group in groups for text in group.findall("text")] == names
+        ended = [len(line.findall("line[@class='leader']")) for line in chart[0].findall("g")]
+        assert ended == ["%" not in name and " of " not in name for name in names]
+
+
+def test_the_name_of_an_edit_has_the_room_until_the_next_mark() -> None:
+    runs = [
+        run_of(number, 2, edit="rows of data.csv changed" * (number == 2))
+        for number in range(9, 0, -1)
+    ]
+    chart = ElementTree.fromstring(trend_chart(make_trend(runs)))[0]
+    (box,) = chart.findall("foreignObject")
+    assert (box.get("x"), box.get("width")) == ("12.50%", "87.97%")
+    assert box[0].text == "rows of data.csv changed"
 
 
 def test_a_date_is_on_the_axis_once() -> None:
@@ -90,14 +104,14 @@ def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:
     assert all(below - above >= 14.9 for above, below in pairwise(heights))
     assert heights[0] > 0
     assert heights[-1] < 160
-    named = [text for text in chart.findall("text") if text.get("class") == "edit-name"]
-    spans = []
-    for text in named:  # drawn in at least 850 pixels, with 7 for a letter
-        x, letters = 8.5 * float(text.get("x", "0%")[:-1]), 7 * len(text.text or "")
-        spans.append((x, x + letters) if text.get("text-anchor") == "start" else (x - letters, x))
+    boxes = [
+        [float(box.get(key, "0%")[:-1]) for key in ("x", "width")]
+        for box in chart.findall("foreignObject[@class='edit-name']")
+    ]
+    spans = sorted((x, x + width) for x, width in boxes)
     assert len(spans) > 4
-    assert all(end <= start for (_, end), (start, _) in pairwise(sorted(spans)))
-    assert max(spans)[1] <= 854
+    assert all(end <= start + 0.02 for (_, end), (start, _) in pairwise(spans))
+    assert spans[-1][1] <= 100.5
     assert len(chart.findall("line[@class='edit']")) == 30
 
 

@@ -279,6 +279,8 @@ def test_prompts_of_a_case_are_together_and_recorded_answers_have_no_column(
     press_chip(page, "All")
     lines = page.value("[...document.querySelectorAll('#matrix tbody th a')].map(e => e.innerText)")
     assert lines == ["tests/hello.md (a)", "(b)", "tests/letter.md"]
+    line = "getComputedStyle(document.querySelector('.again .question'), '::after')"
+    assert page.value(f"[{line}.visibility, {line}.borderBottomStyle]") == ["visible", "solid"]
     heads = page.value("[...document.querySelectorAll('#matrix thead span')].map(e => e.innerText)")
     assert heads == ["first", "second"]
     cell = "document.querySelector('#matrix .aside')"
