@@ -103,7 +103,7 @@ def find_logged_changes(
     newest_first = dict.fromkeys(version.node for version in reversed(versions))
     names.expect(prompts_of(files[node] for node in newest_first))
     edits = _find_edits(store, versions, files, finder, names, removed)
-    participants = ParticipantHistory(VersionReader(store).find)
+    participants = ParticipantHistory(VersionReader(store).find, names)
     labels = LoggedLabels(store)
     changes: list[LogEntry] = []
     last: tuple[str, set[str]] | None = None

@@ -50,7 +50,7 @@ class LogEntry:
         """Return whether nothing was asked, judged or changed, and the run has no name or note."""
         run = self.run
         work = (run.asked, run.recorded, run.judged, run.failed, run.message, self.names)
-        return not any((*work, self.edits, self.push, *(self.outcome or ())))
+        return not any((*work, self.edits, self.push, self.undecided, *(self.outcome or ())))
 
     def document(self) -> Json:
         """Return the entry as JSON."""

@@ -365,9 +365,9 @@ def _other_change(answered: int) -> str:
 
 def _verdicts(entry: LogEntry) -> str:
     verdicts = _painted(entry.verdicts.items())
-    outcome = entry.outcome
-    changed = _painted(zip(("broke", "fixed"), (outcome or ())[:2], strict=False))
-    changed = ", ".join([changed, *outcome.causes]) if outcome and changed else changed
+    broke, fixed, causes = entry.outcome or (0, 0, ())
+    changed = _painted((("broke", broke), ("fixed", fixed), ("now undecided", entry.undecided)))
+    changed = ", ".join([changed, *causes]) if changed else changed
     return f"{verdicts} ({changed})" if changed else verdicts
 
 

@@ -311,3 +311,12 @@ def test_edits_that_were_undone_and_labels_that_were_removed_explain_nothing(
     shown = evalstore("diff", "@~2", "@").stdout
     assert "[city=Rome]  scripted/one  pass -> fail  (instructions changed" in shown
     assert "labelled" not in shown
+
+
+def test_log_counts_what_became_undecided(workspace: Path, evalstore: Evalstore) -> None:
+    kind = "id: scripted/kind\nprovider: scripted\nresponses: [{answer: {pass: true}}]\n"
+    tree(workspace, {"models/kind.yaml": kind})
+    evalstore("run", "-q")
+    edit(workspace / "evalstore.yaml", PLAIN, "[scripted/judge, scripted/kind]")
+    evalstore("run", "-q")
+    assert "    1 pass, 1 undecided (1 now undecided)\n" in evalstore("log", "-n", "1").stdout
