@@ -6,6 +6,7 @@ the table stays in memory.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
@@ -465,10 +466,20 @@ def _markdown_entry(text: str) -> Json:
 def shown_text(text: str) -> str:
     """Return a text with control characters as escapes; a very long one is cut, with a note."""
     rest = len(text) - LONGEST
-    if rest <= 0:
-        return safe(text, lines=True)
-    cut = safe(text[:LONGEST], lines=True)
-    return f"{cut}\n\n[{rest:,} more characters are left out of this report]"
+    note = f"\n\n[{rest:,} more characters are left out of this report]" if rest > 0 else ""
+    return _escape(text[:LONGEST]) + note
+
+
+_JOINER = re.compile(
+    "(?<=[^\\x00-\\x7f\u200c\u200d])([\u200c\u200d])(?=[^\\x00-\\x7f\u200c\u200d])"
+)
+"""What joins or parts two letters or emoji, as in Persian."""
+
+
+def _escape(text: str) -> str:
+    """Return a text with control characters as escapes, but for joiners."""
+    parts = _JOINER.split(text)
+    return "".join(part if at % 2 else safe(part, lines=True) for at, part in enumerate(parts))
 
 
 _PACKED = 8
@@ -514,7 +525,7 @@ def markdown_tree(text: str) -> Json:
     A node is a text, or a list of the name of an element, its link if it is an `a`, and its
     children.
     """
-    shown = safe(text, lines=True)
+    shown = _escape(text)
     tokens = parse_markdown(shown)
     if tokens is None:
         return None

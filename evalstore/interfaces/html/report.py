@@ -268,9 +268,8 @@ def read_images(store: Store, images: Mapping[str, FileRef]) -> Iterator[tuple[s
         except StoreError:
             yield id, {"note": "the picture is not in the store"}
             continue
-        total += len(data)
-        if len(data) > _LARGEST_IMAGE or total > _MOST_IMAGES:
+        if len(data) > _LARGEST_IMAGE or total + len(data) > _MOST_IMAGES:
             yield id, {"note": f"the picture is too large to be shown ({len(data):,} bytes)"}
-            total -= len(data)
             continue
+        total += len(data)
         yield id, {"source": f"data:{file.media_type};base64,{b64encode(data).decode()}"}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from evalstore.core.results import Result
-    from evalstore.core.values import Case, FileVersion, Json, Word
+    from evalstore.core.values import Case, Json, Word
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results.answer.answer import TurnView
@@ -46,17 +46,9 @@ MOST_ANSWERS = 500
 _DIGITS = 8
 """The fewest digits that name an answer."""
 _WORDS: tuple[Word, ...] = ("pass", "fail", "none")
-_LONGEST_NOTE, _LONGEST_NAME = 10_000, 200
-_MOST_FILES, _MOST_CHARACTERS = 8, 20_000
-"""The most text files of a conversation that are shown, and the most characters of one."""
-_NEEDS_LABEL = (
-    "The note is not stored: a note needs a label. Pass or fail the answer, or clear the note to "
-    "skip it."
-)
-_IS_NEWER = (
-    "Nothing is stored: your label is newer than the page from which you sent this. The field has "
-    "both notes; decide again."
-)
+_LONGEST_NAME = 200
+_MOST_FILES = 8
+"""The most text files of a conversation that are shown."""
 
 
 class AskedAnswer(NamedTuple):
@@ -129,8 +121,9 @@ class LabelPages:
             turns = list(chain.from_iterable(asked))
             images = {image.id: image for turn in turns for image in turn.images}
             sources = dict(read_images(project.store, images))
-            texts = {file.id for turn in turns for file in turn.text_files}
-            files = project.store.load_files([*texts][:_MOST_FILES]) if texts else {}
+            ids = [*dict.fromkeys(file.id for turn in turns for file in turn.text_files)]
+            files = project.store.load_files(ids[:_MOST_FILES]) if ids else {}
+            texts = {id: shown_text(files[id].data.decode("utf-8", "replace")) for id in files}
         given = _by_person(stored_labels(self._location), answer)
         people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
         own = given.pop(person, None)
@@ -145,7 +138,7 @@ class LabelPages:
             title=safe(answer.title),
             only=only,
             session=answer.session,
-            parts=[_part(*both, sources, files) for both in zip(asked, shown, strict=True)],
+            parts=[_part(*both, sources, texts) for both in zip(asked, shown, strict=True)],
             told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
             checks=[(safe(check.meaning), shown_text(check.text)) for check in criteria.checks]
             if criteria
@@ -216,7 +209,7 @@ class LabelPages:
             own = _by_person(stored_labels(self._location), answer).get(person)
             before = (own.verdict, _same_lines(own.note)) if own else ("", "")
             if verdict == "skip" or (verdict == "next" and own is None):
-                return "" if note in ("", before[1]) else _IS_NEWER if own else _NEEDS_LABEL
+                return "" if note in ("", before[1]) else "newer" if own else "no label"
             verdict = before[0] if verdict == "next" else verdict
             word = next((word for word in _WORDS if word == verdict), None)
             if word is None:
@@ -224,12 +217,10 @@ class LabelPages:
                 raise EvalstoreError(f"a label cannot be '{verdict}'", hint=hint)
             if not person or len(person) > _LONGEST_NAME:
                 raise EvalstoreError("a label needs the name of a person")
-            if len(note) > _LONGEST_NOTE:
-                raise EvalstoreError(f"the note has more than {_LONGEST_NOTE:,} characters")
             if (word, note) == before:
                 return ""
             if own and own.id != seen:
-                return _IS_NEWER
+                return "newer"
             places = {"person": person, "session": answer.session}
             label_results(self._location, [answer.result], word, note=note, **places)
         return ""
@@ -260,11 +251,9 @@ class LabelPages:
 
     def _find(self, session: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it."""
-        for offered in [*self._answers.values()]:
-            if known := offered.get(session):
-                return known
+        offered = (each for answers in [*self._answers.values()] for each in answers.values())
         if len(session) >= _DIGITS:
-            for answer in self._read():
+            for answer in chain(offered, self._read()):
                 if answer.session.startswith(session):
                     return answer
         raise RevisionError(f"the workspace has no answer '{session}' that can be labelled")
@@ -290,7 +279,7 @@ def _part(
     conversation: Sequence[TurnView],
     session: SessionView,
     sources: Mapping[str, Json],
-    texts: Mapping[str, FileVersion],
+    texts: Mapping[str, str],
 ) -> tuple[list[tuple[str, str, list[Any]]], list[str]]:
     """Return the turns of a conversation with its answers in their places, and those after them.
 
@@ -302,19 +291,11 @@ def _part(
     for turn in conversation:
         if turn.answer is None:
             files = [(safe(file.path), file.id) for file in turn.files]
-            shown = {id: _beginning(texts[id].data) for _, id in files if id in texts}
-            listed = [(path, id, sources.get(id), shown.get(id)) for path, id in files]
+            listed = [(path, id, sources.get(id), texts.get(id)) for path, id in files]
             turns.append((turn.role, shown_text(turn.text), listed))
         elif left:
             turns.append(("answer", left.pop(0), []))
     return turns, left
-
-
-def _beginning(data: bytes) -> str:
-    """Return the text of a file, or its beginning."""
-    text = data[: 4 * _MOST_CHARACTERS].decode("utf-8", "replace")
-    end = "" if len(text) <= _MOST_CHARACTERS else "\n…"
-    return shown_text(text[:_MOST_CHARACTERS]) + end
 
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:

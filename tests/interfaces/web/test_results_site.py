@@ -716,6 +716,19 @@ def test_a_note_is_in_its_field_as_it_is_stored(labelled: tuple[Path, str]) -> N
     assert labels_in(root) == [("Ada", "fail", note)]
 
 
+def test_joiners_of_letters_and_emoji_are_shown_and_other_invisible_signs_are_escapes(
+    tmp_path: Path,
+) -> None:
+    shown = "می\u200cخواهم \U0001f469\u200d\U0001f4bb"
+    answer = f"{shown} \u202ea\u200db\u200c\u200d\u200b"
+    model = scripted("first", {"answer": answer})
+    root = make_workspace(tmp_path / "desk", {"models/first.yaml": model})
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    with serving(root) as address:
+        text = ask(address, str(ask(address, "label")[0].headers["Location"]))[1]
+    assert f">{shown} \\u202ea\\u200db\\u200c\\u200d\\u200b</div>" in text
+
+
 def test_a_name_has_no_spaces_around_it(labelled: tuple[Path, str]) -> None:
     root, address = labelled
     path = answer_of(address, "Go away.")
