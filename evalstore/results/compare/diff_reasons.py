@@ -83,10 +83,10 @@ class PairReasons:
         return (change for change in self._changes(pair) if not change.startswith(_NO_EDITS))
 
     def _changes(self, pair: Pair) -> list[str]:
-        """Return what explains a pair: at its flip, as far as that still differs."""
+        """Return what explains a pair: what changed at its flip, if all of that still differs."""
         changes, flip = self._between(pair), self.flips.get(pair)
-        at_flip = [each for each in (self._between(flip) if flip else ()) if each in changes]
-        return at_flip or changes
+        at_flip = self._between(flip) if flip else []
+        return at_flip if at_flip and {*at_flip} <= {*changes} else changes
 
     def _between(self, pair: Pair) -> list[str]:
         was, now = pair.was, pair.now

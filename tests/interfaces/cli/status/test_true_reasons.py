@@ -59,7 +59,7 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     ]
     assert history(evalstore, "tests/weather.md::Oslo")[3] == f"  {reason}"
     log = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert f"    edit: {reason}\n{values.replace('        ', 12 * ' ')}" in log
+    assert f"    edit: {named}\n{values.replace('        ', 12 * ' ')}" in log
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert page.index("\nuser: ") < page.index(
         "\n    fail  by scripted/judge  (older judge prompt)"
