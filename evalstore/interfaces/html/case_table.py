@@ -179,11 +179,6 @@ class CaseTable:
     """The number of the recorded answers if these have no column: each fills its row; else -1."""
 
     @property
-    def case_count(self) -> int:
-        """Return the number of cases, however many system prompts they have."""
-        return self.rows.count_cases()
-
-    @property
     def places(self) -> CasePlaces:
         """Return the numbers of the cases."""
         return CasePlaces(self.files, self.rows.places)

@@ -31,9 +31,7 @@ def content_policy(script: str, style: str, *others: str, is_served: bool = Fals
     `others` are more scripts. A page that `is_served` may ask its own server whether there are
     newer results, and send it the labels of a person.
     """
-    policy: tuple[str, ...] = _POLICY
-    if is_served:
-        policy = (*_SERVED, "connect-src 'self'", "form-action 'self'")
+    policy = (*_SERVED, "connect-src 'self'", "form-action 'self'") if is_served else _POLICY
     scripts = "' '".join(map(source_hash, (script, *others)))
     return "; ".join(policy).format(script=scripts, style=source_hash(style))
 

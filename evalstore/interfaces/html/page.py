@@ -59,7 +59,7 @@ def write_page(
             models=[(name, rates.get(name, "")) for name in names],
             rows=[_static_row(row, table) for row in rows],
             case_count=len({row.case for row in rows}),
-            total=table.case_count,
+            total=table.rows.count_cases(),
             signs=SIGNS,
         )
     )

@@ -91,7 +91,7 @@ def write_report(
     try:
         with temporary_file(target.resolve()) as out:
             table = build_report(location, revision, out, compare=compare)
-            return WrittenReport(path, table.run, table.case_count, out.tell())
+            return WrittenReport(path, table.run, table.rows.count_cases(), out.tell())
     except OSError as error:
         raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
 
@@ -105,7 +105,7 @@ def stream_report(
         size = spool.tell()
         spool.seek(0)
         copyfileobj(spool, out)
-    return WrittenReport(STDOUT, table.run, table.case_count, size)
+    return WrittenReport(STDOUT, table.run, table.rows.count_cases(), size)
 
 
 def _require_replaceable(target: Path, path: str) -> None:

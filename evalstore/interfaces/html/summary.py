@@ -326,7 +326,7 @@ def _facts(
     run: Run, statistics: Stats | None, table: CaseTable, saved: float
 ) -> Iterable[tuple[str, str]]:
     places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'result')}"
-    yield "cases", f"{table.case_count:,} {places}"
+    yield "cases", f"{table.rows.count_cases():,} {places}"
     if run.id != WORKSPACE:
         calls = f"{plural(run.asked, 'new answer')}, {plural(run.judged, 'new verdict')}"
         yield "cost of this run", f"{cost_text(run.cost, run.spending)}: {calls}"

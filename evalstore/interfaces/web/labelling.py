@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore import __version__
 from evalstore.checks.judging.aggregation import combine_votes
-from evalstore.core.display import case_name, plural, safe
+from evalstore.core.display import case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.interfaces.html.case_data import shown_text
 from evalstore.interfaces.html.charts import Drawing
@@ -101,13 +101,10 @@ class LabelPages:
         labels, answers = stored_labels(self._location), self._offered(only).values()
         return [each.session for each in answers if person not in _by_person(labels, each)]
 
-    def page(
-        self, session: str, person: str, only: str, unsaved: str = "", refused: str = ""
-    ) -> bytes:
+    def page(self, session: str, person: str, only: str, note: str = "", why: str = "") -> bytes:
         """Return the page of an answer; it has verdicts only if the person has labelled it.
 
-        A note that is `unsaved` is kept in it, as storing was `refused`. Raises `RevisionError` for
-        an answer that is not in the workspace.
+        It keeps a note that is not stored and says `why`. Raises `RevisionError` without one.
         """
         answer = self._find(session)
         is_one = len(answer.case.tests) == 1  # else all are judged together
@@ -117,6 +114,7 @@ class LabelPages:
             asked = [reader.conversation(each.test, answer.result.prompt) for each in shown]
             definitions = dict(chain.from_iterable(reader.definitions(each.test) for each in shown))
             criteria = reader.criteria(answer.case.evaluation)
+            checks = criteria.checks if criteria else ()
             prompts = [*reader.judge_prompts(answer.case)]
             turns = list(chain.from_iterable(asked))
             images = {image.id: image for turn in turns for image in turn.images}
@@ -140,21 +138,17 @@ class LabelPages:
             session=answer.session,
             parts=[_part(*both, sources, texts) for both in zip(asked, shown, strict=True)],
             told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
-            checks=[(safe(check.meaning), shown_text(check.text)) for check in criteria.checks]
-            if criteria
-            else [],
+            checks=[(safe(each.meaning), shown_text(each.text)) for each in checks],
             prompts=[(safe(name), shown_text(text)) for name, text in prompts],
             definitions=[(safe(name), shown_text(text)) for name, text in definitions.items()],
-            attempt=f" {answer.result.sessions.index(answer.session) + 1} of {several}"
-            if is_one and (several := len(answer.result.sessions)) > 1
-            else "",
+            attempt=answer.result.sessions.index(answer.session) + 1,
+            attempts=len(answer.result.sessions) if is_one else 1,
             person=person,
             shown_person=safe(person),
-            given=own.verdict if own else "",
-            seen=own.id if own else "",
+            own=own,
             stored=(stored := _same_lines(own.note) if own else ""),
-            note="\n".join(filter(None, dict.fromkeys((stored, _same_lines(unsaved))))),
-            refused=refused,
+            note="\n".join(filter(None, dict.fromkeys((stored, _same_lines(note))))),
+            refused=why,
             others=others,
             counted_word=combine_votes(people).verdict if others else "",
             verdicts=[
@@ -213,8 +207,7 @@ class LabelPages:
             verdict = before[0] if verdict == "next" else verdict
             word = next((word for word in _WORDS if word == verdict), None)
             if word is None:
-                hint = "it is pass, fail or none"
-                raise EvalstoreError(f"a label cannot be '{verdict}'", hint=hint)
+                raise EvalstoreError(f"a label is pass, fail or none, not '{verdict}'")
             if not person or len(person) > _LONGEST_NAME:
                 raise EvalstoreError("a label needs the name of a person")
             if (word, note) == before:
@@ -229,18 +222,12 @@ class LabelPages:
         only = str(values["only"])
         offered = self._offered(only)
         left, total = len(self._left(str(values["person"]), only)), len(offered)
-        of = f" of “{safe(only)}”" * bool(only)
-        of += " in a random sample" * (total == MOST_ANSWERS)
         return render(
             "label.html",
             **values,
             left=left,
-            done=total - left,
             total=total,
-            counted=f"{total - left:,} of {plural(total, 'answer')}{of} have your label.",
-            all_are=f"All {total:,} answers{of} have your label."
-            if total > 1
-            else f"The answer{of} has your label.",
+            is_sample=total == MOST_ANSWERS,
             workspace=safe(self._name),
             base=self._base,
             style=Drawing(read_asset("report.css")),
@@ -252,10 +239,9 @@ class LabelPages:
     def _find(self, session: str) -> AskedAnswer:
         """Return an answer by its id, or the first digits of it."""
         offered = (each for answers in [*self._answers.values()] for each in answers.values())
-        if len(session) >= _DIGITS:
-            for answer in chain(offered, self._read()):
-                if answer.session.startswith(session):
-                    return answer
+        for answer in chain(offered, self._read()) if len(session) >= _DIGITS else ():
+            if answer.session.startswith(session):
+                return answer
         raise RevisionError(f"the workspace has no answer '{session}' that can be labelled")
 
     def _read(self) -> Iterator[AskedAnswer]:

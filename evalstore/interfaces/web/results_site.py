@@ -10,6 +10,7 @@ from asyncio import to_thread
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -250,17 +251,11 @@ class ResultsSite(LocalSite):
             if state != sent:
                 sent = state
                 await response.write(f"data: {json.dumps(state._asdict())}\n\n".encode())
-            await self._pause()
+            page = self.pages.last(WORKSPACE)
+            seconds = max(_SECONDS, _SHARE * page.seconds) if page else _SECONDS
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), seconds)
         return response
-
-    async def _pause(self) -> None:
-        """Wait before the next look; longer where a page takes long to make."""
-        page = self.pages.last(WORKSPACE)
-        seconds = max(_SECONDS, _SHARE * page.seconds) if page else _SECONDS
-        try:
-            await asyncio.wait_for(self._closing.wait(), seconds)
-        except TimeoutError:
-            return
 
 
 def _html(text: bytes, status: int = 200) -> web.Response:
@@ -445,9 +440,8 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     """Return the page; `name` is that of the workspace. Raises `StoreError`."""
     entries: Sequence[LogEntry] = log(location, limit=MOST_RUNS).entries
     with open_store(location) as store:
-        rates: list[Mapping[str, CandidateCounts]] = [
-            *count_rates(store, [entry.run for entry in entries])
-        ]
+        runs = [entry.run for entry in entries]
+        rates: list[Mapping[str, CandidateCounts]] = [*count_rates(store, runs)]
         spent = sum_costs(store.find_recent_runs(limit=(total := store.count_runs())))
     now, workspace = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
