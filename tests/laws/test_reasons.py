@@ -60,9 +60,7 @@ EDITS = (
     *("test", "evaluator", "test", "checks"),
 )
 """What is edited before each run; every second edit of a part undoes the one before it."""
-AGAIN = re.compile(
-    r"(.*) is again that of run (\w{8}), whose answers are judged by the current (.*)"
-)
+AGAIN = re.compile(r"(.*) as in run (\w{8}), whose answers are judged by the current (.*)")
 USED_AGAIN = "; if the checks pass, the verdict by scripted/judge is used again"
 """How the reason of checks ends when the judge is not asked."""
 
@@ -113,7 +111,7 @@ def test_a_reason_names_only_what_was_edited_or_undone(
                 differ = {name for name in VALUES if earlier[name] != state[name]}
                 assert f"{match[1]} ".startswith(WORDS[part])
                 assert earlier[part] == state[part]
-                assert {*match[3].split(" and ")} <= differ
+                assert {*match[3].replace("judge", "evaluator").split(" and ")} <= differ
             else:
                 assert reason.startswith(WORDS[part]), (part, item)
             assert item.also == ()

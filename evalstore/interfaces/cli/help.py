@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.plain_values import read_plain_values
 from evalstore.interfaces.cli.unsuited_variables import ignore_unsuited
@@ -48,6 +49,21 @@ class SectionedCommand(TyperCommand):
             raise explain_usage(error, ctx) from None
         ignore_unsuited(ctx)
         return left
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Return what reads the arguments; it refuses a second expression for names."""
+        parser: Any = super().make_parser(ctx)
+        if option := parser._short_opt.get("-k"):
+            process = option.process
+
+            def process_once(value: Any, state: Any) -> None:
+                if option.dest in state.opts:
+                    hint = f"write one expression: -k '{state.opts[option.dest]} or {value}'"
+                    raise EvalstoreError("'--name' is given twice", hint=hint)
+                process(value, state)
+
+            option.process = process_once
+        return parser
 
     def get_short_help_str(self, _limit: int = 0) -> str:
         """Return the summary, which is never cut, neither in the help nor by a shell."""

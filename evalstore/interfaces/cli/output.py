@@ -69,10 +69,13 @@ _exit_code = OK
 """What a command ends with when the user leaves the pager."""
 
 
-def ago(microseconds: int, *, dated: bool = False) -> str:
+def ago(microseconds: int, *, dated: bool = False, in_brackets: bool = False) -> str:
     """Return how long ago a time was; `dated`, or with `-v`, behind its date."""
     text = display.ago(microseconds, clock.now())
-    return f"{clock.local_minute(microseconds)} ({text})" if dated or verbose else text
+    if not (dated or verbose):
+        return text
+    date = clock.local_minute(microseconds)
+    return f"{date}, {text}" if in_brackets else f"{date} ({text})"
 
 
 def use_color(choice: str) -> None:

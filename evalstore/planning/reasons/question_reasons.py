@@ -128,9 +128,7 @@ class QuestionReasons:
             differences = self._earlier.with_true_names(differences, known, cell.file)
             return reason_of(differences, "test changed", relative)
         if cell.prompt not in self._earlier.prompts_of(case):
-            number = cell.prompt_number
-            before = case.prompts[number] if number < len(case.prompts) else None
-            replaced = None if before in self._earlier.prompts_of(cell.case) else before
+            replaced = self._replaced_prompt(cell, case)
             name = self._earlier.project.name_of_version
             former, present = (name("prompt", id) if id else None for id in (replaced, cell.prompt))
             if replaced and present and former != present:
@@ -151,6 +149,21 @@ class QuestionReasons:
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}", of=f"candidate {cell.candidate.id}")
         return next(self._model_changes(cell, model, relative), None)
+
+    def _replaced_prompt(self, cell: Cell, case: Case) -> str | None:
+        """Return the system prompt in whose place that of a cell is; None if there was none.
+
+        It is the one with its number, or in another order, the only one that is gone.
+        """
+        before, now = (self._earlier.prompts_of(each) for each in (case, cell.case))
+        number = cell.prompt_number
+        if number < len(case.prompts) and case.prompts[number] not in now:
+            return case.prompts[number]
+        if len(case.prompts) != len(cell.case.prompts):
+            return None
+        gone = [id for id in case.prompts if id not in now]
+        new = [id for id in cell.case.prompts if id not in before]
+        return gone[0] if len(gone) == len(new) == 1 else None
 
     def _model_changes(
         self, cell: Cell, model: RunCandidate, relative: str | None = None

@@ -254,7 +254,7 @@ class JudgementReasons:
                 contents = (before.case.evaluation, cell.case.evaluation)
                 old, now = (self._find("evaluation", id) or {} for id in contents)
                 parts = (*parts, *evaluation_parts(old, now))
-            return self._undone(judgement, parts, ("evaluator",), {vote.evaluation})
+            return self._undone(judgement, parts, ("judge",), {vote.evaluation})
         nearest = [old for name, old in judges if name == judge.id]
         was = next(iter(nearest), None) or self._find("evaluator", vote.evaluator) or {}
         name = self._earlier.project.name_of_version
@@ -313,13 +313,10 @@ def _is_again(parts: Sequence[str], judged_by: Sequence[str], run: str | None = 
 
     Without `run`, the run is not known.
     """
-    verb, that = ("is", "that") if len(parts) == 1 else ("are", "those")
     ways = f"judged by the current {' and '.join(judged_by)}"
     if run is None:
         return f"{' and '.join(parts)} changed back: stored answers are {ways}"
-    return (
-        f"{' and '.join(parts)} {verb} again {that} of run {short(run)}, whose answers are {ways}"
-    )
+    return f"{' and '.join(parts)} as in run {short(run)}, whose answers are {ways}"
 
 
 # --- finds the other cases of a plan that ask the same question, and so share its answers

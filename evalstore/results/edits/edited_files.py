@@ -347,6 +347,8 @@ class EditedFile:
         self._finder = finder
         self._bits = bytearray(len(now.cases))
         self._gone = self._compare()
+        self._settings = "; ".join(_edited_settings(was, now))
+        """How the settings of the file itself were edited."""
         self._first: PlanItem | None = None
         """The first item of the plan that is not about a new row: of a question if there is one."""
         self._judged_otherwise: list[PlanItem] = []
@@ -360,8 +362,8 @@ class EditedFile:
 
     @property
     def differs(self) -> bool:
-        """Return whether cases are edited or gone."""
-        return bool(self._gone) or any(self._bits)
+        """Return whether cases are edited or gone, or settings of the file edited."""
+        return bool(self._gone or self._settings) or any(self._bits)
 
     def _compare(self) -> int:
         """Set the bits of the edited cases; returns how many cases are gone.
@@ -496,8 +498,10 @@ class EditedFile:
         is_again = bool(count["asked"] or count["judged"])
         reason = self._reason(first) if first else self._shared
         has = {bit: any(bits & bit for bits in self._bits) for bit in (_SHOWN, _REJUDGED)}
+        is_asked = has[_SHOWN] or self._gone or count["asked"]
+        is_judged = has[_REJUDGED] or (count["judged"] and not is_asked)
         return FileChange(
-            code=("M" if has[_SHOWN] or self._gone else ".") + ("M" if has[_REJUDGED] else ".")
+            code=("M" if is_asked else ".") + ("M" if is_judged else ".")
             if count["pending"] or count["waiting"]
             else "= ",
             file=self._path,
@@ -505,7 +509,7 @@ class EditedFile:
             added=count["added"],
             judged=count["judged"],
             gone=self._gone,
-            reason=reason if is_again else "",
+            reason=reason if is_again else self._settings,
             new=count["new"],
             was=first.was if first else None,
             now=first.now if first else None,
@@ -572,6 +576,19 @@ _PARTS = {
 """Parts of a case, and how the reasons begin that are about them."""
 
 
+def _edited_settings(was: CaseFile, now: CaseFile) -> Iterator[str]:
+    """Yield how the settings of a test file itself differ, and the order of its system prompts."""
+    pairs = _pair_prompts(was, now)
+    if any(old != new and Counter(old) == Counter(new) for old, new in pairs):
+        yield "order of the system prompts"
+    for name in ("attempts", "evaluators", "threshold"):
+        values = getattr(was, name), getattr(now, name)
+        if values[0] != values[1]:
+            old, new = (", ".join(it) if isinstance(it, tuple) else it for it in values)
+            end = " removed" if new is None else "" if old is None else f" -> {new}"
+            yield f"{'new ' * (old is None)}{name} {new if old is None else old}{end}"
+
+
 def _causes_of(item: PlanItem) -> list[str]:
     """Return the causes of an item, first that of its reason, without its details."""
     own = (part for part, is_of in _PARTS.items() if is_of(item.reason))
@@ -606,4 +623,5 @@ def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
 
 def _shown(case: Case) -> tuple[object, ...]:
     """Return everything that the answers to a case depend on, apart from the model."""
-    return case.tests, case.prompts, case.recorded
+    prompts = tuple(sorted(case.prompts, key=str)) if len(case.prompts) > 1 else case.prompts
+    return case.tests, prompts, case.recorded, case.temperature, case.seed

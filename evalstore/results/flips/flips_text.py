@@ -35,9 +35,10 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
-    if changes.older:
-        spans.append(StyledSpan(f" ({changes.older:,} by older stored answers)"))
-    spans += [StyledSpan(f" ({len(rows):,} {cause})") for cause, rows in changes.causes if rows]
+    causes = [(len(rows), cause) for cause, rows in changes.causes]
+    causes.insert(0, (changes.older, "by older stored answers"))
+    listed = ", ".join(f"{count:,} {cause}" for count, cause in causes if count)
+    spans += [StyledSpan(f" ({listed})")] if listed else []
     if changes.same_answer:
         spans += [StyledSpan(", ")] if len(spans) > 1 else []
         spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))

@@ -130,7 +130,7 @@ class VerdictChanges:
     @property
     def causes(self) -> Iterator[tuple[str, GrowingResults]]:
         """Yield what changed verdicts without an edit, with the results."""
-        yield f"by {OTHER_JUDGEMENT}", self.judged_otherwise
+        yield OTHER_JUDGEMENT, self.judged_otherwise
         yield "by a label", self.labelled
         yield f"with a label that {NO_LONGER}", self.unlabelled
 

@@ -108,7 +108,8 @@ def _side_text(diff: Diff, side: str) -> str:
     if side not in diff.runs:
         return side_name(side)
     run = diff.runs[side]
-    facts = [output.ago(run.started), *([f'"{clip(run.message, _NOTE)}"'] if run.message else [])]
+    when = output.ago(run.started, in_brackets=True)
+    facts = [when, *([f'"{clip(run.message, _NOTE)}"'] if run.message else [])]
     return f"{side_name(side)} ({', '.join(facts)})"
 
 

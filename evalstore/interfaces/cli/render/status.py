@@ -151,7 +151,7 @@ def _print_remotes(status: Status) -> None:
 
 
 def _print_changes(status: Status) -> None:
-    when = output.ago(status.last_started or 0)
+    when = output.ago(status.last_started or 0, in_brackets=True)
     output.sentence(f"Changed since run {output.short(status.last_run or '')} ({when}):")
     file = " -- FILE" if status.changes else ""
     output.sentence(f'  (use "evalstore diff{file}" to see how)')

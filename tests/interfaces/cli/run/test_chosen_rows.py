@@ -166,3 +166,14 @@ def test_memory_does_not_grow_with_the_rows(
             tracemalloc.stop()
     growth = [more - few for few, more in zip(peaks[200][1:], peaks[700][1:], strict=True)]
     assert max(growth) < 500 * 250, growth
+
+
+def test_a_second_expression_for_names_does_not_replace_the_first(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    for command in (("run",), ("grep", "warm")):
+        told = evalstore(*command, "-k", "Oslo", "-k", "Rome")
+        assert told.exit_code == 2
+        assert told.stderr.startswith("error: '--name' is given twice\n")
+        assert "-k 'Oslo or Rome'" in told.stderr
+    assert evalstore("run", "-q", "--fail-on", "none", "-k", "Oslo or Rome").exit_code == 0

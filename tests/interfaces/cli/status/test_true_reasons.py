@@ -388,7 +388,7 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     evalstore("run", "-q")
     edit(workspace / "models/judge.yaml", 'pass: true, feedback: ""', "pass: false")
     again = evalstore("run", "--judge-only", "-q", "--refresh", case).stdout
-    assert "since the last run: 1 broke (1 by judged again)\n" in again
+    assert "since the last run: 1 broke (1 judged again)\n" in again
     assert f"fail       {place}  <short>  (broke, judged again)\n" in again
     shown = evalstore("show", case).stdout
     assert f"\nfail  {place}  in run <short>\nfail  by scripted/judge{judged}" in shown
@@ -404,7 +404,7 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
     assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
     plain = evalstore("run", "-q").stdout
-    assert "since the last verdict on each case: 1 fixed (1 by judged again)\n" in plain
+    assert "since the last verdict on each case: 1 fixed (1 judged again)\n" in plain
     assert f"pass       {place}  <short>  (fixed, judged again)\n" in plain
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
     evalstore("label", case, "fail", "--as", "Ada")
@@ -496,3 +496,45 @@ def test_a_judge_that_left_the_settings_is_no_longer_one_beside_others(
     evalstore("run", "-q")
     assert gone in evalstore("show", "tests/weather.md::Oslo").stdout
     assert gone not in evalstore("show", "@~1:tests/weather.md::Oslo").stdout
+
+
+def test_a_setting_of_a_test_file_is_its_change(workspace: Path, evalstore: Evalstore) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("---\n", "---\nattempts: 2\n", 1))
+    evalstore("run", "-q")
+    edit(test, "attempts: 2", "attempts: 3")
+    line = "    M.  tests/weather.md  2 cases asked again: attempts 2 -> 3\n"
+    assert line in evalstore("status").stdout
+    assert evalstore("status", "--short").stdout == "M. tests/weather.md\n"
+    edit(test, "attempts: 3", "attempts: 2\nthreshold: 0.5")
+    assert "    =   tests/weather.md  new threshold 0.5\n" in evalstore("status").stdout
+
+
+def test_another_order_of_system_prompts_is_no_version_that_was_run(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/a.md": "Be kind.\n", "prompts/b.md": "Be brief.\n"})
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("---\n", "---\nsystemPrompts: [a, b]\n", 1))
+    evalstore("run", "-q")
+    edit(test, "[a, b]", "[b, a]")
+    line = "    =   tests/weather.md  order of the system prompts\n"
+    assert line in evalstore("status").stdout
+    edit(workspace / "prompts/b.md", "brief", "quick")
+    shown = evalstore("status").stdout
+    assert "  2 cases asked again: system prompt b changed: text line 1" in shown
+    assert "is new" not in shown
+
+
+def test_a_part_that_was_undone_names_the_judge_that_is_new(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"prompts/judge.md": JUDGE_PROMPT})
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    judge = "evaluators: [{id: scripted/judge, prompt: judge}]"
+    edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", judge)
+    evalstore("run", "-q")
+    edit(workspace / "tests/weather.md", "must be short", "must be warm")
+    told = "instructions as in run <short>, whose answers are judged by the current judge"
+    assert told in evalstore("status").stdout.replace("\n", " ")
