@@ -89,7 +89,7 @@ class LabelPages:
     def _offered(self, only: str) -> Mapping[str, AskedAnswer]:
         """Return the answers offered by their sessions; they are read once, also in memory."""
         with self._lock:
-            if not self._answers.get(only):
+            if only not in self._answers:
                 words = only.casefold().split()
                 found = (each for each in self._read() if all(word in each.words for word in words))
                 listed = nsmallest(MOST_ANSWERS, found, key=lambda each: each.session)
