@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from evalstore.checks.base import CheckType
-from evalstore.checks.description import CheckDescription, CheckExample, CheckSetting
-from evalstore.checks.descriptions import answers, calls, data, shared_settings, text
+from evalstore.checks.description import (
+    ANY,
+    FLAG,
+    TEXT,
+    CheckDescription,
+    CheckExample,
+    CheckSetting,
+    ValueType,
+    choice,
+)
+from evalstore.checks.descriptions import answers, calls, data, text
+from evalstore.checks.normalization import STEPS
 
 DESCRIPTIONS = {
     **text.DESCRIPTIONS,
@@ -13,7 +23,44 @@ DESCRIPTIONS = {
     **answers.DESCRIPTIONS,
 }
 
-EVERY_SETTING = (*shared_settings.SETTINGS, shared_settings.ALLOW_EMPTY)
+_STEP = {"enum": list(STEPS)}
+_SETTINGS = (
+    CheckSetting("not", FLAG, "the opposite must hold", False),
+    CheckSetting(
+        "actual",
+        ANY,
+        'what is checked, such as `"{{ sample.output_json.city }}"`; else the last answer',
+    ),
+    CheckSetting("ignoreCase", FLAG, "ignore case", False),
+    CheckSetting(
+        "normalize",
+        ValueType("step or list of steps", {"anyOf": [_STEP, {"type": "array", "items": _STEP}]}),
+        f"steps for both sides, in this order, of {', '.join(f'`{step}`' for step in STEPS)} "
+        "(`squad`: ignores case, punctuation, articles and spaces, as SQuAD does)",
+    ),
+    CheckSetting(
+        "pass",
+        ValueType("bound", {"type": ["string", "number"]}),
+        'the bound of the score, such as `">= 0.8"`; required where a score lies between 0 and 1',
+    ),
+    CheckSetting(
+        "weight",
+        ValueType("number above 0", {"type": "number", "exclusiveMinimum": 0}),
+        "its weight in a mean of scores",
+        1,
+    ),
+    CheckSetting("name", TEXT, "its name in feedback"),
+    CheckSetting(
+        "scope",
+        choice("answer", "case", "group"),
+        "whether it looks at each answer, at all answers of a row, or at those of all rows",
+        "answer",
+    ),
+)
+_ALLOW_EMPTY = CheckSetting(
+    "allowEmpty", FLAG, "an empty value is intended; else it is an error", False
+)
+EVERY_SETTING = (*_SETTINGS, _ALLOW_EMPTY)
 """The settings that checks have beside their own."""
 
 
@@ -34,4 +81,4 @@ def is_described(name: str, kind: CheckType) -> bool:
 
 def common_settings(kind: CheckType) -> tuple[CheckSetting, ...]:
     """Return the settings that a check type has beside its own."""
-    return (shared_settings.ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING
+    return (_ALLOW_EMPTY,) if kind.by_models else EVERY_SETTING

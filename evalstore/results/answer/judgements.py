@@ -177,8 +177,9 @@ class _Judges:
 
         If no model is among these, a label or the checks decide: then those of the last run judge.
         """
-        self._runs = list(store.find_recent_runs(limit=RUNS_SEARCHED))
-        self._of_run = {each.evaluator for run in self._runs[:1] for each in run.evaluators}
+        self._store = store
+        newest = store.find_recent_runs(limit=1)
+        self._of_run = {each.evaluator for run in newest for each in run.evaluators}
         ids = {each.evaluator for each in made} | self._of_run
         self.names = evaluator_names(store, ids)
         """The name of each judge, and whether it is a person."""
@@ -200,7 +201,8 @@ class _Judges:
         if not self._counted:
             return "another verdict decides"
         last = max(self._counted.values())
-        later = [run.started for run in self._runs if run.started > last]
+        runs = self._store.find_recent_runs(limit=RUNS_SEARCHED)
+        later = [run.started for run in runs if run.started > last]
         is_later = bool(later) and judgement.started >= later[-1]  # as seen from an older run
         return "not a judge of this case" if is_later else "no longer a judge of this case"
 

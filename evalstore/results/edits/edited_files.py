@@ -14,6 +14,7 @@ from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
 from evalstore.planning.cells.row_index import RowIndex
+from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
 from evalstore.planning.reasons.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.reasons.renames import pair_in_store
@@ -21,6 +22,7 @@ from evalstore.planning.reasons.source_changes import SourceChanges, compare_sou
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.status.status_report import FileChange
 from evalstore.results.edits.edited_sources import EditedSources, Versions
+from evalstore.results.edits.participant_edits import find_participant_edits
 from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
@@ -30,15 +32,15 @@ from evalstore.store.trees.path_trees import find_entries, read_trees
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, CaseFile
+    from evalstore.planning.options import Location
     from evalstore.planning.plan_item import PlanItem
     from evalstore.planning.status.planned_rows import PlannedRows
     from evalstore.store import Store
-    from evalstore.workspace.folder import WorkspaceFolder
 
     Prompts: TypeAlias = tuple[str | None, ...]
     WasRun: TypeAlias = Callable[[str, Case], bool]
@@ -224,18 +226,16 @@ def _find_sources(
             each.used |= dict.fromkeys(used)
 
 
-def find_file_edits(
-    store: Store,
-    workspace: WorkspaceFolder,
-    names: PromptNames,
-    runs: Sequence[Run],
-    before: Iterable[Run],
+def find_run_edits(
+    location: Location, store: Store, runs: Sequence[Run]
 ) -> list[tuple[Difference, ...]]:
     """Return the edits that each of these runs was the first to judge; runs are newest first.
 
-    `before` are runs before them, newest first. Runs of imported verdicts have no edits.
+    They are edits of files and of participants. Runs of imported verdicts have none of files.
     """
-    history = FileHistory(store, workspace.settings.paths["tests"])
+    names = PromptNames(location)
+    before = _find_runs_before(store, runs)
+    history = FileHistory(store, open_workspace(location).settings.paths["tests"])
     sources = EditedSources(CaseFinder(store), VersionReader(store), names)
     edits: dict[str, _Edits] = {}
     every = [run for run in reversed([*runs, *before]) if run.origin is None]
@@ -257,7 +257,17 @@ def find_file_edits(
         for id, replaced in each.prompts.items()
         for version in (id, replaced.former)
     )
-    return [tuple(each.describe(names)) for each in listed]
+    of_files = [tuple(each.describe(names)) for each in listed]
+    of_participants = find_participant_edits(store, runs, VersionReader(store).find, names)
+    return [(*files, *others) for files, others in zip(of_files, of_participants, strict=True)]
+
+
+def _find_runs_before(store: Store, runs: Sequence[Run]) -> Iterator[Run]:
+    """Yield the runs before these until one of all cases, which judged every edit before it."""
+    for run in store.find_recent_runs(before=runs[-1]) if runs else ():
+        yield run
+        if run.origin is None and not is_partial(run):
+            return
 
 
 def find_replaced_prompts(

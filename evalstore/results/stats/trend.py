@@ -20,8 +20,8 @@ from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
+from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.file_edits import by_subject
-from evalstore.results.edits.run_edits import find_run_edits
 from evalstore.results.log.log import add_outcomes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.store.trees.path_trees import read_trees

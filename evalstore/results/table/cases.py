@@ -25,7 +25,7 @@ from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import locate_store, open_store, open_workspace, require_store
 from evalstore.planning.options import describe_selection, is_chosen_by_verdict, is_partial
 from evalstore.results.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
-from evalstore.results.edits.run_edits import find_run_edits
+from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.labels.labels import LabelIndex, read_labels
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_run, find_tagged_results, open_revision
