@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evalstore.core import batches
 from evalstore.core.values import Case
-from evalstore.planning.cells.named_rows import NamedRows
 from evalstore.planning.cells.row_labels import complete_label
+from evalstore.planning.planner import NamedRows
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.selection import Selection
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evalstore.core import clock
 from evalstore.core.clock import read_moment
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.core.values import order_counts
+from evalstore.files.fields import suggest
 from evalstore.planning.cells.earlier_results import RecentRuns
 from evalstore.planning.first_pushes import find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -20,10 +22,19 @@ from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.log.file_log import find_logged_changes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.results.prompt_names import PromptNames
-from evalstore.store.revisions import RunInProgressError, names_of_runs, resolve_run
+from evalstore.store.revisions import (
+    RunInProgressError,
+    RunTag,
+    add_tag,
+    names_of_runs,
+    read_tags,
+    require_name,
+    resolve_run,
+)
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.path_trees import find_entry, read_tree
+from evalstore.workspace.user_name import name_of_user
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,3 +173,36 @@ def _name_in_runs(location: Location, store: Store, file: str) -> str:
         with suppress(EvalstoreError), open_project(location) as project:
             return name_in_newest_run(project, file)
     return file
+
+
+# --- the command `tag`: gives names to runs, which `push` and `pull` copy
+
+
+def list_tags(location: Location) -> list[RunTag]:
+    """Return the names of runs."""
+    with open_store(location) as store:
+        return [*read_tags(store).values()]
+
+
+def tag_run(location: Location, name: str, revision: str = "@") -> tuple[RunTag, RunTag | None]:
+    """Give a name to a run; return also the run that had it. Raises `RevisionError`."""
+    require_name(name)
+    with open_store(location) as store:
+        run = resolve_run(store, revision).id
+        before = read_tags(store).get(name)
+        at = max(clock.now(), before.at + 1 if before else 0)  # also if the clock was set back
+        tag = RunTag(name, run, at, name_of_user(location.directory), is_removed=False)
+        add_tag(store, tag)
+        return tag, before
+
+
+def untag(location: Location, name: str) -> list[RunTag]:
+    """Remove a name; raises `RevisionError` if no run has it."""
+    with open_store(location) as store:
+        tags = read_tags(store)
+        if name not in tags:
+            raise RevisionError(f"no run is called '{name}'", hint=suggest(name, tags, "names"))
+        at = max(clock.now(), tags[name].at + 1)
+        tag = tags[name]._replace(at=at, by=name_of_user(location.directory), is_removed=True)
+        add_tag(store, tag)
+        return [tag]

@@ -348,7 +348,7 @@ def tag(
     A name is a revision. It is stored beside the results, and push and pull copy it. A name that
     another run has moves to REV; if several people move it, the last move counts.
     """
-    from evalstore.results.log.tags import list_tags, tag_run, untag
+    from evalstore.results.log.log import list_tags, tag_run, untag
 
     if remove and name is None:
         raise EvalstoreError("the name is missing", hint="write 'evalstore tag -d NAME'")

@@ -15,8 +15,8 @@ from evalstore.interfaces.cli import copy_progress
 from evalstore.interfaces.cli.commands import grep as command
 from evalstore.planning.options import Location
 from evalstore.results.search import grep as operation
-from evalstore.results.search import text_places
-from evalstore.results.search.text_places import ListedText, list_documents
+from evalstore.results.search import grep as text_places
+from evalstore.results.search.grep import ListedText, list_documents
 from evalstore.store import Store
 from evalstore.store.results import read_results
 from evalstore.store.rows.row_queries import ResultIds, ResultLeaf
