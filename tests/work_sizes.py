@@ -76,7 +76,7 @@ FIXED = {
     "runs.execution.limits.rate_limiter.FIRST": "how many calls begin together",
     "exchange.importers.lve.test_writer._FEW": "which of two forms a written file has",
     "core.notebooks.html_tables.MOST_ROWS": "how much a notebook shows",
-    "interfaces.html.page.MOST_ROWS": "how much a page shows without JavaScript",
+    "interfaces.html.report.MOST_ROWS": "how much a page shows without JavaScript",
     "results.edits.edited_sources._MOST_ROWS": "what is looked up at most: with less, less is said",
     "runs.run._MOST_ROWS": "whether rows or files are named",
     "results.table.cases.KEPT": "how many lines the browser keeps",

@@ -193,8 +193,9 @@ class PairGroup(FiledSequence[Pair]):
 
     def new_failures_first(self) -> PairGroup:
         """Return the pairs, first those of which only the newer side has a result, which fails."""
-        is_first = list(map(self._is_new_failure, self.numbers()))
-        return self._only(sorted(range(len(self)), key=lambda place: not is_first[place]))
+        find, passed = self.sides.now.verdict, (None, "pass")
+        is_later = [old != _NONE or find(new) in passed for old, new in self.numbers()]
+        return self._only(sorted(range(len(self)), key=is_later.__getitem__))
 
     def in_order(self) -> PairGroup:
         """Return the pairs in the order of the rows of the newer side."""
@@ -210,10 +211,6 @@ class PairGroup(FiledSequence[Pair]):
         if _NONE in numbers or self.sides.was.verdict(old) is None:
             return False
         return bool(self.sides.now.missing[new])
-
-    def _is_new_failure(self, numbers: Numbers) -> bool:
-        old, new = numbers
-        return old == _NONE and self.sides.now.verdict(new) not in (None, "pass")
 
     def _only(self, places: Iterable[int]) -> PairGroup:
         return PairGroup(self.sides, ((self._was[place], self._now[place]) for place in places))

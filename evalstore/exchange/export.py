@@ -19,7 +19,7 @@ from evalstore.exchange.exports.formats import Format
 from evalstore.exchange.exports.rows import open_export
 from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Writer
 from evalstore.planning.options import Location
-from evalstore.results.table.garbage_collection import without_garbage_collection
+from evalstore.results.show.revision_results import without_garbage_collection
 from evalstore.workspace.output_paths import require_new_folder, require_writable
 
 _WRITERS: dict[Format, Writer] = {

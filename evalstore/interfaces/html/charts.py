@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evalstore.core.clock import minute
-from evalstore.core.display import percent, plural, safe, side_name, spread, whole_percent
+from evalstore.core.display import clip, percent, plural, safe, side_name, spread, whole_percent
 from evalstore.results.stats.trend import rate_texts
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _TOP, _BOTTOM = 26, 26
 """The room for the names of edits and for the dates."""
 _LETTER = 7
 """About the width of a letter."""
-_LONGEST_NAME = 24
+_LONGEST = 24
 _FEWEST = 12
 """The fewest letters of the name of an edit, if it has so many."""
 _LINE = 15
@@ -84,7 +84,7 @@ def trend_chart(trend: Trend) -> Drawing:
     last = len(trend.runs) - 1
     ends = [line.points[-1] for line in lines]
     shown = [
-        f"{_clipped(line.candidate.rpartition('/')[2] or line.candidate)}{_rate(trend, line)}"
+        clip(line.candidate.rpartition("/")[2] or line.candidate, _LONGEST) + _rate(trend, line)
         for line in lines
     ]
 
@@ -200,7 +200,3 @@ def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[s
             f'<p class="{anchor}" title="{title}">{escape(text)}</p></foreignObject>'
         )
         free = left
-
-
-def _clipped(text: str, most: int = _LONGEST_NAME) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -421,11 +421,13 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
 def run_changes(outcome: Outcome | None, undecided: int) -> tuple[tuple[str, str], ...]:
     """Return what changed in a run, as `log` says it: `4 broke`, `2 fixed`, `6 by a label`."""
     broke, fixed, causes = outcome or (0, 0, ())
-    flips = [(f"{broke:,} broke", "worse")] * bool(broke) + [(f"{fixed:,} fixed", "better")] * bool(
-        fixed
+    texts = (
+        (f"{broke:,} broke" * bool(broke), "worse"),
+        (f"{fixed:,} fixed" * bool(fixed), "better"),
+        *((cause, "same") for cause in causes),
+        (f"{undecided:,} now undecided" * bool(undecided), "undecided"),
     )
-    new = [(f"{undecided:,} now undecided", "undecided")] * bool(undecided)
-    return (*flips, *((cause, "same") for cause in causes), *new)
+    return tuple(each for each in texts if each[0])
 
 
 def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) -> RunRow:

@@ -32,8 +32,7 @@ from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.embedding import content_policy
-from evalstore.interfaces.html.page import RELOAD, ServedPage, waiting_page
-from evalstore.interfaces.html.report import build_report
+from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
 from evalstore.interfaces.html.summary import RunRow, run_changes
 from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.interfaces.web.labelling import LabelPages

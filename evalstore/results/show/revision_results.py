@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,18 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.store.rows.row_queries import Among
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Leave out a search that takes a fifth of the time of reading many results."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
