@@ -30,6 +30,7 @@ from evalstore.results.compare.diff_text import (
     describe_pair,
     summary_lines,
 )
+from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.growing_results import cell_of
 from evalstore.results.stats.groups import (
     PARTLY_TEXT,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
-    from evalstore.results.flips.verdict_changes import Outcome
     from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend, TrendRun
@@ -418,9 +418,9 @@ def _rank(group: ResultGroup) -> tuple[float, str]:
     return (2.0 if group.pass_rate is None else group.pass_rate), group.name.casefold()
 
 
-def run_changes(outcome: Outcome | None, undecided: int) -> tuple[tuple[str, str], ...]:
+def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
     """Return what changed in a run, as `log` says it: `4 broke`, `2 fixed`, `6 by a label`."""
-    broke, fixed, causes = outcome or (0, 0, ())
+    broke, fixed, causes, undecided = outcome or Outcome(0, 0, ())
     texts = (
         (f"{broke:,} broke" * bool(broke), "worse"),
         (f"{fixed:,} fixed" * bool(fixed), "better"),
@@ -437,7 +437,7 @@ def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) ->
         started=minute(run.at),
         is_partial=run.is_partial,
         rates=rate_texts(run.rates, candidates, is_partial=run.is_partial),
-        changes=run_changes(run.outcome, run.undecided),
+        changes=run_changes(run.outcome),
         text=safe(", ".join(run.edits)),
         names=safe(", ".join(names.get(run.id, ()))),
     )

@@ -475,10 +475,10 @@ def _read_workspace(location: Location) -> tuple[Rates, RunRow]:
             rates = count_results(compared.side.results)
     except EvalstoreError as error:
         return {}, RunRow("workspace", "now", False, (), (), safe(str(error)))
-    changes, labels = run_changes(None, 0), 0
+    changes, labels = run_changes(None), 0
     if diff := compared.diff:
-        flips = Outcome(len(diff.broke), len(diff.fixed), ())
-        changes, labels = run_changes(flips, diff.comparison.undecided), diff.labelled.total()
+        flips = Outcome(len(diff.broke), len(diff.fixed), (), diff.comparison.undecided)
+        changes, labels = run_changes(flips), diff.labelled.total()
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
     return rates, RunRow("workspace", "now", False, (), changes, text)
@@ -494,7 +494,7 @@ def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
         text=safe(" · ".join(text for text in texts if text)),
         names=safe(", ".join(entry.names)),
         rates=rate_texts(rates, names, is_partial=is_part),
-        changes=run_changes(entry.outcome, entry.undecided),
+        changes=run_changes(entry.outcome),
         is_partial=is_part,
         status="" if run.status == "complete" else run.status,
         cost=cost_text(run.cost, run.spending, brief=True),

@@ -52,12 +52,13 @@ _Match = tuple[_Current, "Result | None"]
 
 
 class Outcome(NamedTuple):
-    """How many results broke and were fixed in a run since they were judged before."""
+    """How many results broke, were fixed or became undecided since they were judged before."""
 
     broke: int
     fixed: int
     causes: tuple[str, ...]
-    """How many of them without an edit: `1 by a label`."""
+    """How many of these two without an edit: `1 by a label`."""
+    undecided: int = 0
 
 
 class ComparedPart(NamedTuple):
@@ -122,10 +123,10 @@ class VerdictChanges:
 
     @property
     def outcome(self) -> Outcome:
-        """Return how many results broke and were fixed, and which of them without an edit."""
+        """Return how many results changed, and which without an edit."""
         counts = sorted(self.flip_causes.items())
         causes = tuple(f"{count:,} {cause}" for cause, count in counts if count)
-        return Outcome(len(self.broke), len(self.fixed), causes)
+        return Outcome(len(self.broke), len(self.fixed), causes, len(self.undecided))
 
     @property
     def causes(self) -> Iterator[tuple[str, GrowingResults]]:

@@ -161,8 +161,7 @@ def add_outcomes(
         if entry.is_covered and (
             changes := find_verdict_changes(store, folder, entry.run, recent, entry.part)
         ):
-            undecided = len(changes.undecided)
-            listed[number] = replace(entry, outcome=changes.outcome, undecided=undecided)
+            listed[number] = replace(entry, outcome=changes.outcome)
     return listed, None
 
 

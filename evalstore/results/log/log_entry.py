@@ -36,8 +36,6 @@ class LogEntry:
     """With a file, how many results it judged that were pending before, and no other changed."""
     outcome: Outcome | None = None
     """How many results broke and were fixed since they were judged before; None: not computed."""
-    undecided: int = 0
-    """How many became undecided, where the outcome is computed."""
     push: FirstPush | None = None
     """Who pushed the run; None for a run of this machine."""
     names: tuple[str, ...] = ()
@@ -50,7 +48,7 @@ class LogEntry:
         """Return whether nothing was asked, judged or changed, and the run has no name or note."""
         run = self.run
         work = (run.asked, run.recorded, run.judged, run.failed, run.message, self.names)
-        return not any((*work, self.edits, self.push, self.undecided, *(self.outcome or ())))
+        return not any((*work, self.edits, self.push, *(self.outcome or ())))
 
     def document(self) -> Json:
         """Return the entry as JSON."""

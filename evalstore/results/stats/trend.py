@@ -92,8 +92,6 @@ class TrendRun(NamedTuple):
     """What was edited before it, as in `log`: `tests/late.md changed`."""
     reasons: tuple[str, ...] = ()
     """The edits that broke results in it, in the words of `diff`: `tests/late.md changed`."""
-    undecided: int = 0
-    """How many results became undecided."""
 
 
 class TrendPoint(NamedTuple):
@@ -171,7 +169,6 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
             entry.outcome,
             tuple(edit.subject for edit in edits),
             tuple(_broken_by(location, store, run) if (entry.outcome or (0,))[0] else ()),
-            entry.undecided,
         )
         for run, entry, counts, edits in zip(runs, entries, rates, edited, strict=True)
     ]

@@ -41,6 +41,7 @@ from evalstore.results.compare.diff_text import (
 )
 from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.edits.file_edits import by_subject
+from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.failures import is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store.revisions import WORK
@@ -366,8 +367,8 @@ def _other_change(answered: int) -> str:
 
 def _verdicts(entry: LogEntry) -> str:
     verdicts = _painted(entry.verdicts.items())
-    broke, fixed, causes = entry.outcome or (0, 0, ())
-    changed = _painted((("broke", broke), ("fixed", fixed), ("now undecided", entry.undecided)))
+    broke, fixed, causes, undecided = entry.outcome or Outcome(0, 0, ())
+    changed = _painted((("broke", broke), ("fixed", fixed), ("now undecided", undecided)))
     changed = ", ".join([changed, *causes]) if changed else changed
     return f"{verdicts} ({changed})" if changed else verdicts
 
