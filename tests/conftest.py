@@ -95,12 +95,8 @@ _ONE_BY_ONE = frozenset({"tui", "hostile", "laws", "loopback", "project"})
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are processors: a worker waits for a third of its time.
-
-    With one more, three workers of two processors leave them idle for a sixth of the time. Each
-    worker takes four seconds to collect all tests.
-    """
-    return (os.cpu_count() or 1) + 2
+    """One more than there are processors: some tests wait, but each worker collects all tests."""
+    return (os.cpu_count() or 1) + 1
 
 
 class _ByFile(LoadGroupScheduling):  # type: ignore[misc]
