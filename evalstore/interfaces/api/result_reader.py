@@ -373,7 +373,7 @@ class Answer:
     """An answer with its conversation and judgements; without an answer, what would be asked."""
 
     session: str | None
-    """Id; None: there is no answer."""
+    """Id; None without an answer."""
     file: str
     row: str
     text: str
@@ -386,7 +386,7 @@ class Answer:
     failures: tuple[str, ...]
     """Why an answer or a judgement is missing, newest first."""
     facts: SessionFacts | None
-    """Tokens, cost (USD), latency (seconds), temperature and more; None: there is no answer."""
+    """Tokens, cost (USD), latency (seconds), temperature and more; None without an answer."""
 
     def _repr_html_(self) -> str:
         """Return the answer as notebooks show it: the conversation, and its judgements."""

@@ -101,7 +101,7 @@ class LocalSite:
 
 
 _LOGGER = logging.getLogger(__name__)
-# A request that is not HTTP has its 400, and is no error of this program.
+# A request that is not HTTP is answered with 400. That is not an error of this program.
 _LOGGER.addFilter(
     lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 )

@@ -999,15 +999,21 @@ def test_a_double_click_decides_once(labelled: tuple[Path, str], page: Page) -> 
     root, address = labelled
     page.go(f"{address}label?by=Ada")
 
-    def click(id: str, times: int) -> None:
+    def place_of(id: str) -> tuple[float, float]:
         place = f"document.getElementById('{id}').getBoundingClientRect()"
         x, y = page.value(f"[{place}.right - 9, {place}.top + 9]")
-        for number in range(times):
-            time.sleep(0.2 * bool(number))
-            for kind in ("mousePressed", "mouseReleased"):
-                page.call(
-                    "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-                )
+        return x, y
+
+    def click(place: tuple[float, float]) -> None:
+        for kind in ("mousePressed", "mouseReleased"):
+            at = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
+            page.call("Input.dispatchMouseEvent", type=kind, **at)
+
+    def click_again(place: tuple[float, float]) -> None:
+        page.value("performance.now = () => 0")  # however long the page took to arrive
+        for _ in range(4):
+            click(place)
+        page.value("delete performance.now")
 
     pressed = (
         "document.getElementById('pass').dispatchEvent("
@@ -1016,13 +1022,17 @@ def test_a_double_click_decides_once(labelled: tuple[Path, str], page: Page) -> 
     assert not page.value(f"performance.now = () => 0, {pressed}"), "the page has just arrived"
     session = page.value("delete performance.now, location.pathname")
     page.wait("performance.now() > 2000")
-    click("pass", 5)
+    click(place := place_of("pass"))
     page.wait("!!document.getElementById('next')")
+    click_again(place)
+    click_again(place_of("next"))
     assert page.value("location.pathname") == session
     assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
     page.wait("performance.now() > 2000")
-    click("next", 5)
+    click(place := place_of("next"))
     page.wait("!!document.getElementById('pass')")
+    click_again(place)
+    click_again(place_of("pass"))
     assert page.value("location.pathname") != session
     assert [verdict for _, verdict, _ in labels_in(root)] == ["pass"]
 

@@ -275,7 +275,7 @@ def group_cells(group: ResultGroup, currency: str) -> tuple[StyledCell, ...]:
 def group_columns(title: str, cells: Sequence[Sequence[StyledCell]]) -> list[Column]:
     """Return the columns, each as wide as what is in it; the names are the last to be cut.
 
-    There is no room for a column without a text.
+    A column without a text is left out.
     """
     columns = [*zip(*cells, strict=True)] or [()] * (len(_TITLES) + 1)
     widths = [
