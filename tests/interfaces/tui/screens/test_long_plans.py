@@ -158,6 +158,7 @@ class _Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
         self.begins, self.goes_on = threading.Event(), threading.Event()
+        self.waits = threading.Event()
         self.made = Counter[int]()
         """How many plans each thread has made since then."""
         make = planner.plan_cells
@@ -166,6 +167,7 @@ class _Held:
             thread = threading.get_ident()
             if self.begins.is_set():
                 if self.made[thread] == batches:
+                    self.waits.set()
                     assert self.goes_on.wait(_SECONDS)
                 self.made[thread] += 1
             return make(*arguments, **options)
@@ -194,6 +196,7 @@ def test_reading_pending_work_stops_when_its_page_is_left(
         held.begins.set()
         await pilot.press("w")
         await until(pilot, lambda: "reading … 120 of 300 cases" in screen(pilot))
+        await until(pilot, held.waits.is_set)
         await pilot.press("escape")
         held.goes_on.set()
         await until(pilot, lambda: bool(ended))
