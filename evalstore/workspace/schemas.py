@@ -1,4 +1,9 @@
-"""`check --schema`: the JSON Schemas of the files that evalstore reads."""
+"""`check --schema`: the JSON Schemas of the files that evalstore reads, for editors.
+
+That of checks is made of the descriptions of their types; the others are files in `docs/schemas`,
+written by hand. What a schema refuses is refused by the reader too, but not the other way round: a
+reader also looks at what a schema cannot express.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,56 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import evalstore
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.fields import suggest
-from evalstore.workspace.json_schemas import SCHEMAS, FileSchema, schema_file_name
+
+TITLES = {
+    "frontmatter": "the frontmatter of test files",
+    "checks": "the block of checks in test files",
+    "prompt": "the frontmatter of prompts",
+    "settings": "evalstore.yaml",
+    "model": "model files",
+    "provider": "provider files",
+    "currency": "currency files",
+    "tool": "tool files",
+}
+"""Which files each schema describes."""
+VERSION = 1
+"""Rises when a schema refuses what the one before has accepted; each has it in its id."""
+
+
+def schema_file_name(kind: str) -> str:
+    """Return the name of the file with the schema of a kind."""
+    return f"{kind}.schema.json"
+
+
+def load_schema(kind: str) -> dict[str, Json]:
+    """Return the JSON Schema of a kind of file; raises `EvalstoreError`."""
+    if kind not in TITLES:
+        hint = suggest(kind, TITLES, "kinds")
+        raise EvalstoreError(f"unknown schema '{kind}'", hint=hint)
+    if kind == "checks":
+        from evalstore.workspace.check_schema import checks_schema
+
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": f"urn:evalstore:schema:{kind}:{VERSION}",  # a name: it has no address in the web
+            "title": f"evalstore: {TITLES[kind]}",
+            **checks_schema(),
+        }
+    package = Path(evalstore.__file__).parent
+    folder = package / "schemas"  # where it is installed
+    path = (folder if folder.is_dir() else package.parent / "docs/schemas") / schema_file_name(kind)
+    schema: dict[str, Json] = json.loads(path.read_text(encoding="utf-8"))
+    return schema
 
 
 def schema_text(kind: str) -> str:
     """Return the JSON Schema of a kind of file as JSON; raises `EvalstoreError`."""
-    document = _find(kind).schema()
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def schema_titles() -> dict[str, str]:
-    """Return the kinds of files that have a schema, with a description of these files."""
-    return {kind: schema.title for kind, schema in SCHEMAS.items()}
+    return json.dumps(load_schema(kind), indent=2, ensure_ascii=False) + "\n"
 
 
 def write_schemas(start: Path, folder: Path, kinds: Iterable[str] = ()) -> list[Path]:
@@ -29,7 +69,7 @@ def write_schemas(start: Path, folder: Path, kinds: Iterable[str] = ()) -> list[
     `folder` and the paths are relative to `start`. Existing schemas are replaced. Raises
     `EvalstoreError`.
     """
-    texts = {kind: schema_text(kind) for kind in tuple(kinds) or SCHEMAS}
+    texts = {kind: schema_text(kind) for kind in tuple(kinds) or TITLES}
     paths = []
     for kind, text in texts.items():
         path = folder / schema_file_name(kind)
@@ -40,10 +80,3 @@ def write_schemas(start: Path, folder: Path, kinds: Iterable[str] = ()) -> list[
             raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
         paths.append(path)
     return paths
-
-
-def _find(kind: str) -> FileSchema:
-    if kind not in SCHEMAS:
-        hint = suggest(kind, SCHEMAS, "kinds")
-        raise EvalstoreError(f"unknown schema '{kind}'", hint=hint)
-    return SCHEMAS[kind]

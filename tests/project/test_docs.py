@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.interfaces.tui.appearance import find_problems
-from evalstore.workspace.json_schemas import SCHEMAS, schema_file_name
-from evalstore.workspace.schemas import schema_text
+from evalstore.workspace.schemas import TITLES, schema_file_name, schema_text
 from evalstore.workspace.settings.settings import SETTING_NAMES, BrowserSettings, Settings
 from evalstore.workspace.settings.settings_reader import read_settings
 from tests.project.page_sessions import BLOCK
@@ -64,8 +63,8 @@ def test_the_page_of_checks_is_their_descriptions() -> None:
 
 def test_the_published_schemas_are_those_of_the_program() -> None:
     folder = PROJECT / "docs/schemas"
-    assert {path.name for path in folder.iterdir()} == set(map(schema_file_name, SCHEMAS))
-    for kind in SCHEMAS:
+    assert {path.name for path in folder.iterdir()} == set(map(schema_file_name, TITLES))
+    for kind in TITLES:
         published = (folder / schema_file_name(kind)).read_text(encoding="utf-8")
         assert published == schema_text(kind), "run 'make docs'"
 
@@ -74,9 +73,9 @@ def test_the_settings_for_editors_name_schemas_that_are_written() -> None:
     page = (PROJECT / "docs/editors.md").read_text(encoding="utf-8")
     settings = json.loads(page.partition("```json\n")[2].partition("```")[0])
     named = {Path(path).name: pattern for path, pattern in settings["yaml.schemas"].items()}
-    yaml = set(SCHEMAS) - {"frontmatter", "checks", "prompt"}
+    yaml = set(TITLES) - {"frontmatter", "checks", "prompt"}
     assert named.keys() == set(map(schema_file_name, yaml))
-    assert all(f"`{kind}`" in page for kind in SCHEMAS)
+    assert all(f"`{kind}`" in page for kind in TITLES)
 
 
 def test_the_keys_of_the_browsers_page_can_be_given() -> None:

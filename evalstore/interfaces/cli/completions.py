@@ -33,9 +33,9 @@ def places(ctx: Any, incomplete: str) -> list[str]:
 
         return starting(sorted(known_kinds()), incomplete)
     if ctx.params.get("schema"):
-        from evalstore.workspace.schemas import schema_titles
+        from evalstore.workspace.schemas import TITLES
 
-        return starting(list(schema_titles()), incomplete)
+        return starting(list(TITLES), incomplete)
     path, typed = split_case(incomplete)
     rows = _rows(ctx, "cases")
     names = (

@@ -72,7 +72,7 @@ def check(
 
 
 def _print_schemas(kinds: Sequence[str], folder: Path | None) -> None:
-    from evalstore.workspace.schemas import schema_text, schema_titles, write_schemas
+    from evalstore.workspace.schemas import TITLES, schema_text, write_schemas
 
     if folder is not None:
         for path in write_schemas(Globals.directory, folder, kinds):
@@ -81,7 +81,7 @@ def _print_schemas(kinds: Sequence[str], folder: Path | None) -> None:
         for kind in kinds:
             output.line(schema_text(kind).rstrip())
     else:
-        print_table(Table(("kind", "files"), [[*row] for row in schema_titles().items()]))
+        print_table(Table(("kind", "files"), [[*row] for row in TITLES.items()]))
         output.talk("'evalstore check --schema KIND' prints one, '--schema --into DIR' writes all.")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from evalstore.workspace.json_schemas import SCHEMAS
+from evalstore.workspace.schemas import TITLES, load_schema
 from tests.interfaces.cli.conftest import Evalstore, Ran
 
 
@@ -17,12 +17,12 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)  # no workspace is needed
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
+@pytest.mark.parametrize("kind", TITLES)
 def test_a_schema_is_printed(evalstore: Evalstore, kind: str) -> None:
     ran = evalstore("check", "--schema", kind)
     assert (ran.exit_code, ran.stderr) == (0, "")
     printed = json.loads(ran.stdout)
-    assert printed == SCHEMAS[kind].schema()
+    assert printed == load_schema(kind)
     jsonschema.Draft202012Validator.check_schema(printed)
     assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
@@ -51,12 +51,12 @@ def test_an_unknown_kind_is_an_error_with_the_nearest_name(evalstore: Evalstore)
 
 
 def test_all_schemas_are_written(evalstore: Evalstore) -> None:
-    names = [f"{kind}.schema.json" for kind in SCHEMAS]
+    names = [f"{kind}.schema.json" for kind in TITLES]
     for _ in range(2):  # those of an earlier version are replaced
         ran = evalstore("check", "--schema", "--into", "a/b")
         assert ran == Ran(0, "".join(f"wrote a/b/{name}\n" for name in names), "")
     assert sorted(path.name for path in Path("a/b").iterdir()) == sorted(names)
-    assert json.loads(Path("a/b/tool.schema.json").read_text()) == SCHEMAS["tool"].schema()
+    assert json.loads(Path("a/b/tool.schema.json").read_text()) == load_schema("tool")
 
 
 def test_one_schema_is_written(evalstore: Evalstore) -> None:

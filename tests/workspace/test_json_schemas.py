@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
-from collections.abc import Callable, Iterator
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,37 +22,70 @@ from evalstore.checks.base import CheckFinding, CheckType
 from evalstore.checks.description import COUNT, TEXT, CheckDescription, CheckSetting
 from evalstore.checks.descriptions import DESCRIPTIONS
 from evalstore.core.errors import EvalstoreError, FileProblem
-from evalstore.core.values import Json
+from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.files.datasets.spec import FIELDS as DATASET_FIELDS
-from evalstore.files.fields import Collector
+from evalstore.files.datasets.spec import FORMATS, SAMPLE_FIELDS
+from evalstore.files.fields import MOST_SAMPLES, OPTIONS, Collector
 from evalstore.files.yaml12 import read_yaml, split_frontmatter
-from evalstore.providers.script import check_responses
+from evalstore.providers.script import (
+    ERROR_FIELDS,
+    ERROR_KINDS,
+    TOOL_CALL_FIELDS,
+    USAGE_FIELDS,
+    check_responses,
+)
+from evalstore.providers.script import FIELDS as RESPONSE_FIELDS
 from evalstore.workspace.definitions import TOOL_FIELDS, read_tool
 from evalstore.workspace.index import Index
-from evalstore.workspace.json_schemas import SCHEMAS
-from evalstore.workspace.json_schemas.settings import field_texts
 from evalstore.workspace.model_files import (
+    CAPABILITIES,
+    COST_FIELDS,
     CURRENCY_FIELDS,
     MODEL_FIELDS,
+    OVERRIDE_FIELDS,
     PROVIDER_FIELDS,
+    RATE_FIELDS,
     read_currency,
     read_model,
     read_provider,
 )
-from evalstore.workspace.settings.settings import SETTING_NAMES, Settings
-from evalstore.workspace.settings.settings_reader import read_settings
+from evalstore.workspace.schemas import TITLES, VERSION, load_schema
+from evalstore.workspace.settings.remote_names import REMOTE_NAME
+from evalstore.workspace.settings.settings import (
+    FOLDERS,
+    QUERY_NAMES,
+    SETTING_NAMES,
+    AnalysisQuery,
+    BrowserSettings,
+    Participant,
+    QueryModel,
+    RemoteSettings,
+    Settings,
+    Threshold,
+)
+from evalstore.workspace.settings.settings_reader import (
+    BROWSER_FIELDS,
+    CANDIDATE_FIELDS,
+    EVALUATOR_FIELDS,
+    QUERY_MODEL_FIELDS,
+    REMOTE_FIELDS,
+    THRESHOLD_FIELDS,
+    THRESHOLD_GROUPS,
+    read_settings,
+)
+from evalstore.workspace.testfiles.conversations import MESSAGE_FIELDS, ROLES
 from evalstore.workspace.testfiles.parser import PROMPT_FIELDS, TEST_FIELDS, parse_prompt, read_test
 
 pytestmark = pytest.mark.extended
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 BODY = "# 👤\n\nHi\n\n---\n\nExpect an answer.\n"
 
 
 @cache
 def validator(kind: str) -> Any:
     """The validator of a schema, which is a schema itself."""
-    document = SCHEMAS[kind].schema()
+    document = load_schema(kind)
     jsonschema.Draft202012Validator.check_schema(document)
     return jsonschema.Draft202012Validator(document)
 
@@ -148,7 +185,7 @@ def refused_by_the_schema(kind: str, field: str) -> list[Json]:
 
 @pytest.mark.parametrize("kind", FIELDS)
 def test_every_field_of_a_reader_is_in_its_schema(kind: str) -> None:
-    document = SCHEMAS[kind].schema()
+    document = load_schema(kind)
     assert document["properties"].keys() == set(FIELDS[kind])
 
 
@@ -183,7 +220,7 @@ def test_a_schema_refuses_something_for_each_field(kind: str, field: str) -> Non
 
 @pytest.mark.parametrize("kind", LEAST)
 def test_a_required_field_is_required_by_both(kind: str) -> None:
-    for name in SCHEMAS[kind].schema().get("required", ()):
+    for name in load_schema(kind).get("required", ()):
         content = {key: value for key, value in LEAST[kind].items() if key != name}
         assert not validator(kind).is_valid(content)
         assert not accepts(kind, content)
@@ -285,7 +322,7 @@ def test_a_valid_file_matches_its_schema(kind: str, content: Json) -> None:
 
 
 def test_every_kind_of_file_is_among_the_files() -> None:
-    assert {str(parameter.values[0]) for parameter in FILES} == SCHEMAS.keys()
+    assert {str(parameter.values[0]) for parameter in FILES} == TITLES.keys()
 
 
 def conformance() -> Iterator[Any]:
@@ -386,17 +423,115 @@ def test_each_way_to_write_a_check_matches_the_schema(check: Json) -> None:
     validator("checks").validate([check])
 
 
-def test_settings_are_described_by_the_words_beside_their_fields() -> None:
-    texts = field_texts(Settings)
-    assert texts.keys() == set(SETTING_NAMES)
-    assert texts["candidates"] == "The models that answer."
-    described = SCHEMAS["settings"].schema()["properties"]
-    assert all(described[name]["description"] == text for name, text in texts.items())
+def schema_at(kind: str, place: str) -> Json:
+    """A part of a schema, by the keys and numbers that lead to it."""
+    part: Any = load_schema(kind)
+    for step in place.split("/") if place else ():
+        part = part[int(step) if step.isdecimal() else step]
+    return part
 
 
-def test_the_fields_of_a_dataset_are_those_of_its_reader() -> None:
-    dataset = SCHEMAS["frontmatter"].schema()["properties"]["dataset"]["anyOf"][1]
-    assert dataset["properties"].keys() == set(DATASET_FIELDS)
+NAMES: list[tuple[str, str, Iterable[str]]] = [
+    ("frontmatter", "dataset/anyOf/1", DATASET_FIELDS),
+    ("frontmatter", "dataset/anyOf/1/properties/sample", SAMPLE_FIELDS),
+    ("frontmatter", "messages/anyOf/1/items", MESSAGE_FIELDS),
+    ("frontmatter", "options", OPTIONS),
+    ("settings", "candidates/items/anyOf/1", CANDIDATE_FIELDS),
+    ("settings", "evaluators/items/anyOf/1", EVALUATOR_FIELDS),
+    ("settings", "paths", FOLDERS),
+    ("settings", "remotes/additionalProperties/anyOf/1", REMOTE_FIELDS),
+    ("settings", "browser", BROWSER_FIELDS),
+    ("settings", "thresholds/items", THRESHOLD_FIELDS),
+    ("settings", "analysisQueries/items", QUERY_NAMES),
+    (
+        "settings",
+        "analysisQueries/items/properties/candidates/items/anyOf/1",
+        QUERY_MODEL_FIELDS,
+    ),
+    ("model", "candidateOverrides", OVERRIDE_FIELDS),
+    ("model", "evaluatorOverrides", OVERRIDE_FIELDS),
+    ("model", "capabilities", CAPABILITIES),
+    *(("model", f"capabilities/properties/{side}", CAPABILITIES[side]) for side in CAPABILITIES),
+    ("model", "costs/items", COST_FIELDS),
+    ("model", "responses/items", RESPONSE_FIELDS),
+    ("model", "responses/items/properties/toolCalls/items", TOOL_CALL_FIELDS),
+    ("model", "responses/items/properties/error/anyOf/2", ERROR_FIELDS),
+    ("model", "responses/items/properties/usage", USAGE_FIELDS),
+    ("currency", "rates/items", RATE_FIELDS),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "names"), NAMES, ids=str)
+def test_every_field_inside_a_field_is_one_of_its_reader(
+    kind: str, place: str, names: Iterable[str]
+) -> None:
+    assert schema_at(kind, f"properties/{place}/properties").keys() == set(names)
+
+
+WORDS: list[tuple[str, str, Iterable[Json]]] = [
+    ("frontmatter", "dataset/anyOf/1/properties/format/enum", (*FORMATS, None)),
+    ("frontmatter", "messages/anyOf/1/items/properties/role/enum", (*ROLES, None)),
+    ("frontmatter", "tags/items/anyOf/0/enum", SPECIAL_TAGS),
+    ("prompt", "tags/items/anyOf/0/enum", SPECIAL_TAGS),
+    ("settings", "thresholds/items/properties/by/items/enum", THRESHOLD_GROUPS),
+    ("model", "responses/items/properties/error/anyOf/2/properties/kind/enum", sorted(ERROR_KINDS)),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "words"), WORDS, ids=str)
+def test_the_words_of_a_field_are_those_of_its_reader(
+    kind: str, place: str, words: Iterable[Json]
+) -> None:
+    assert schema_at(kind, f"properties/{place}") == list(words)
+
+
+def test_limits_of_settings_are_those_of_their_reader() -> None:
+    for name in ("attempts", "evaluationsPerEvaluator"):
+        assert schema_at("settings", f"properties/{name}/maximum") == MOST_SAMPLES
+    pattern = schema_at("settings", "properties/remotes/propertyNames/pattern")
+    assert pattern == f"^{REMOTE_NAME}$"
+
+
+def field_texts(owner: type) -> dict[str, str]:
+    """The strings below the fields of a class, by the name of the setting."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(definition, ast.ClassDef)
+    texts: dict[str, str] = {}
+    for node, below in zip(definition.body, definition.body[1:], strict=False):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            name = re.sub(r"_([a-z])", lambda match: match[1].upper(), node.target.id)
+            texts[name] = " ".join(str(below.value.value).replace("`", "'").split())
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("owner", "place"),
+    [
+        (Settings, ""),
+        (Participant, "properties/candidates/items/anyOf/1/"),
+        (Participant, "properties/evaluators/items/anyOf/1/"),
+        (RemoteSettings, "properties/remotes/additionalProperties/anyOf/1/"),
+        (BrowserSettings, "properties/browser/"),
+        (Threshold, "properties/thresholds/items/"),
+        (AnalysisQuery, "properties/analysisQueries/items/"),
+        (QueryModel, "properties/analysisQueries/items/properties/candidates/items/anyOf/1/"),
+        (QueryModel, "properties/analysisQueries/items/properties/evaluators/items/anyOf/1/"),
+    ],
+)
+def test_settings_are_described_by_the_words_beside_their_fields(owner: type, place: str) -> None:
+    texts = field_texts(owner)
+    described = schema_at("settings", f"{place}properties")
+    known = described.keys() & texts.keys()
+    assert known
+    assert {name: described[name]["description"] for name in known} == {
+        name: texts[name] for name in known
+    }
+
+
+def test_every_setting_is_described_beside_its_field() -> None:
+    assert field_texts(Settings).keys() == set(SETTING_NAMES)
 
 
 @pytest.mark.parametrize("main", ["expected", None])
@@ -409,7 +544,7 @@ def test_a_check_of_a_package_is_closed_only_when_it_is_described(
     described = replace(plain, description=CheckDescription("it rhymes", settings))
     kinds = {"plain": plain, "described": described}
     monkeypatch.setattr(registry, "_plugged_in", lambda: kinds)
-    strict = jsonschema.Draft202012Validator(SCHEMAS["checks"].schema())
+    strict = jsonschema.Draft202012Validator(load_schema("checks"))
     for name in kinds:
         assert strict.is_valid([{name: {"lines": 3}}, {name: None, "lines": 3}])
     assert strict.is_valid([{"plain": {"other": 3}}, {"plain": None, "other": 3}])
@@ -441,17 +576,20 @@ def find_description(field: Json, root: Json) -> str:
     return str(field.get("description", ""))
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
+@pytest.mark.parametrize("kind", TITLES)
 def test_every_field_has_a_description(kind: str) -> None:
-    root = SCHEMAS[kind].schema()
+    root = load_schema(kind)
     fields = list(fields_of(root, root, kind))
     assert fields
     assert [path for path, field in fields if not find_description(field, root)] == []
 
 
 def test_every_schema_has_an_id_of_its_own_that_is_no_address() -> None:
-    ids = [SCHEMAS[kind].schema()["$id"] for kind in SCHEMAS]
-    assert ids == [f"urn:evalstore:schema:{kind}:1" for kind in SCHEMAS]
+    heads = [{name: load_schema(kind)[name] for name in ("$id", "title")} for kind in TITLES]
+    assert heads == [
+        {"$id": f"urn:evalstore:schema:{kind}:{VERSION}", "title": f"evalstore: {title}"}
+        for kind, title in TITLES.items()
+    ]
 
 
 def test_references_are_found_below_the_id() -> None:

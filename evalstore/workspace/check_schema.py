@@ -14,9 +14,10 @@ from evalstore.checks.descriptions import (
     is_described,
 )
 from evalstore.checks.parser import PATH
-from evalstore.workspace.json_schemas.parts import ANY, Schema, choice_schema, described, mapping
-from evalstore.workspace.testfiles.check_block import BLOCK_FIELDS, WHEN, WORD
+from evalstore.core.values import Json
+from evalstore.workspace.testfiles.check_block import WHEN, WORD
 
+Schema = dict[str, Json]
 _TEMPLATE: Schema = {"type": "string", "pattern": r"\{[{%]"}
 """A text with placeholders, which may stand for any value."""
 
@@ -26,19 +27,19 @@ def checks_schema() -> Schema:
     kinds = known_kinds()
     settings = {name: _settings(name, kind) for name, kind in sorted(kinds.items())}
     entries: Schema = {"type": "array", "items": _ref("check"), "minItems": 1}
-    block = mapping(
-        BLOCK_FIELDS,
-        {
-            WORD: described(entries, "the checks"),
-            "evaluator": described(choice_schema(*WHEN), "when models also judge"),
-            "pass": described(
+    block = {
+        "type": "object",
+        "properties": {
+            "evaluator": _described({"enum": [*WHEN, None]}, "when models also judge"),
+            "pass": _described(
                 {"anyOf": [{"enum": ["all", "any", None]}, {"type": "string", "pattern": "^>="}]},
                 "whether all must pass, any, or the mean of the scores must reach a bound",
             ),
+            WORD: _described(entries, "the checks"),
         },
-        [WORD],
-        or_null=False,
-    )
+        "additionalProperties": False,
+        "required": [WORD],
+    }
     return {
         "anyOf": [entries, block],
         "$defs": {
@@ -83,8 +84,13 @@ def _ref(definition: str) -> Schema:
     return {"$ref": f"#/$defs/{definition}".replace(" ", "%20")}
 
 
+def _described(schema: Schema, description: str) -> Schema:
+    """Add the text that editors show to a schema."""
+    return {**schema, "description": description}
+
+
 def _type(schema: Schema) -> Schema:
-    return described(schema, "the type of the check, in place of 'type: value'")
+    return _described(schema, "the type of the check, in place of 'type: value'")
 
 
 def _passes_if(name: str, kind: CheckType) -> str:
@@ -98,7 +104,7 @@ def _settings(name: str, kind: CheckType) -> Schema:
     inner: dict[str, Schema] = {}
     if name == PATH:
         inner = {
-            other: described(ANY, _passes_if(other, it)) for other, it in known_kinds().items()
+            other: _described({}, _passes_if(other, it)) for other, it in known_kinds().items()
         }
     schema: Schema = {"type": "object", "properties": {**inner, **shared, **own}}
     # A package need not describe its check: then the settings are not known.
@@ -110,7 +116,7 @@ def _check(name: str, kind: CheckType, settings: Schema) -> Schema:
     references = {
         setting: _ref(f"settings {name}/properties/{setting}") for setting in settings["properties"]
     }
-    value = described(_value(name, kind, settings), _passes_if(name, kind))
+    value = _described(_value(name, kind, settings), _passes_if(name, kind))
     return {**settings, "properties": {**references, name: value, "type": _type({"const": name})}}
 
 
@@ -128,5 +134,5 @@ def _value(name: str, kind: CheckType, settings: Schema) -> Schema:
     if kind.main is None:
         return {"anyOf": [*forms, {"const": True}]}
     is_described = kind.main in settings["properties"]
-    main = _ref(f"settings {name}/properties/{kind.main}") if is_described else ANY
+    main = _ref(f"settings {name}/properties/{kind.main}") if is_described else {}
     return {"anyOf": [*forms, main]}
