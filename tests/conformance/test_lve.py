@@ -11,11 +11,14 @@ import pytest
 from evalstore.exchange.importers.base import NotTakenError
 from evalstore.exchange.importers.lve.definition import (
     LveTurn,
+    fill,
+    names_of,
+    parse,
     read_prompt_file,
     read_prompt_list,
+    template,
     turn_names,
 )
-from evalstore.exchange.importers.lve.format_strings import fill, names_of, parse, template
 from evalstore.exchange.importers.lve.reader import (
     read_instance,
     split_arguments,

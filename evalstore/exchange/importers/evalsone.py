@@ -10,11 +10,11 @@ from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
-from evalstore.exchange.importers.chat_messages import read_messages
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
     instructions_of,
     messages_field,
+    read_messages,
     read_rows,
     turns_of,
     write_rows,

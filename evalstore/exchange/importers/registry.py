@@ -27,7 +27,7 @@ _OWN = {
     "nemo": "nemo.reader",
     "promptfoo": "promptfoo.reader",
     "ai-tester-db": "ai_tester.database",
-    "otel": "otel.reader",
+    "otel": "otel",
     "inspect": "inspect_ai",
 }
 """Maps the name of a format to the module whose function `read` imports it."""

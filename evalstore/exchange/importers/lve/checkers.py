@@ -9,8 +9,13 @@ from dataclasses import dataclass, field
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError, short_json
-from evalstore.exchange.importers.lve.definition import LveTest, name_of_turn
-from evalstore.exchange.importers.lve.format_strings import Piece, parse, template
+from evalstore.exchange.importers.lve.definition import (
+    LveTest,
+    Piece,
+    name_of_turn,
+    parse,
+    template,
+)
 from evalstore.exchange.importers.lve.lambda_to_expression import (
     Function,
     Offsets,

@@ -16,7 +16,7 @@ from evalstore.checks.expressions.check import read_expression
 from evalstore.checks.expressions.operations import ExpressionError
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.lve.format_strings import FormatField, parse
+from evalstore.exchange.importers.lve.definition import FormatField, parse
 
 if TYPE_CHECKING:
     from evalstore.exchange.importers.lve.definition import LveTest

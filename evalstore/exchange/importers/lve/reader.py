@@ -28,8 +28,15 @@ from evalstore.exchange.importers.base import (
     short_json,
 )
 from evalstore.exchange.importers.lve.checkers import CheckerTest, translate_checker
-from evalstore.exchange.importers.lve.definition import LAST, LveTest, name_of_turn, read_definition
-from evalstore.exchange.importers.lve.format_strings import fill, mentioned, names_of
+from evalstore.exchange.importers.lve.definition import (
+    LAST,
+    LveTest,
+    fill,
+    mentioned,
+    name_of_turn,
+    names_of,
+    read_definition,
+)
 from evalstore.exchange.importers.lve.test_writer import (
     LveConversation,
     Row,

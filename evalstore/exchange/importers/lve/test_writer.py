@@ -11,11 +11,14 @@ from evalstore.exchange.importers.base import NotTakenError, ShownMessage
 from evalstore.exchange.importers.lve.definition import (
     LAST,
     LveTurn,
+    Piece,
+    fill,
     name_of_turn,
+    parse,
     take_turns,
+    template,
     turn_names,
 )
-from evalstore.exchange.importers.lve.format_strings import Piece, fill, parse, template
 from evalstore.exchange.importers.template_writer import MARKERS, as_section, escape
 from evalstore.exchange.importers.yaml_writer import block
 from evalstore.files.markdown import SPACE

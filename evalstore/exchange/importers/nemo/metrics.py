@@ -1,4 +1,4 @@
-"""Conversion of NeMo's metrics to checks, and of its judges to prompts."""
+"""Conversion of NeMo's templates and metrics to checks, and of its judges to prompts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,91 @@ from typing import Any
 
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError, parse_json
-from evalstore.exchange.importers.judge_prompts import (
+from evalstore.exchange.importers.template_writer import (
+    ANSWER,
     Message,
     PromptPiece,
+    expression_in,
+    find_parts,
     middle_of,
+    quoted,
+    replace_parts,
+    without_filter,
 )
-from evalstore.exchange.importers.nemo import templates
+
+_OUTPUT = re.compile(
+    r"\{\{-?\s*(?:(?:sample\.)?output_text|sample\.tool_calls"
+    r"|sample\.response\.choices\[0\]\.message(?:\.content|\.tool_calls)?)"
+    r"\s*(?:\|\s*(?:trim|tojson)\s*)?-?\}\}"
+)
+"""The expressions for the answer or its tool calls in a judge's prompt."""
+_COLUMN = re.compile(r"(?:item\.)?(\w+)\s*(?:\|\s*trim\s*)?")
+_BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
+_TO_JSON = re.compile("tojson")
+
+
+def convert_template(template: str) -> str:
+    """Convert a template of NeMo; syntax with a meaning only in evalstore is quoted."""
+
+    def part(text: str) -> str:
+        if text.startswith("{#"):
+            return ""
+        return quoted(text) if text == "<!--" else _BARE_OUTPUT.sub("sample.output_text", text)
+
+    return replace_parts(template, part)
+
+
+def template_value(text: Json) -> Json:
+    """Convert a template that gives a value, such as a list; `tojson` is dropped as implicit.
+
+    White space around a lone expression is ignored, as is a line end at the end of a template.
+    """
+    if not isinstance(text, str):
+        return text
+    expression = expression_in(text)
+    if expression is None:
+        return convert_template(text.removesuffix("\n"))
+    without_to_json = without_filter(expression, _TO_JSON)
+    return (
+        convert_template(text.strip())
+        if without_to_json is None
+        else f"{{{{ {without_to_json} }}}}"
+    )
+
+
+def lone_expression(text: Json) -> str | None:
+    """Return the expression of a template that contains nothing else; else None."""
+    return expression_in(template_value(text)) if isinstance(text, str) else None
+
+
+def shown_column(text: Json) -> str | None:
+    """Return the column that a template shows, if it shows nothing else."""
+    match = _COLUMN.fullmatch(lone_expression(text) or "")
+    return match[1].lower() if match else None
+
+
+def judge_pieces(template: str, answer: str | None = None) -> Iterator[PromptPiece]:
+    """Split a judge's template into literal text, the answer, and templates for the row.
+
+    `answer` is the column of recorded answers.
+    """
+    at = 0
+    for text, start, end in find_parts(template):
+        if start > at:
+            yield PromptPiece(template[at:start])
+        if _OUTPUT.fullmatch(text) or (answer and shown_column(text) == answer):
+            yield PromptPiece("", runtime=ANSWER)
+        elif text.startswith(("{{", "{%")):
+            yield PromptPiece(_BARE_OUTPUT.sub("sample.output_text", text), is_template=True)
+        elif text == "<!--":
+            yield PromptPiece(text)
+        at = end
+    if at < len(template):
+        yield PromptPiece(template[at:])
+
+
+# --- metrics, and judges
+
 
 ENOUGH = ">= 0.5"
 """The default pass bound of scores, as jobs have none."""
@@ -56,9 +135,9 @@ def _operands(params: Mapping[str, Any], kind: str) -> tuple[Json, str, Json]:
 
 def _with_actual(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
     """Set the checked value, unless it is the unchanged answer."""
-    if candidate is None or templates.lone_expression(candidate) == "sample.output_text":
+    if candidate is None or lone_expression(candidate) == "sample.output_text":
         return check
-    return {**check, "actual": templates.value(candidate)}
+    return {**check, "actual": template_value(candidate)}
 
 
 def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
@@ -66,7 +145,7 @@ def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
     if operation not in _STRING:
         raise NotTakenError(f"the string-check has no operation '{operation}'")
     kind, negated = _STRING[operation]
-    check = _with_actual({kind: templates.value(right)}, left)
+    check = _with_actual({kind: template_value(right)}, left)
     return {**check, "not": True} if negated else check
 
 
@@ -83,7 +162,7 @@ def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
             raise NotTakenError(f"'epsilon' has no effect with the operation '{operation}'")
     elif isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
         raise NotTakenError("the operation 'absolute difference' needs 'epsilon'")
-    settings: dict[str, Json] = {"expected": templates.value(right)}
+    settings: dict[str, Json] = {"expected": template_value(right)}
     if _NUMBER[operation] != "==":
         settings["op"] = _NUMBER[operation]
     if operation == "absolute difference":
@@ -97,9 +176,9 @@ def _reference(params: Mapping[str, Any]) -> Json:
         if name in params:
             value = params[name]
             return (
-                list(map(templates.value, value))
+                list(map(template_value, value))
                 if isinstance(value, list)
-                else templates.value(value)
+                else template_value(value)
             )
     return "{{ item.reference }}"
 
@@ -178,7 +257,7 @@ def read_judges(
     ):
         raise NotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
-        (message["role"], list(templates.pieces(message["content"], answer)))
+        (message["role"], list(judge_pieces(message["content"], answer)))
         for message in prompt_messages
     ]
     _require_answer([piece for _, pieces in messages for piece in pieces])

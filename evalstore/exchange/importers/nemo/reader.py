@@ -2,28 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evalstore.checks.types.number import as_number, last_number, plain_number
+from evalstore.core.display import as_text, shorten
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
     Imported,
     ImportOptions,
+    NotTakenError,
+    SkippedItem,
+    as_list,
     as_mapping,
     parse_json,
     read_unpacked,
     reason_of,
 )
 from evalstore.exchange.importers.json_lines import json_as_yaml
-from evalstore.exchange.importers.nemo.datasets import tasks_of
-from evalstore.exchange.importers.nemo.tasks import Task, write_task
-from evalstore.exchange.importers.template_writer import safe_file_name
-from evalstore.exchange.importers.yaml_writer import block
+from evalstore.exchange.importers.nemo.datasets import TaskData, find_data, tasks_of
+from evalstore.exchange.importers.nemo.metrics import (
+    GRADED,
+    METRICS,
+    NemoJudge,
+    convert_template,
+    is_message,
+    lone_expression,
+    read_judges,
+    shown_column,
+    template_value,
+    tool_call,
+)
+from evalstore.exchange.importers.template_writer import (
+    safe_file_name,
+    split_prompt,
+    unique,
+    write_test,
+)
+from evalstore.exchange.importers.yaml_writer import block, flow
 from evalstore.files.access import normalise
+from evalstore.files.datasets.columns import DatasetColumns
+from evalstore.files.fields import Collector, Fields
 from evalstore.files.yaml12 import Document, read_yaml
 
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -213,3 +237,399 @@ def _model(model_spec: Any, file: str, prefix: str, imported: Imported) -> str |
     imported.files[f"providers/{name}.yaml"] = block(provider).encode()
     imported.files[f"models/{name}.yaml"] = block(model).encode()
     return code
+
+
+# --- a task: its messages, its data, and its metrics as checks
+
+
+_QUESTIONS = ("messages", "input", "prompt", "question")
+_ANSWERS = ("output", "response", "completion", "prediction")
+_REFERENCE = re.compile("reference|ideal|expected|truth|target|label|gold")
+"""Names of columns that contain references, not answers."""
+_OPTIONS = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "max_tokens": "maxOutputTokens",
+    "seed": "seed",
+    "stop": "stop",
+}
+
+
+@dataclass
+class Task:
+    """One task of a job and its location."""
+
+    name: str
+    task: Mapping[str, Any]
+    config: Mapping[str, Any]
+    dataset: Any
+    """The dataset of the task or of the job."""
+    file: Path
+    sources: list[Path]
+    prefix: str
+    line: Callable[..., int | None]
+
+
+@dataclass
+class _Parts:
+    """The parts of a task's tests."""
+
+    data: TaskData
+    front: dict[str, Json] = field(default_factory=dict)
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    checks: list[Json] = field(default_factory=list)
+    judges: list[NemoJudge] = field(default_factory=list)
+    answer: str | None = None
+    """The column of recorded answers."""
+
+
+def write_task(task: Task, imported: Imported) -> None:
+    """Write the tests of a task: one per distinct list of tools and per judge."""
+    params, general = as_mapping(task.task.get("params")), as_mapping(task.config.get("params"))
+    limit = params.get("limit_samples", general.get("limit_samples"))
+    data = find_data(task.dataset, limit, task.file, task.sources, imported.left)
+    name = unique(f"tests/{safe_file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
+    tools_by_row = read_tools(as_mapping(params.get("template")).get("tools"), data)
+    keys = [json.dumps(tools, sort_keys=True) for tools in tools_by_row]
+    if len(set(keys)) <= 1:
+        _write_tests(task, data, tools_by_row[0] if tools_by_row else [], name, name, imported)
+        return
+    for number, (first_row, part) in enumerate(data.split(keys), 1):
+        _write_tests(task, part, tools_by_row[first_row], f"{name}-{number}", name, imported)
+
+
+def _write_tests(
+    task: Task, data: TaskData, tools: list[Json], name: str, base: str, imported: Imported
+) -> None:
+    """Write the tests of rows with the same tools; `base` is the name of shared prompts."""
+    parts = _Parts(data)
+    _read_conversation(task, parts, imported)
+    if tools:
+        parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
+    _read_metrics(task, parts, imported)
+    if not parts.checks and not parts.judges:
+        raise EvalstoreError("none of its metrics can be imported")
+    front = {"dataset": _dataset(data, name, task, imported), **parts.front}
+    imported.rows += len(data.rows)
+    judges: list[NemoJudge | None] = [*parts.judges]
+    for number, judge in enumerate(judges or [None]):
+        checks = [*parts.checks] if number == 0 else []
+        title = name if judge is None or number == 0 else f"{name}.{safe_file_name(judge.name)}"
+        instructions = ""
+        if judge is not None:
+            id = f"{task.prefix}/{base}.{safe_file_name(judge.name)}".lstrip("/")
+            grading = split_prompt(id, judge.messages)
+            imported.files[f"prompts/{base}.{safe_file_name(judge.name)}.md"] = grading.prompt
+            instructions = grading.instructions
+            checks.append({"judge": {"prompt": id, **judge.check}})
+            if grading.differs:
+                reason = f"the prompt of the judge '{judge.name}' has its parts in another order"
+                imported.warn(task.file, reason, judge.line)
+        imported.files[f"tests/{title}.md"] = write_test(
+            front, parts.turns, instructions=instructions, checks=checks
+        )
+
+
+def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
+    """Return the field `dataset`, and add the copy of the data."""
+    if data.url:
+        reason = f"the data were not found: say in 'datasetRoots' where '{data.url}' is"
+        imported.warn(task.file, reason, task.line("dataset"))
+        path = data.url
+    else:
+        if not data.rows:
+            raise EvalstoreError("its data have no row that can be used")
+        path = data.name
+        if imported.files.setdefault(f"tests/{path}", data.content) != data.content:
+            path = f"{name}.{data.name}"
+            imported.files[f"tests/{path}"] = data.content
+    return {"path": path, **data.spec} if data.spec else path
+
+
+# --- messages of the candidate ------------------------------------------------------------
+
+
+def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
+    params = as_mapping(task.task.get("params"))
+    template = params.get("template")
+    general = as_mapping(task.config.get("params"))
+    template_fields = as_mapping(template)
+    options = {
+        name: value
+        for nemo_name, name in _OPTIONS.items()
+        if (value := template_fields.get(nemo_name, params.get(nemo_name, general.get(nemo_name))))
+        is not None
+    }
+    if template is None:
+        _use_recorded_answers(task, parts)
+        return
+    for nemo_name, name in _OPTIONS.items():
+        if name in options and not _is_option(name, options[name]):
+            reason = (
+                f"'{nemo_name}' is not imported: {flow(options.pop(name))} is not a value for it"
+            )
+            imported.warn(task.file, reason, task.line())
+    if options:
+        parts.front["options"] = options
+    messages = template_fields.get("messages")
+    if isinstance(template, str) or "prompt" in template_fields:
+        prompt = template if isinstance(template, str) else template_fields["prompt"]
+        parts.turns = [("user", convert_template(str(prompt)))]
+    elif isinstance(messages, str):
+        parts.front["messages"] = template_value(messages)
+    elif isinstance(messages, list) and messages and all(map(is_message, messages)):
+        parts.turns = [
+            (message["role"], convert_template(message["content"])) for message in messages
+        ]
+        if _breaks_order([role for role, _ in parts.turns]):
+            parts.front["messages"] = [
+                {"role": role, "content": text} for role, text in parts.turns
+            ]
+            parts.turns = []
+    else:
+        raise EvalstoreError("its template has no 'messages' that can be read")
+
+
+def _is_option(name: str, value: Json) -> bool:
+    """Return whether this is a valid option of a test."""
+    collector = Collector()
+    document = read_yaml(f"options: {flow({name: value})}")
+    Fields(document, ("options",), collector=collector).options()
+    return not collector.problems
+
+
+def _breaks_order(roles: list[str]) -> bool:
+    """Return whether the roles do not alternate as sections require."""
+    turns = roles[1:] if roles[0] == "system" else roles
+    expected = ["user" if number % 2 == 0 else "assistant" for number in range(len(turns))]
+    return not turns or turns != expected or turns[-1] != "user"
+
+
+def _use_recorded_answers(task: Task, parts: _Parts) -> None:
+    """Use the answers in the rows, for a task without a template."""
+    judged_columns = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
+    known = [name for name in judged_columns if name in _ANSWERS]
+    candidates = [*known, *_ANSWERS, *judged_columns, "answer"]
+    answer = next((candidate for candidate in candidates if parts.data.has_column(candidate)), None)
+    if answer is None:
+        raise EvalstoreError("it has no template, and its data have no column 'output'")
+    parts.answer = answer
+    question = next(
+        (name for name in _QUESTIONS if parts.data.has_column(name) and name != answer), None
+    )
+    parts.front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
+    if question == "messages":
+        parts.front["messages"] = "{{ item.messages }}"
+    else:
+        text = f"{{{{ item.{question} }}}}" if question else "(The question was not recorded.)"
+        parts.turns = [("user", text)]
+
+
+def _judged_columns(task: Task) -> Iterator[str]:
+    """Yield the columns that metrics judge, in their order."""
+    for metric in as_mapping(task.task.get("metrics")).values():
+        params = as_mapping(as_mapping(metric).get("params") or metric)
+        check = params.get("check")
+        left = check[0] if isinstance(check, list) and check else params.get("left_template")
+        for candidate in (left, params.get("candidate"), params.get("prediction")):
+            if (name := shown_column(candidate)) is not None:
+                yield name
+
+
+# --- judging of the answer ----------------------------------------------------------------
+
+
+def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
+    metrics = task.task.get("metrics")
+    if not isinstance(metrics, dict):
+        raise EvalstoreError("it has no 'metrics'")
+    for name, metric in metrics.items():
+        line = task.line("metrics", name)
+        try:
+            _read_metric(name, metric, line, task, parts, imported)
+        except (NotTakenError, ValueError) as problem:
+            imported.skip(task.file, f"the metric '{name}': {problem}", line)
+
+
+def _read_metric(
+    name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
+) -> None:
+    if isinstance(metric, str):
+        raise NotTakenError("only its name is given: the service has its definition")
+    if not isinstance(metric, dict):
+        raise NotTakenError("it must be a mapping with a 'type'")
+    kind, params = str(metric.get("type")), as_mapping(metric.get("params") or metric)
+    if kind == "llm-judge":
+        for judge in read_judges(name, params, line, parts.answer):
+            parts.judges.append(judge)
+            for warning in judge.warnings:
+                imported.warn(task.file, warning, line)
+        return
+    if kind == "tool-calling":
+        parts.checks.append(_tool_calling(params, parts.data))
+        return
+    if kind not in METRICS:
+        raise NotTakenError(f"no check matches the type '{kind}'")
+    check = METRICS[kind](params)
+    if kind == "number-check":
+        check = with_numbers(check, parts.data, imported.left)
+    if kind in GRADED:
+        reason = f"the metric '{name}' has no threshold: in evalstore a score passes from 0.5 up"
+        if kind == "rouge":
+            reason += "; the variant is rougeL"
+        imported.warn(task.file, reason, line)
+    elif kind != "number-check" and parts.data.has_empty(str(check)):
+        check["allowEmpty"] = True
+    parts.checks.append(check)
+
+
+def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
+    """Return a check of tool calls by name and arguments, in any order."""
+    reference = params.get("tool_calls_ground_truth", params.get("reference"))
+    expression = lone_expression(reference)
+    if expression is None:
+        raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
+    if not data.rows:
+        raise NotTakenError("the expected calls are in the data, which were not found")
+    try:
+        expected = evaluate_rows(expression, data)
+    except EvalstoreError as problem:
+        raise NotTakenError(str(problem)) from problem
+    calls = [[tool_call(call) for call in as_list(parse_if_text(value))] for value in expected]
+    data.add_column("expected_calls", calls)
+    check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
+    return check if all(calls) else {**check, "allowEmpty": True}
+
+
+# --- references of number checks: in a text such as `#### 42`, the last number is used
+
+
+_COLUMN = "expected_number"
+
+
+def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem]) -> dict[str, Any]:
+    """Return the check with numeric references; raises `NotTakenError`.
+
+    If references are texts, a column with the number is added; rows without a number are skipped
+    and added to `left`.
+    """
+    settings = check["number"]
+    expected = settings["expected"]
+    if not isinstance(expected, str):
+        return check
+    if "{{" not in expected and "{%" not in expected:
+        number = _last_number(expected)
+        if number is None:
+            raise NotTakenError(f"its reference {shorten(expected)} has no number")
+        return {"number": {**settings, "expected": number}}
+    if not data.rows or "output_text" in expected or "sample" in expected:
+        return check
+    values = _references(expected, data)
+    if all(as_number(value) is not None for value in values):
+        return check
+    numbers = [None if value is None else _last_number(as_text(value)) for value in values]
+    rows_with_number = []
+    for row, number in zip(data.limited_rows, numbers, strict=True):
+        if number is None:
+            reason = "the reference of this row has no number"
+            left.append(SkippedItem(data.source, reason, row.line))
+        else:
+            rows_with_number.append(row)
+    if not rows_with_number:
+        raise NotTakenError("none of its references has a number")
+    data.keep_rows(rows_with_number)
+    name = data.free_name(_COLUMN)
+    data.add_column(name, [number for number in numbers if number is not None])
+    return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}
+
+
+def _last_number(text: str) -> int | float | str | None:
+    number = last_number(text)
+    return None if number is None else as_number(plain_number(number))
+
+
+def _references(template: str, data: TaskData) -> list[Json]:
+    """Return the value of a template in each row within the limit; None where it has none."""
+    from evalstore.files.jinja_sandbox import evaluate_expression, run
+
+    expression = lone_expression(template)
+    columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
+    values: list[Json] = []
+    for row in data.limited_rows:
+        item = columns.item(row.values)
+        scope = {**item, "item": item}
+        try:
+            if expression is None:
+                values.append(run(template, 1, scope))
+            else:
+                values.append(evaluate_expression(expression, 1, scope))
+        except FileProblem:
+            values.append(None)
+    return values
+
+
+# --- the tools of a task, the same for all rows or per row
+
+
+def read_tools(value: Json, data: TaskData) -> list[list[Json]]:
+    """Return the tools of each row, or one list for all rows; raises `EvalstoreError`."""
+    expression = lone_expression(value)
+    if expression is None:
+        return [as_list(parse_if_text(value))]
+    tools_by_row = evaluate_rows(expression, data)
+    if not tools_by_row:
+        raise EvalstoreError("its tools are in the data, which were not found")
+    return [as_list(parse_if_text(tools)) for tools in tools_by_row]
+
+
+def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
+    """Add the files of these tools and return their ids; existing tools are never replaced.
+
+    `prefix` is the folder of the import; ids begin with it, so imports do not share tools.
+    """
+    ids = []
+    for tool in tools:
+        function = as_mapping(as_mapping(tool).get("function", tool))
+        name = function.get("name")
+        if not isinstance(name, str) or not name:
+            raise EvalstoreError("one of its tools has no name")
+        stem, number = safe_file_name(name), 1
+        while True:
+            id = f"{prefix}/{stem}".lstrip("/")
+            fields: dict[str, Json] = {"id": id, "name": name}
+            fields["description"] = function.get("description") or name
+            fields["parameters"] = function.get("parameters") or {
+                "type": "object",
+                "properties": {},
+            }
+            content = block(fields).encode()
+            if imported.files.setdefault(f"tools/{stem}.yaml", content) == content:
+                break
+            number += 1
+            stem = f"{safe_file_name(name)}-{number}"
+        ids.append(id)
+    return ids
+
+
+def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
+    """Return the value of an expression in each row; raises `EvalstoreError`."""
+    from evalstore.files.jinja_sandbox import evaluate_expression
+
+    columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
+    try:
+        return [
+            evaluate_expression(expression, 1, {"item": columns.item(row.values)})
+            for row in data.rows
+        ]
+    except FileProblem as problem:
+        raise EvalstoreError(problem.message) from problem
+
+
+def parse_if_text(value: Json) -> Json:
+    """Return the value; a text that is JSON is parsed."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except ValueError:
+        return value

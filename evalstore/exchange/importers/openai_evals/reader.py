@@ -18,10 +18,10 @@ from evalstore.exchange.importers.base import (
     reason_of,
 )
 from evalstore.exchange.importers.json_lines import JsonLinesRow, write_rows
-from evalstore.exchange.importers.openai_evals.eval_classes import find_class
-from evalstore.exchange.importers.openai_evals.registry_files import (
+from evalstore.exchange.importers.openai_evals.eval_classes import (
     Eval,
     EvalSources,
+    find_class,
     read_yaml_document,
     yaml_files,
 )

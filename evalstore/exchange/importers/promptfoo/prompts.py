@@ -1,24 +1,133 @@
-"""Reading of the prompts of a configuration: texts, files and conversations."""
+"""Prompts of a configuration: their Nunjucks templates as Jinja, and their texts and messages.
+
+Nunjucks differs from Jinja in filters and missing values.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalstore.core.errors import FileProblem
 from evalstore.exchange.importers.base import NotTakenError, SkippedItem, parse_json
-from evalstore.exchange.importers.chat_messages import ROLES
+from evalstore.exchange.importers.json_lines import ROLES
 from evalstore.exchange.importers.promptfoo import files
-from evalstore.exchange.importers.promptfoo.nunjucks import template_names
 from evalstore.exchange.importers.template_writer import (
     expression_in,
     find_parts,
+    quoted,
     replace_parts,
     without_filter,
 )
+from evalstore.files.datasets.columns import stable_names
+from evalstore.files.jinja_environment import is_global
+from evalstore.files.jinja_sandbox import binds, undeclared
 from evalstore.files.yaml12 import Document
+
+_DUMP_FILTER = re.compile(r"\|\s*dump\b(?:\(\s*\d*\s*\))?")
+_NAME = re.compile(r"(?<![\w.'\"])([^\W\d]\w*)((?:\.[^\W\d]\w*(?![\w(]))*)")
+"""Matches a name with the path behind it, such as `user.name`, but not the method of a call."""
+_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\]|\\.)*(?:'|\Z)", re.DOTALL)
+"""String literals in an expression; an unclosed one extends to its end."""
+_ASKED = r"\s*(?:\|\s*(?:default|d)\b|is\s+(?:not\s+)?(?:un)?defined\b)"
+"""Matches behind a name when a template asks whether it has a value."""
+_ASKED_NAME = re.compile(rf"(?<![\w.])([^\W\d]\w*){_ASKED}")
+_IS_ASKED = re.compile(_ASKED)
+_TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
+"""Names with another meaning in evalstore."""
+
+
+def template_names(template: str) -> frozenset[str]:
+    """Return the variables of a template; raises `NotTakenError`."""
+    try:
+        undeclared_names = undeclared(_for_jinja(template), 1)
+    except FileProblem as problem:
+        raise NotTakenError(f"its template cannot be read: {problem.message}") from problem
+    names = frozenset(name for name in undeclared_names if not is_global(name))
+    if "env" in names:
+        raise NotTakenError("it uses environment variables ('env')")
+    return names
+
+
+def asked_names(template: str) -> frozenset[str]:
+    """Return the variables that a template gives a default, or asks for, and never sets."""
+    source = _for_jinja(template)
+    names = {
+        match[1]
+        for part in find_parts(source)
+        for match in _ASKED_NAME.finditer(_STRINGS.sub("''", part.text))
+    }
+    return frozenset(name for name in names if not binds(source, name))
+
+
+def shown_paths(template: str) -> frozenset[str]:
+    """Return the paths in the expressions of a template, such as `user.name`."""
+    parts = [_STRINGS.sub("''", part.text) for part in find_parts(template)]
+    matches = (match for part in parts for match in _NAME.finditer(part))
+    return frozenset(match[0] for match in matches if match[2] and match[1] != "loop")
+
+
+def _for_jinja(template: str) -> str:
+    return "".join(_jinja_parts(template, frozenset(), frozenset()))
+
+
+def as_template(template: str, columns: Iterable[str], absent: Iterable[str] = ()) -> str:
+    """Convert a template to Jinja; `columns` are promptfoo's names of the columns.
+
+    `absent` are variables that some rows do not have: they are empty unless the template asks.
+    It also has paths in variables, such as `user.name`.
+    """
+    return "".join(_jinja_parts(template, frozenset(columns), frozenset(absent)))
+
+
+def _jinja_parts(template: str, columns: frozenset[str], absent: frozenset[str]) -> Iterable[str]:
+    at = 0
+    for text, start, end in find_parts(template):
+        yield template[at:start]
+        at = end
+        if text.startswith("{#"):
+            continue
+        if text == "<!--":
+            yield quoted(text)
+            continue
+        yield _rename_columns(_DUMP_FILTER.sub("| tojson", text), columns, absent)
+    yield template[at:]
+
+
+def _rename_columns(part: str, columns: frozenset[str], absent: frozenset[str]) -> str:
+    """Rename the columns in an expression, except in string literals."""
+
+    def name(match: re.Match[str]) -> str:
+        variable, *steps = match[0].split(".")
+        is_plain = stable_names([variable]) == [variable] and variable not in _TAKEN
+        is_asked = _IS_ASKED.match(match.string, match.end()) is not None
+        value = variable if variable not in columns or is_plain else f"item.{variable}"
+        if variable in absent:
+            value = f"item.{variable}" if is_asked else f"(item.{variable} | default(''))"
+        for number, step in enumerate(steps, 1):
+            value = f"{value}.{step}"
+            is_inner = number < len(steps)
+            if match[0] in absent and (is_inner or not is_asked):
+                value = f"({value} | default(" + ("{}" if is_inner else "''") + "))"
+        return value
+
+    pieces, at = [], 0
+    for text in _STRINGS.finditer(part):
+        pieces += [_NAME.sub(name, part[at : text.start()]), text[0]]
+        at = text.end()
+    return "".join([*pieces, _NAME.sub(name, part[at:])])
+
+
+def is_template(value: object) -> bool:
+    """Return whether a value is a text with template syntax."""
+    return isinstance(value, str) and ("{{" in value or "{%" in value)
+
+
+# --- prompts: texts, files and conversations
+
 
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _BEFORE_YAML = re.compile(r"\A(?:[ \t]*(?:#.*|---[ \t]*)?\n)+")

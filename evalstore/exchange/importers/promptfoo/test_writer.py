@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, NotTakenError
-from evalstore.exchange.importers.promptfoo import assertion_types
-from evalstore.exchange.importers.promptfoo.assertion_types import LISTS, literal_value, split_list
 from evalstore.exchange.importers.promptfoo.files import to_json
-from evalstore.exchange.importers.promptfoo.nunjucks import (
+from evalstore.exchange.importers.promptfoo.prompts import (
     as_template,
     asked_names,
     is_template,
     shown_paths,
     template_names,
 )
+from evalstore.exchange.importers.promptfoo.tests import LISTS, convert, literal_value, split_list
 from evalstore.exchange.importers.template_writer import (
     as_section,
     literal,
@@ -31,9 +30,8 @@ from evalstore.exchange.importers.template_writer import (
 from evalstore.files.jinja_sandbox import run
 
 if TYPE_CHECKING:
-    from evalstore.exchange.importers.promptfoo.assertion_types import Assertion
     from evalstore.exchange.importers.promptfoo.prompts import PromptfooPrompt
-    from evalstore.exchange.importers.promptfoo.tests import PromptfooCase
+    from evalstore.exchange.importers.promptfoo.tests import Assertion, PromptfooCase
 
 _LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
@@ -105,9 +103,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
         try:
             if assertion.problem:
                 raise NotTakenError(assertion.problem)
-            converted = assertion_types.convert(
-                assertion.kind, assertion.value, assertion.threshold
-            )
+            converted = convert(assertion.kind, assertion.value, assertion.threshold)
             for template in _templates(assertion.value):
                 template_names(template)
             if assertion.kind.removeprefix("not-") in LISTS and isinstance(assertion.value, str):
@@ -205,7 +201,7 @@ def _fill(case_group: PromptfooGroup, imported: Imported) -> None:
             ):
                 row[name] = _render(case_value, case, imported)
             value = f"{{{{ {name} }}}}"
-        converted = assertion_types.convert(assertion.kind, value, assertion.threshold)
+        converted = convert(assertion.kind, value, assertion.threshold)
         if converted.warning:
             first_case = case_group.cases[0]
             imported.warn(

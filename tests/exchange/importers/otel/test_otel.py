@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import ImportOptions, reading_from
-from evalstore.exchange.importers.otel.reader import read
+from evalstore.exchange.importers.otel import read
 from tests.builders import tree
 from tests.exchange.importers.importing import Made, imported, lines
 from tests.exchange.importers.running import imported_and_run, verdicts_of

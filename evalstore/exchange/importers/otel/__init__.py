@@ -1,1 +1,0 @@
-"""Importer of OpenTelemetry: spans of calls of models, as OTLP writes them in JSON."""
