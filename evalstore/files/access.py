@@ -254,3 +254,10 @@ def normalise(data: bytes) -> str:
             f"is not UTF-8: byte 0x{data[error.start]:02x}", line, hint="save the file as UTF-8"
         ) from error
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def normal_path(folder: Path, name: Path | str) -> Path:
+    """Return a path in a folder without `..`; as it is where a link makes that another place."""
+    path = folder / name
+    shorter = Path(os.path.normpath(path))
+    return shorter if shorter.parent.resolve() == path.parent.resolve() else path

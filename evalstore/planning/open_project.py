@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import StoreError
-from evalstore.files.normal_path import normal_path
+from evalstore.files.access import normal_path
 from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address

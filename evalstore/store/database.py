@@ -11,12 +11,11 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import StoreError, StoreUnreachableError
-from evalstore.store.driver import Connection, Driver
+from evalstore.store.driver import Connection, Driver, UnexpectedObject
 from evalstore.store.ids import all_as_bytes, as_bytes, as_digits
 from evalstore.store.location import StoreLocation
 from evalstore.store.question import QueryRows, refuse_other_than_queries
 from evalstore.store.rows.writer import has_rows, write_rows
-from evalstore.store.schema.schema_objects import UnexpectedObject
 from evalstore.store.schema.table_definitions import TableColumns
 from evalstore.store.sqlite.driver import SQLiteDriver
 

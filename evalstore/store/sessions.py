@@ -32,8 +32,7 @@ from evalstore.store.failures import failure_rows
 from evalstore.store.ids import as_digits
 from evalstore.store.schema.table_definitions import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.trees.tree_nodes import NodeQueries
-from evalstore.store.work.leases import delete_leases, take_leases
-from evalstore.store.work.taken_work import delete_work, write_counts
+from evalstore.store.work.leases import delete_leases, delete_work, take_leases, write_counts
 
 
 class Label(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.store import Store
-from evalstore.store.work.leases import Leases
-from evalstore.store.work.taken_work import settle_dead_share
+from evalstore.store.work.leases import Leases, settle_dead_share
 
 RUN, A, B = "1" * 32, "a" * 32, "b" * 32
 

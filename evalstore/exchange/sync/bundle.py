@@ -18,7 +18,7 @@ from evalstore.exchange.sync.open_remote import (
     open_files_or_database,
     open_other_store,
 )
-from evalstore.files.normal_path import normal_path
+from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes.bundle_files import BundleFiles, begins_like_bundle

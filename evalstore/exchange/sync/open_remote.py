@@ -14,7 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError, NoWorkspaceError, RemoteError, StoreMissingError
-from evalstore.files.normal_path import normal_path
+from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.clock import Clock
 from evalstore.core.errors import INTERRUPTED, OK, NoWorkspaceError, RevisionError
 from evalstore.core.runs import Run
-from evalstore.files.normal_path import normal_path
+from evalstore.files.access import normal_path
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.reasons.ignored_variables import warn_outside
 from evalstore.runs.execution.sharing.shared_work import SharedWork

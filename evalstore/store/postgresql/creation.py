@@ -12,6 +12,7 @@ from psycopg import errors, sql
 
 from evalstore.core.display import safe
 from evalstore.core.errors import StoreError
+from evalstore.store.driver import UnexpectedObject, refuse_foreign
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.postgresql.connection import PostgreSQLConnection, connect
 from evalstore.store.postgresql.error_messages import hint_where_read_only
@@ -27,7 +28,6 @@ from evalstore.store.postgresql.schema import (
 )
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.schema import migrations
-from evalstore.store.schema.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.schema.table_definitions import (
     COORDINATION,
     EVALUATIONS,

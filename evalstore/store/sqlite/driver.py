@@ -16,8 +16,8 @@ from typing import Any, Self, TypeVar
 
 from evalstore.core.errors import StoreError
 from evalstore.files.atomic_write import remove_abandoned, temporary_file
+from evalstore.store.driver import UnexpectedObject, refuse_foreign
 from evalstore.store.schema import migrations
-from evalstore.store.schema.schema_objects import UnexpectedObject, refuse_foreign
 from evalstore.store.schema.table_definitions import MIGRATION, RESULTS, TABLES
 from evalstore.store.sqlite.connection import STEPS, Pool, SQLiteConnection, is_on_read_only_media
 from evalstore.store.sqlite.error_messages import explain_database_error, is_interrupt, is_locked

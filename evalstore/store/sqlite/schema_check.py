@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from evalstore.store.driver import UnexpectedObject
 from evalstore.store.rows.columns import ROW_TABLES
 from evalstore.store.rows.views import sqlite_views
-from evalstore.store.schema.schema_objects import UnexpectedObject
 from evalstore.store.schema.table_definitions import COORDINATION, TABLES
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"

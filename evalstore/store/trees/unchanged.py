@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from evalstore.core.errors import StoreError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.files.fields import suggest_beside
+from evalstore.store.driver import refuse_foreign
 from evalstore.store.location import StoreLocation
 from evalstore.store.schema import migrations
-from evalstore.store.schema.schema_objects import refuse_foreign
 from evalstore.store.sqlite.connection import Pool
 from evalstore.store.sqlite.error_messages import explain_database_error
 from evalstore.store.sqlite.schema_check import SCHEMA, find_foreign

@@ -14,8 +14,7 @@ from evalstore.store.database import Database
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.schema.table_definitions import WORK
-from evalstore.store.work.leases import Leases
-from evalstore.store.work.taken_work import delete_work
+from evalstore.store.work.leases import Leases, delete_work
 
 
 class OfferedItem(NamedTuple):

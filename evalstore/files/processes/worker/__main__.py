@@ -8,6 +8,7 @@ streams that the requests and replies use.
 from __future__ import annotations
 
 import base64
+import ctypes
 import errno
 import importlib.util
 import json
@@ -15,8 +16,10 @@ import math
 import os
 import resource
 import signal
+import socket
 import sys
 import types
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +29,7 @@ _LONGEST_MESSAGE = 2_000
 _FILE_BYTES = 64 * 2**20
 """The largest file that may be written."""
 _OPEN_FILES = 256
+_NEW_USER, _NEW_NET = 0x10000000, 0x40000000
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.ENFILE)
 """Errors of the machine: a full disk, or too many open files."""
 
@@ -40,7 +44,7 @@ def main() -> None:
     if not setup["strict"]:
         lacks = ""
     if not lacks and not setup["network"]:
-        _module("network_block").shut_out_network()
+        _shut_out_network()
     _send(replies, {"number": setup["number"], **({"lacks": lacks} if lacks else {})})
     load = json.loads(requests.readline())
     _limit_cpu(setup["loadSeconds"])
@@ -106,6 +110,39 @@ def _limit_cpu(seconds: float) -> bool:
     allowed = hard == resource.RLIM_INFINITY or most <= hard
     resource.setrlimit(resource.RLIMIT_CPU, (most if allowed else hard, hard))
     return allowed
+
+
+# --- the network
+
+
+def _shut_out_network() -> None:
+    """Disable the network permanently: in the kernel if possible, and in Python.
+
+    In a network namespace of its own, a process and its children cannot reach the network. Where
+    the system refuses one, only Python's sockets are disabled, which native code can circumvent.
+    The namespace needs a user namespace, in which the process cannot read the environment of its
+    parent.
+    """
+    with suppress(OSError, AttributeError):  # not Linux
+        ctypes.CDLL(None).unshare(_NEW_USER | _NEW_NET)
+    setattr(socket, "socket", _NoSocket)  # noqa: B010 - a type is not a plain attribute to mypy
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr"):
+        setattr(socket, name, _refuse_network)
+
+
+class _NoSocket(socket.socket):
+    """A socket for this machine only."""
+
+    def __init__(
+        self, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None
+    ) -> None:
+        if fileno is None and family != getattr(socket, "AF_UNIX", None):
+            _refuse_network()
+        super().__init__(family, type, proto, fileno)
+
+
+def _refuse_network(*_arguments: Any, **_named: Any) -> Any:
+    raise PermissionError("this check has no network: it needs 'network: true'")
 
 
 # --- the file
