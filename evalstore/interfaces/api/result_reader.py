@@ -16,7 +16,6 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.core.values import Json
 from evalstore.files.filed_sequence import keep_values
-from evalstore.interfaces.api.calls import system_errors
 from evalstore.interfaces.api.options import (
     ResultKeywords,
     StrPath,
@@ -42,6 +41,16 @@ if TYPE_CHECKING:
     from evalstore.results.search.grep import In, SearchHit
     from evalstore.results.session_facts import SessionFacts
     from evalstore.results.stats.stats import JudgeTable, Stats
+
+
+@contextmanager
+def system_errors() -> Iterator[None]:
+    """Raise an `OSError` as an `EvalstoreError`."""
+    try:
+        yield
+    except OSError as error:
+        name = "" if error.filename is None else f"'{error.filename}': "
+        raise EvalstoreError(f"{name}{error.strerror or error}") from error
 
 
 class OpenedWorkspace:

@@ -5,17 +5,17 @@ Each method calls the same operation as its command, and returns its value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.progress import ProgressListener
 from evalstore.core.results import Result
 from evalstore.core.values import Json
 from evalstore.interfaces.api import options
-from evalstore.interfaces.api.calls import outside_of_a_loop
 from evalstore.interfaces.api.options import (
     RunSettings,
     SelectionKeywords,
@@ -24,21 +24,26 @@ from evalstore.interfaces.api.options import (
     run_revision,
 )
 from evalstore.interfaces.api.progress import CallbackListener, Progress
-from evalstore.interfaces.api.result_reader import ResultReader
+from evalstore.interfaces.api.result_reader import ResultReader, system_errors
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
+    from evalstore.core.values import Json
     from evalstore.exchange.exports.formats import Format
+    from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.sync.fsck import FsckReport
     from evalstore.exchange.sync.pull import PullReport
     from evalstore.exchange.sync.push import BundleReport, PushReport
     from evalstore.exchange.sync.remotes import GarbageReport
+    from evalstore.interfaces.api.options import StrPath
     from evalstore.interfaces.html.report import WrittenReport
     from evalstore.planning.status.status_report import Status
     from evalstore.results.labels.add_labels import LabelReport
     from evalstore.runs.judge_text import JudgedText
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.workspace_checks.check import CheckReport
+
+_T = TypeVar("_T")
 
 
 class ResultWriter(ResultReader):
@@ -371,3 +376,94 @@ class Workspace(ResultSharing):
         if current.is_there and not location.was_seen:
             self._location = replace(location, was_seen=True)
         return current
+
+
+# --- creates a workspace, and imports the tests of another system
+
+
+def init(
+    path: StrPath = ".",
+    *,
+    example: bool = False,
+    store: StrPath | None = None,
+    allow_outside: bool = False,
+) -> Workspace:
+    """Create a workspace and its store, and open it; existing files are not changed.
+
+    With `example` it has tests, models and prompts that run offline.
+    """
+    from evalstore.exchange.init import init as operation
+
+    text = None if store is None else os.fspath(store)
+    with system_errors():
+        operation(Path(path).absolute(), example=example, store=text, allow_outside=allow_outside)
+    return Workspace(path, store=store, allow_outside=allow_outside)
+
+
+def import_tests(
+    format: str,
+    paths: Iterable[StrPath],
+    *,
+    into: Workspace | StrPath = ".",
+    folder: str | None = None,
+    sessions: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Write test files for the tests of another system, without running its code.
+
+    `folder` is a folder below that of the tests, by default named after the source; `sessions`
+    imports recorded answers and verdicts too; `force` overwrites files that were edited;
+    `dry_run` writes nothing. Raises `EvalstoreError` for an unknown format or missing files.
+    """
+    from evalstore.exchange.import_tests import import_files
+
+    workspace = into if isinstance(into, Workspace) else Workspace(into)
+    sources = [Path(path).absolute() for path in options.texts("paths", paths)]
+    location = workspace.location
+    with system_errors():
+        return import_files(
+            location, format, sources, into=folder, sessions=sessions, force=force, dry_run=dry_run
+        )
+
+
+# --- converts what methods return to the JSON that their commands print
+
+
+def to_json(value: object) -> Json:
+    """Return the JSON that the command of a method prints with `--json`.
+
+    Its lists are in memory, also those that a command prints while they are read.
+    """
+    from evalstore.files import json_output
+
+    document = json_output.to_json(value)
+    if isinstance(document, dict):
+        return {
+            name: list(inner) if isinstance(inner, Iterator) else inner
+            for name, inner in document.items()
+        }
+    return document
+
+
+def outside_of_a_loop(call: Callable[[], _T]) -> _T:
+    """Make a call that runs an event loop, from inside another one too; return its result.
+
+    A notebook has one in its thread: there the call is made in a thread of its own.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    if not _is_in_a_loop():
+        return call()
+    with ThreadPoolExecutor(1, "evalstore") as executor:
+        return executor.submit(call).result()
+
+
+def _is_in_a_loop() -> bool:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

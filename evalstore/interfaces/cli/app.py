@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +15,10 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from evalstore.core.errors import EvalstoreError
+from evalstore.core.errors import INCOMPLETE, EvalstoreError
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.help import SectionedCommand, write_options
-from evalstore.interfaces.cli.plain_values import read_plain_values
-from evalstore.interfaces.cli.resources import explain_resources
+from evalstore.interfaces.cli.option_values import read_plain_values
 from evalstore.interfaces.cli.usage_errors import explain_usage, unknown_command
 from evalstore.planning.options import Location
 
@@ -177,3 +177,35 @@ def from_here(commands: Sequence[str]) -> list[str]:
         [_, name] = shlex.split(first)
         return [shlex.join(["cd", str(Globals.folder / name)]), *others]
     return [re.sub(r"\Aevalstore ", lambda _: f"evalstore -C {folder} ", each) for each in commands]
+
+
+# --- resources that the system refuses, such as memory, disk space or open files
+
+
+_THREAD = "can't start new thread"
+_REASONS = {
+    errno.EMFILE: ("too many open files", "raise the limit with 'ulimit -n', or lower '-j'"),
+    errno.ENFILE: ("too many open files in the whole system", "end some programs and run again"),
+    errno.ENOMEM: ("there is not enough memory", "end some programs, or raise 'ulimit -v'"),
+    errno.EAGAIN: ("no process or thread can be started", "raise the limit with 'ulimit -u'"),
+}
+
+
+class ResourcesError(EvalstoreError):
+    """A resource that a command needs is exhausted; finished work is stored."""
+
+    exit_code = INCOMPLETE
+
+
+def explain_resources(error: Exception) -> ResourcesError | None:
+    """Explain an error if the system lacks something; None when it is something else."""
+    if isinstance(error, MemoryError):
+        number: int | None = errno.ENOMEM
+    elif isinstance(error, RuntimeError) and str(error) == _THREAD:
+        number = errno.EAGAIN
+    else:
+        number = error.errno if isinstance(error, OSError) else None
+    if number not in _REASONS:
+        return None
+    message, hint = _REASONS[number]
+    return ResourcesError(message, hint=hint)

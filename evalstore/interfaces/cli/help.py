@@ -10,8 +10,7 @@ from typer.exceptions import TyperException
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.plain_values import read_plain_values
-from evalstore.interfaces.cli.unsuited_variables import ignore_unsuited
+from evalstore.interfaces.cli.option_values import ignore_unsuited, read_plain_values
 from evalstore.interfaces.cli.usage_errors import explain_usage
 from evalstore.providers.kinds import EXAMPLE, EXAMPLE_JUDGE
 

@@ -26,11 +26,17 @@ from evalstore.core.errors import (
     describe_bug,
 )
 from evalstore.interfaces.cli import output, streams
-from evalstore.interfaces.cli.app import COMPLETING, GROUPS, Globals, _Interrupted, app, here
-from evalstore.interfaces.cli.hinted_commands import use_folder
+from evalstore.interfaces.cli.app import (
+    COMPLETING,
+    GROUPS,
+    Globals,
+    _Interrupted,
+    app,
+    explain_resources,
+    here,
+)
 from evalstore.interfaces.cli.options import OptionGroup, Table, grouped, option
-from evalstore.interfaces.cli.pager import COMMANDS, find_pager
-from evalstore.interfaces.cli.resources import explain_resources
+from evalstore.interfaces.cli.output import PAGED, find_pager, use_folder
 
 
 class GlobalOptions(NamedTuple):
@@ -92,7 +98,7 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
         raise typer.Exit(OK)
     output.use_color(options.color)
     output.quiet, output.verbose, output.wide = options.quiet, options.verbose, options.wide
-    is_paged = context.invoked_subcommand in COMMANDS and not options.no_pager
+    is_paged = context.invoked_subcommand in PAGED and not options.no_pager
     output.use_pager(find_pager() if is_paged else None)
     if _is_typed(context, "directory"):
         use_folder(options.directory, chain.from_iterable(GROUPS.values()))
@@ -153,21 +159,16 @@ def commands() -> Callable[..., Any]:
     """Return all commands, created once however often a process calls `main`."""
     from evalstore.interfaces.cli.commands import (  # noqa: F401
         check,
-        doctor,
-        export,
-        fsck,
         grep,
         history,
         import_,
         label,
-        remote,
         report,
         run,
-        serve,
         sharing,
         sql,
         stats,
-        trust,
+        upkeep,
         view,
         workspace,
     )

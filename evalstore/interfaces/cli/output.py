@@ -6,13 +6,18 @@ nothing a model says can move the cursor or colour the terminal.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -32,8 +37,6 @@ from evalstore.core.display import wrap as wrap
 from evalstore.core.errors import OK, EvalstoreError, Problem, WorkspaceError, hide_passwords
 from evalstore.files.json_output import Members, to_json
 from evalstore.interfaces.cli import streams
-from evalstore.interfaces.cli.hinted_commands import for_here
-from evalstore.interfaces.cli.pager import Pager, start_pager
 
 COLOURS = {
     "pass": "green",
@@ -437,3 +440,112 @@ def around(before: str, text: str, columns: int) -> tuple[str, str]:
     if columns_of(part) > columns:
         part = break_word(part[: _MOST_LETTERS * columns], columns - 1, columns)[0] + "…"
     return start + before[cut + len(start) :], part
+
+
+# --- adapts the commands in hints to the folder of `-C`, so that they work where they are typed
+
+
+_folder: str | None = None
+_hinted: re.Pattern[str] | None = None
+"""Matches the start of a command in quotation marks, or of one that ends a hint."""
+
+
+def use_folder(folder: Path | None, commands: Iterable[str] = ()) -> None:
+    """Set the folder that `-C` names on the command line, and the commands; None: there is none."""
+    global _folder, _hinted
+    if folder is None:
+        _folder = _hinted = None
+        return
+    names = "|".join(map(re.escape, commands))
+    _folder = shlex.quote(str(folder))
+    _hinted = re.compile(rf"(^|[\"']|, or |: )evalstore (?=(?:{names})\b)", re.MULTILINE)
+
+
+def for_here(text: str) -> str:
+    """Return a text with commands for the current folder: they name that of `-C`."""
+    if _hinted is None:
+        return text
+    return _hinted.sub(lambda match: f"{match[1]}evalstore -C {_folder} ", text)
+
+
+# --- long output in a terminal goes through a pager, as in git
+
+
+PAGED = frozenset({"diff", "grep", "log", "ls", "show", "sql", "stats"})
+"""The commands whose output is read."""
+_NO_PAGER = ("", "cat")
+_PROGRAM = re.compile(r"[\w./+-]+")
+"""What the shell takes for the name of a program, whatever else it knows."""
+_NOT_STARTED = (126, 127)
+"""What a shell ends with when it cannot start a program."""
+_PAGER_SETTINGS = {"LESS": "FRX", "LV": "-c"}
+"""Quit if all fits, show colours, leave the text on the screen; unless the user has set others."""
+
+
+class Pager:
+    """A running pager."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        assert process.stdin
+        self._stream = io.TextIOWrapper(
+            process.stdin, encoding=sys.stdout.encoding, errors="backslashreplace"
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the pager still runs."""
+        return self._process.poll() is None
+
+    def write(self, text: str, *, color: bool) -> bool:
+        """Show a text; returns whether the user has not left the pager."""
+        try:
+            typer.echo(text, nl=False, file=self._stream, color=color)
+        except BrokenPipeError:
+            return False
+        return True
+
+    def close(self) -> bool:
+        """Show the rest, and wait until the user leaves the pager; returns whether it is one."""
+        while True:
+            try:
+                with suppress(BrokenPipeError):
+                    self._stream.close()
+                return self._process.wait() not in _NOT_STARTED
+            except KeyboardInterrupt:  # meant for the pager, where it ends a search
+                continue
+
+
+def find_pager() -> str | None:
+    """Return the command line of the pager; None if the output is not paged.
+
+    It is what the user's own environment names: `EVALSTORE_PAGER`, else `PAGER`, else `less` where
+    it is installed. `cat`, an empty text, or a program that is not installed, means none.
+    """
+    streams = (sys.stdin, sys.stdout)
+    if os.name != "posix" or not all(stream.isatty() for stream in streams):
+        return None
+    named = os.environ.get("EVALSTORE_PAGER", os.environ.get("PAGER"))
+    if named is None:
+        return "less" if shutil.which("less") else None
+    return None if named.strip() in _NO_PAGER or _is_missing(named) else named
+
+
+def _is_missing(command: str) -> bool:
+    """Return whether a command begins with the name of a program that is not installed."""
+    program = command.split()[0]
+    return bool(_PROGRAM.fullmatch(program)) and shutil.which(program) is None
+
+
+def start_pager(command: str) -> Pager | None:
+    """Start a pager; None when that fails."""
+    sys.stdout.flush()
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.PIPE,
+            env={**_PAGER_SETTINGS, **os.environ},
+        )
+    except OSError:
+        return None
+    return Pager(process)

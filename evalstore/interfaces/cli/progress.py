@@ -23,7 +23,7 @@ from evalstore.core.display import known_price
 from evalstore.core.progress import ProgressListener
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, choose_mode
-from evalstore.interfaces.cli.hinted_commands import for_here
+from evalstore.interfaces.cli.output import for_here
 from evalstore.results.verdict_order import verdict_counts
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from evalstore.core.errors import STOPPED, EvalstoreError, describe_bug
 from evalstore.core.values import Json
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import to_json
-from evalstore.interfaces.api.calls import system_errors
 from evalstore.interfaces.api.progress import CallbackListener, Progress
+from evalstore.interfaces.api.result_reader import system_errors
 from evalstore.interfaces.mcp import read_tools
 from evalstore.interfaces.mcp.arguments import (
     Arguments,

@@ -194,7 +194,7 @@ class CaseSession:
             if places:
                 self._summary = f"{plural(len(places), 'case')}, nothing to ask or judge, $0"
             return
-        from evalstore.interfaces.api.calls import outside_of_a_loop
+        from evalstore.interfaces.api.workspace import outside_of_a_loop
         from evalstore.runs.run_preview import TooExpensiveError
         from evalstore.runs.run_text import summarise_report, summary_text
 

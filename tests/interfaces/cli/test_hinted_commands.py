@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.interfaces.cli import hinted_commands
+from evalstore.interfaces.cli import output
 from tests.interfaces.cli.run.test_run import edit
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ def test_a_folder_from_the_environment_is_not_repeated(
 
 def test_the_next_command_does_not_remember_the_folder(beside: Path, evalstore: Evalstore) -> None:
     evalstore("-C", beside.name, "show", "abcd")
-    assert hinted_commands.for_here("'evalstore log'") == f"'evalstore -C {beside.name} log'"
+    assert output.for_here("'evalstore log'") == f"'evalstore -C {beside.name} log'"
     evalstore("--version")
-    assert hinted_commands.for_here("'evalstore log'") == "'evalstore log'"
+    assert output.for_here("'evalstore log'") == "'evalstore log'"
 
 
 def test_only_commands_are_adapted(tmp_path: Path) -> None:
-    hinted_commands.use_folder(tmp_path / "a b", ["run", "trust"])
+    output.use_folder(tmp_path / "a b", ["run", "trust"])
     try:
         there = f"evalstore -C '{tmp_path}/a b'"
         for text, adapted in (
@@ -71,6 +71,6 @@ def test_only_commands_are_adapted(tmp_path: Path) -> None:
             ("it is left out: evalstore has no such field",) * 2,
             ("'evalstore --help' lists them",) * 2,
         ):
-            assert hinted_commands.for_here(text) == adapted
+            assert output.for_here(text) == adapted
     finally:
-        hinted_commands.use_folder(None)
+        output.use_folder(None)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evalstore.interfaces.cli import main as program
-from evalstore.interfaces.cli import output, pager
-from evalstore.interfaces.cli.pager import Pager, start_pager
+from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.output import Pager, start_pager
 from tests.builders import tree
 from tests.interfaces.cli.conftest import WEATHER_WORKSPACE, Evalstore
 
@@ -82,4 +82,4 @@ def test_a_pager_that_ends_with_another_code_is_one(
     monkeypatch.setattr(program, "find_pager", lambda: "cat > pages; exit 1")
     assert evalstore("ls", "tests").exit_code == 0
     assert "tests/weather.md" in Path("pages").read_text()
-    assert {"ls", "diff"} <= pager.COMMANDS
+    assert {"ls", "diff"} <= output.PAGED

@@ -12,7 +12,7 @@ import pytest
 from typer.exceptions import TyperException
 
 from evalstore.interfaces.cli.main import commands
-from evalstore.interfaces.cli.plain_values import read_plain_values
+from evalstore.interfaces.cli.option_values import read_plain_values
 from tests.builders import tree
 
 VALUES = (

@@ -311,7 +311,7 @@ def test_options_that_would_allow_too_much_are_refused(
 def test_without_its_package_the_command_names_the_extra(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.interfaces.cli.commands.serve.find_spec", lambda _: None)
+    monkeypatch.setattr("evalstore.interfaces.cli.commands.view.find_spec", lambda _: None)
     ran = evalstore("serve", "--mcp")
     assert (ran.exit_code, ran.stderr) == (
         2,

@@ -11,8 +11,8 @@ import typer
 from evalstore.core.errors import USAGE, EvalstoreError, Problem
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.options import option
+from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.interfaces.cli.render.table import Table, print_table
 from evalstore.planning.options import SelectionOptions
 
@@ -64,9 +64,11 @@ def check(
             + (f", {output.plural(warnings, 'warning')}" if warnings else "")
         )
     if output.is_github():
-        from evalstore.interfaces.cli.render.github import print_problems
+        from evalstore.exchange.github import annotate_problems
+        from evalstore.workspace.settings.settings import find_root
 
-        print_problems(here(), report.problems)
+        for annotation in annotate_problems(report.problems, find_root(here().directory)):
+            output.workflow_command(annotation.command)
     if report.errors:
         raise typer.Exit(USAGE)
 

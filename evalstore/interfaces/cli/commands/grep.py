@@ -13,8 +13,8 @@ from evalstore.core.errors import NO
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.render.list_formats import print_data
 
 if TYPE_CHECKING:
     from evalstore.results.search.grep import SearchHit

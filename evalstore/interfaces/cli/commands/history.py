@@ -13,9 +13,9 @@ from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.data_output import print_data
+from evalstore.interfaces.cli.option_values import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.unsuited_variables import Values, unsuited
+from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.planning.options import SelectionOptions
 
 if TYPE_CHECKING:
@@ -310,8 +310,7 @@ def show(
     REV, a result comes from the newest run that has it. `FILE` shows its only case, or lists all.
     `REV:path` shows a test file in a run. With -o, the rows are the results.
     """
-    from evalstore.interfaces.cli.render.result_rows import SHOWN
-    from evalstore.interfaces.cli.render.show import print_shown
+    from evalstore.interfaces.cli.render.show import SHOWN, print_shown
     from evalstore.results.show import shown_item
 
     if json or output_format != "table":

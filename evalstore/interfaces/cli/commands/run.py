@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +13,12 @@ import typer
 from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.interfaces.cli import completions, help, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.options import OptionGroup, in_section, option
+from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
+    from evalstore.planning.options import Location
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.run_results import Extent
 
@@ -335,6 +337,25 @@ def _show(report: RunReport, run_options: RunOptions, mode: Mode) -> None:
 
         write_exports(here(), report.run, [Path(name) for name in mode.exports])
     if output.is_github():
-        from evalstore.interfaces.cli.render.github import print_annotations
+        _annotate(here(), report)
 
-        print_annotations(here(), report)
+
+def _annotate(location: Location, report: RunReport) -> None:
+    """Tell GitHub Actions what a run has found: annotations, and a report in the step's summary.
+
+    A summary that cannot be written is a warning: the run is not affected.
+    """
+    from evalstore.exchange.github import annotate, fit_summary
+    from evalstore.exchange.markdown_report import markdown_report
+    from evalstore.files.atomic_write import append
+    from evalstore.planning.open_project import open_workspace
+
+    for annotation in annotate(report, open_workspace(location)):
+        output.workflow_command(annotation.command)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not summary:
+        return
+    try:
+        append(Path(summary), fit_summary(markdown_report(location, report.run)).encode())
+    except (EvalstoreError, OSError) as error:
+        output.warn(f"the summary of the step is not written: {error}")

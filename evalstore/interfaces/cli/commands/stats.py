@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from evalstore.core.display import WORKSPACE
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
-from evalstore.interfaces.cli.data_output import print_data
 from evalstore.interfaces.cli.options import option
+from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from json import dumps, loads
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,15 +18,20 @@ from evalstore.interfaces.cli import output, streams
 Format = Literal["table", "json", "jsonl", "csv", "md"]
 
 
-def print_as(format: Format, content: Any, names: Sequence[str], kind: str) -> None:
-    """Print a document, or the rows of its lists; with several lists each row has its list.
+def print_data(
+    content: Any, names: Sequence[str], format: Format, *, kind: str, json: bool = False
+) -> bool:
+    """Print a result as the options say; False if it is to be printed for people.
 
-    Without a row, CSV and Markdown have the columns that lists of this kind always have. Raises
-    `EvalstoreError` for a document without a list.
+    `names` are the lists whose rows are printed as JSON Lines, CSV or Markdown; with several, each
+    row has its list. Without a row, CSV and Markdown have the columns that lists of this `kind`
+    always have. Raises `EvalstoreError` for a document without a list.
     """
-    if format == "json":
+    if json or format == "json":
         output.document(content)
-        return
+        return True
+    if format == "table":
+        return False
     if not names:
         raise EvalstoreError(f"no list to print as {format}", hint="'-o json' prints all of it")
     document = to_json(content)
@@ -35,10 +40,11 @@ def print_as(format: Format, content: Any, names: Sequence[str], kind: str) -> N
     if format == "jsonl":
         for row in rows:
             _print_object(row)
-        return
+        return True
     header, cells = _flatten(rows)
     header = header or [*(["list"] if len(names) > 1 else []), *columns_of(kind, names)]
     print_rows(format, header, cells)
+    return True
 
 
 def print_rows(format: Format, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -52,7 +58,7 @@ def print_rows(format: Format, header: Sequence[str], rows: Iterable[Sequence[An
 
 
 def _print_object(row: dict[str, Any]) -> None:
-    output.data_line(json.dumps(row, ensure_ascii=not streams.is_utf8()))
+    output.data_line(dumps(row, ensure_ascii=not streams.is_utf8()))
 
 
 def _flatten(rows: Iterable[dict[str, Any]]) -> tuple[list[str], Iterator[list[Any]]]:
@@ -101,7 +107,7 @@ def columns_of(kind: str, names: Sequence[str]) -> list[str]:
     package = Path(evalstore.__file__).parent
     installed = package / "documents.schema.json"
     path = installed if installed.is_file() else package.parent / "docs" / installed.name
-    schemas = json.loads(path.read_text(encoding="utf-8"))["$defs"]
+    schemas = loads(path.read_text(encoding="utf-8"))["$defs"]
     lists = schemas[kind.removesuffix(" --explain")]["properties"]
     rows = (_resolve(schemas, lists[name])["items"] for name in names)
     return _without_parents(column for row in rows for column in _required(schemas, row, ""))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.cost_text import spending_text
 from evalstore.core.display import is_simulated, money, plural
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.hinted_commands import for_here
+from evalstore.interfaces.cli.output import for_here
 from evalstore.interfaces.cli.render.lines import (
     MOST_ALIKE,
     alike_text,
