@@ -12,14 +12,14 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from evalstore.remotes.indexes.indexes import (
+from evalstore.remotes.indexes import (
     NO_KEY,
     IndexedPack,
     IndexedRecord,
     IndexHeader,
     write_index,
 )
-from evalstore.remotes.packs.packs import TABLE_NUMBERS, PackEntry
+from evalstore.remotes.packs import TABLE_NUMBERS, PackEntry
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import index_name, sha256
 

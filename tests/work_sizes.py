@@ -42,8 +42,8 @@ planning.cells.settled_parts: _MOST_NEW
 files.processes.application_calls: _AT_ONCE
 files.processes.pool: _AT_ONCE
 remotes.differences: _FEW
-remotes.packs.pack_reader: _GAP
-remotes.packs.packs: LARGEST_PACK _LONG
+remotes.pack_reader: _GAP
+remotes.packs: LARGEST_PACK _LONG
 remotes.places.sftp: _AT_ONCE
 results.equal_parts: _FEW
 store.postgresql.connection: _INSERTED_BYTES

@@ -15,7 +15,7 @@ from evalstore.exchange.exports import (
     parquet,
     writers,
 )
-from evalstore.exchange.exports.formats import Format
+from evalstore.exchange.exports.columns import Format
 from evalstore.exchange.exports.rows import open_export
 from evalstore.exchange.exports.writers import ByteWriter, FolderWriter, Writer
 from evalstore.planning.options import Location

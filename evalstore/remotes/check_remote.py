@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from evalstore.core.display import plural, short
 from evalstore.core.errors import NewerError
-from evalstore.remotes.indexes.indexes import LARGEST_INDEX, DamagedIndexError, read_index
-from evalstore.remotes.packs.pack_reader import check_packed
-from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError, PackEntry
+from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.indexes import LARGEST_INDEX, DamagedIndexError, read_index
+from evalstore.remotes.pack_reader import check_packed
+from evalstore.remotes.packs import TABLE_NAMES, DamagedPackError, PackEntry
 from evalstore.remotes.places.layout import (
     INDEXES,
     PACKS,
@@ -28,7 +29,6 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.temporary_tables import open_tables
 
 _SCHEMA = """

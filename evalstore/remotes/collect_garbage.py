@@ -19,8 +19,9 @@ from typing import NamedTuple
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE, Acceptance
-from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.indexes import (
+from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.indexes import (
     LARGEST_INDEX,
     MOST_PACKS,
     MOST_RECORDS,
@@ -33,8 +34,8 @@ from evalstore.remotes.indexes.indexes import (
     read_index,
     write_index,
 )
-from evalstore.remotes.packs.pack_reader import read_checked
-from evalstore.remotes.packs.packs import TABLE_NAMES, PackEntry, is_small
+from evalstore.remotes.pack_reader import read_checked
+from evalstore.remotes.packs import TABLE_NAMES, PackEntry, is_small
 from evalstore.remotes.places.layout import (
     INDEXES,
     PACKS,
@@ -51,7 +52,6 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push import IndexWriter, Sign, Written
 from evalstore.remotes.retirement import (
     CLOCK,

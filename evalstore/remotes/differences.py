@@ -1,4 +1,4 @@
-"""Which rows one side has and the other has not."""
+"""Which rows one side has and the other has not, and the progress of copying them."""
 
 from __future__ import annotations
 
@@ -68,3 +68,13 @@ def split_ids(joined: bytes | bytearray) -> Iterator[list[bytes]]:
     """Yield concatenated ids in batches."""
     starts = range(0, len(joined), ID_BYTES)
     return in_batches(bytes(joined[at : at + ID_BYTES]) for at in starts)
+
+
+class CopyListener:
+    """Ignores all progress; subclasses override the methods that they need."""
+
+    def start(self, records: int) -> None:
+        """Report how many records will be copied."""
+
+    def advance(self, records: int, size: int) -> None:
+        """Report how many more records were copied, and the bytes that were sent or received."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance, acceptance_of
-from evalstore.remotes.indexes.index_cache import IndexCache, read_origin
+from evalstore.remotes.index_cache import IndexCache, read_origin
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import CACHES, is_database, is_folder, path_of
 from evalstore.workspace.settings.remote_urls import read_database, read_url

@@ -10,13 +10,12 @@ from typing import NamedTuple, Self
 
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.arrivals import Arrivals, split_records
-from evalstore.remotes.differences import MissingIds, count_ids, split_ids
-from evalstore.remotes.indexes.index_cache import IndexCache, RecordPlace
-from evalstore.remotes.indexes.indexes import IndexedPack
-from evalstore.remotes.packs.pack_reader import PackReader
-from evalstore.remotes.packs.packs import PackEntry
+from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
+from evalstore.remotes.index_cache import IndexCache, RecordPlace
+from evalstore.remotes.indexes import IndexedPack
+from evalstore.remotes.pack_reader import PackReader
+from evalstore.remotes.packs import PackEntry
 from evalstore.remotes.places.layout import RemoteFiles
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push import iterate_records
 from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store import Store

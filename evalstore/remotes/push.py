@@ -15,9 +15,9 @@ from itertools import islice
 from evalstore.core.errors import RemoteError, StoreError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
 from evalstore.remotes.arrivals import find_absent
-from evalstore.remotes.differences import MissingIds, count_ids, split_ids
-from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.indexes import (
+from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
+from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.indexes import (
     MOST_PACKS,
     MOST_RECORDS,
     NO_KEY,
@@ -26,7 +26,7 @@ from evalstore.remotes.indexes.indexes import (
     IndexHeader,
     write_index,
 )
-from evalstore.remotes.packs.packs import PackWriter
+from evalstore.remotes.packs import PackWriter
 from evalstore.remotes.places.layout import (
     SIGNATURE,
     MissingFileError,
@@ -35,7 +35,6 @@ from evalstore.remotes.places.layout import (
     pack_name,
     sha256,
 )
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.retirement import find_retired_packs
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
 from evalstore.store import Store

@@ -12,12 +12,11 @@ import pytest
 
 from evalstore.remotes.acceptance import ACCEPT_ALL, Acceptance
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
-from evalstore.remotes.differences import count_by_table, find_missing
-from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.indexes import IndexHeader
+from evalstore.remotes.differences import CopyListener, count_by_table, find_missing
+from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.indexes import IndexHeader
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import RemoteFiles, make_remote, require_remote
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull import Pulled, pull_records
 from evalstore.remotes.push import Sign, Written, push_records
 from evalstore.store import Store

@@ -12,7 +12,7 @@ import pytest
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, RemoteError
 from evalstore.exchange.init import init
-from evalstore.exchange.sync.bundle import verify_bundle
+from evalstore.exchange.sync.fsck import verify_bundle
 from evalstore.exchange.sync.pull import pull
 from evalstore.exchange.sync.push import create_bundle, push
 from evalstore.interfaces.cli.main import main

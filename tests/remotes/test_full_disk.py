@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.interfaces.cli.main import main
-from evalstore.remotes import check_remote, pull
-from evalstore.remotes.indexes import index_cache
+from evalstore.remotes import check_remote, index_cache, pull
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
 from tests.remotes import stores

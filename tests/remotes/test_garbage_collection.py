@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
+from evalstore.remotes import packs
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.check_remote import check_remote
 from evalstore.remotes.collect_garbage import FileCounts, SurveyedIndex, choose_indexes
-from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.indexes import (
+from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.indexes import (
     MOST_RECORDS,
     IndexedPack,
     IndexedRecord,
@@ -28,8 +30,7 @@ from evalstore.remotes.indexes.indexes import (
     read_index,
     write_index,
 )
-from evalstore.remotes.packs import packs
-from evalstore.remotes.packs.packs import MAGIC, PackWriter
+from evalstore.remotes.packs import MAGIC, PackWriter
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import (
     RemoteFiles,
@@ -39,7 +40,6 @@ from evalstore.remotes.places.layout import (
     pack_name,
     sha256,
 )
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.retirement import write_mark
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.core.errors import RemoteError
-from evalstore.exchange.sync.bundle import verify_bundle
+from evalstore.exchange.sync.fsck import verify_bundle
 from evalstore.remotes import bundle_files
 from evalstore.remotes.bundle_files import (
     DESCRIPTION,

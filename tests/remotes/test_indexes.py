@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.remotes.indexes.indexes import (
+from evalstore.remotes.indexes import (
     MOST_RECORDS,
     NO_KEY,
     DamagedIndexError,
@@ -20,7 +20,7 @@ from evalstore.remotes.indexes.indexes import (
     read_index,
     write_index,
 )
-from evalstore.remotes.packs.packs import PackEntry
+from evalstore.remotes.packs import PackEntry
 
 CREATED = 1_700_000_000_000_000
 PACKS = [IndexedPack("a" * 64, 3_000_000_000 // 8), IndexedPack("b" * 64, 10_000)]

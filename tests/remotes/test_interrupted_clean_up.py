@@ -16,9 +16,9 @@ from evalstore.exchange.sync.open_remote import OpenRemote
 from evalstore.exchange.sync.pull import pull_missing
 from evalstore.remotes.acceptance import Acceptance
 from evalstore.remotes.check_remote import check_remote
-from evalstore.remotes.indexes.index_cache import IndexCache
+from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.progress import CopyListener
 from evalstore.store.records import CheckedRecord
 from tests.remotes import stores
 from tests.remotes.test_interruptions import MOST, Killed, Scheduled

@@ -17,8 +17,8 @@ from evalstore.core.errors import NO, OK, STORE_UNUSABLE, NewerError, StoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.remotes import push
 from evalstore.remotes.check_remote import check_remote
+from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.places.folder import FolderFiles
-from evalstore.remotes.progress import CopyListener
 from evalstore.store import Store, contents
 from evalstore.store.fsck import check_store
 from evalstore.store.records import CheckedRecord, StoredRecord, check_record

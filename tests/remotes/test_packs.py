@@ -9,7 +9,7 @@ from struct import Struct
 
 import pytest
 
-from evalstore.remotes.packs.packs import (
+from evalstore.remotes.packs import (
     DICTIONARY,
     DamagedPackError,
     PackEntry,

@@ -16,8 +16,8 @@ from evalstore.remotes.acceptance import (
     AllowedSigners,
     find_public_half,
 )
-from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.indexes import IndexHeader, read_index, write_index
+from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.indexes import IndexHeader, read_index, write_index
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import RemoteFiles, index_name, sha256
 from evalstore.store import Store

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from evalstore.remotes.acceptance import Acceptance
-from evalstore.remotes.indexes.index_cache import IndexCache
+from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord

@@ -1,10 +1,28 @@
-"""The columns of exported results. docs/export.md has the same table, and a test compares them."""
+"""The formats of `export`, and the columns of a row.
+
+docs/export.md has the same table of columns, and a test compares them.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from evalstore.core.values import Json
+
+Format = Literal[
+    "jsonl",
+    "csv",
+    "parquet",
+    "json",
+    "md",
+    "junit",
+    "otlp",
+    "inspect",
+    "langbite",
+    "every-eval-ever",
+]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
 
 SCHEMA_VERSION = 1
 """Grows when a column is removed or changes its meaning; a new column comes last."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalstore.core.clock import iso
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.sync.open_remote import is_place, locate_remote
+from evalstore.files.access import normal_path
 from evalstore.planning.cells.settled_cache import CACHE
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.remotes.check_remote import RemoteCheck, check_remote
-from evalstore.remotes.progress import CopyListener
+from evalstore.remotes.differences import CopyListener
 from evalstore.store.fsck import Damage, check_store, repair_store
 from evalstore.store.location import is_url
 from evalstore.store.runs import LEFT_OUT
 from evalstore.store.trees.tree_nodes import find_excessive
 
 if TYPE_CHECKING:
-    from evalstore.exchange.sync.bundle import BundleCheck
     from evalstore.planning.options import Location
 
 
@@ -65,6 +66,19 @@ def leaving_out_excessive(location: Location) -> Iterator[bool]:
 
 
 @dataclass(frozen=True, slots=True)
+class BundleCheck:
+    """The result of `fsck --remote` of a bundle."""
+
+    file: str
+    writer: str
+    """Who has written it; not verified."""
+    created: str
+    """ISO 8601, by the clock of the writer."""
+    presumes: Sequence[str]
+    check: RemoteCheck = field(metadata={"json_inline": True})
+
+
+@dataclass(frozen=True, slots=True)
 class RemoteFsckReport:
     """The result of `fsck --remote`."""
 
@@ -78,9 +92,26 @@ def fsck_remote(
 ) -> RemoteFsckReport | BundleCheck:
     """Check all files of a remote, or a bundle; raises `EvalstoreError` if it cannot be read."""
     if name is not None and not is_url(name) and is_place(location, name):
-        from evalstore.exchange.sync.bundle import verify_bundle
-
         return verify_bundle(location.directory, Path(name), listener=listener)
     name, files = locate_remote(location, name)
     check = check_remote(files, listener or CopyListener())
     return RemoteFsckReport(name, files.address, check)
+
+
+def verify_bundle(
+    directory: Path, file: Path, *, listener: CopyListener | None = None
+) -> BundleCheck:
+    """Check a bundle without a workspace and a store; raises `RemoteError` if it cannot be read.
+
+    Rows may refer to rows of the runs that it presumes, which are not looked for.
+    """
+    from evalstore.remotes.bundle_files import BundleFiles
+
+    with BundleFiles.open(normal_path(directory, file)) as files:
+        description = files.description
+        check = check_remote(
+            files, listener or CopyListener(), is_partial=bool(description.presumes)
+        )
+    return BundleCheck(
+        str(file), description.writer, iso(description.created), description.presumes, check
+    )

@@ -10,22 +10,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import TYPE_CHECKING
 
+from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, NoWorkspaceError, RemoteError, StoreMissingError
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
 from evalstore.remotes.acceptance import acceptance_of, signing_key_of
-from evalstore.remotes.indexes.index_cache import IndexCache
+from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.known_runs import cache_path
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.records import COPIED_TABLES
-from evalstore.workspace.settings.remote_names import STORE, is_database, is_folder, path_of
+from evalstore.store.schema.table_definitions import RUNS
+from evalstore.workspace.settings.remote_names import BUNDLE, STORE, is_database, is_folder, path_of
 from evalstore.workspace.settings.remote_urls import BUCKETS, RemoteUrl, read_url
 from evalstore.workspace.settings.remotes import (
     find_remote,
@@ -277,3 +279,67 @@ def _refuse_rules(name: str, remote: RemoteSettings) -> None:
             f"the remote '{name}' is a database, so it cannot have {' and '.join(given)}",
             hint="share through a folder or a bucket where signatures are needed",
         )
+
+
+# --- bundles: results as one file, which `push` and `pull` take in the place of a remote
+
+
+_LISTED = 5
+"""Missing runs that an error lists."""
+
+
+def is_meant_as_bundle(location: Location, name: str) -> bool:
+    """Return whether a path is meant as a bundle: by its name, or as it begins like one."""
+    from evalstore.remotes.bundle_files import begins_like_bundle
+
+    if is_url(name):
+        return False
+    path = location.directory / name
+    return path.suffix.lower() == ".bundle" or (path.is_file() and begins_like_bundle(path))
+
+
+@contextmanager
+def open_bundle(location: Location, file: str, *, create: bool = False) -> Iterator[OpenRemote]:
+    """Open a bundle as a remote, which cannot be written to.
+
+    Raises `EvalstoreError`, also when the store does not have the runs that the bundle presumes.
+    """
+    from evalstore.remotes.bundle_files import BundleFiles
+
+    try:
+        open_workspace(location)
+    except NoWorkspaceError as error:
+        command = join(["evalstore", "clone", file])
+        raise NoWorkspaceError(
+            str(error), hint=f"'{command} DIR' makes a workspace with these results"
+        ) from error
+    with (
+        BundleFiles.open(normal_path(location.directory, file)) as files,
+        open_store(location, create=create) as store,
+        IndexCache.open(None, files.address) as cache,
+    ):
+        _require_runs(store, file, files.description.presumes)
+        yield OpenRemote(BUNDLE, file, files, cache, store)
+
+
+def _require_runs(store: Store, file: str, ids: Sequence[str]) -> None:
+    present = store.load_sizes(RUNS.name, ids)
+    missing = [id for id in ids if id not in present]
+    if missing:
+        names = ", ".join(short(id) for id in missing[:_LISTED])
+        more = f" and {len(missing) - _LISTED:,} more" if len(missing) > _LISTED else ""
+        raise RemoteError(
+            f"the bundle '{file}' needs {plural(len(missing), 'earlier run')}: {names}{more}",
+            hint="get these runs first, or make the bundle without --since",
+        )
+
+
+def open_source(
+    location: Location, name: str | None, *, dry_run: bool
+) -> AbstractContextManager[OpenRemote | OpenDatabase]:
+    """Open what a pull reads: a remote, a bundle or another store; raises `EvalstoreError`."""
+    if name is None or not is_place(location, name):
+        return open_files_or_database(location, name, create=True)
+    if is_meant_as_bundle(location, name):
+        return open_bundle(location, name, create=not dry_run)
+    return open_other_store(location, name, create=not dry_run)

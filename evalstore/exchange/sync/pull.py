@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstore.exchange.sync.bundle import open_source
-from evalstore.exchange.sync.open_remote import OpenDatabase, OpenRemote
+from evalstore.exchange.sync.open_remote import OpenDatabase, OpenRemote, open_source
 from evalstore.exchange.sync.push import count_kinds
 from evalstore.planning.options import Location
-from evalstore.remotes.differences import MissingIds, count_by_table, find_missing
-from evalstore.remotes.indexes.index_cache import IndexCache
+from evalstore.remotes.differences import CopyListener, MissingIds, count_by_table, find_missing
+from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.places.layout import require_remote
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull import Pulled, pull_records
 
 

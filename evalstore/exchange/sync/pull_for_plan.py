@@ -27,8 +27,8 @@ from evalstore.planning.plan import Plan
 from evalstore.planning.planner import make_plan, require_sound
 from evalstore.planning.project import Project
 from evalstore.planning.results import as_result, compute_results
+from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.places.layout import require_remote
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.pull import ReferencedPull
 from evalstore.results.flips.regressions import has_case_without_verdict
 from evalstore.runs.status.remote_answers import waiting_subjects

@@ -15,6 +15,7 @@ from evalstore.core.errors import EvalstoreError, RemoteError, StoreError
 from evalstore.exchange.sync.open_remote import (
     OpenDatabase,
     OpenRemote,
+    is_meant_as_bundle,
     is_place,
     open_files_or_database,
 )
@@ -27,11 +28,10 @@ from evalstore.exchange.sync.pushed_rows import (
 )
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
-from evalstore.remotes.differences import MissingIds, count_by_table
-from evalstore.remotes.indexes.index_cache import IndexCache
-from evalstore.remotes.indexes.indexes import IndexHeader
+from evalstore.remotes.differences import CopyListener, MissingIds, count_by_table
+from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.indexes import IndexHeader
 from evalstore.remotes.places.layout import is_remote, make_remote
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push import Announce, SecretsError, push_records, refuse_secrets
 from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
@@ -142,8 +142,6 @@ def push(
 
 def _require_bundle(location: Location, file: str, *, dry_run: bool) -> None:
     """Raise `EvalstoreError` unless a push may write a bundle at a path."""
-    from evalstore.exchange.sync.bundle import is_meant_as_bundle
-
     if not is_meant_as_bundle(location, file):
         raise EvalstoreError(
             f"'{file}' is neither a remote nor a bundle",

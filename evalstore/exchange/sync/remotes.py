@@ -26,10 +26,9 @@ from evalstore.exchange.sync.pushed_rows import (
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
-from evalstore.remotes.differences import count_by_table, find_missing
-from evalstore.remotes.indexes.index_cache import IndexCache
+from evalstore.remotes.differences import CopyListener, count_by_table, find_missing
+from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.places.layout import INDEXES, require_remote
-from evalstore.remotes.progress import CopyListener
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.store.database import NO_LIMIT
 from evalstore.store.records import COPIED_TABLES

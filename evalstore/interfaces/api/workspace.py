@@ -29,7 +29,7 @@ from evalstore.interfaces.api.result_reader import ResultReader, system_errors
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.core.values import Json
-    from evalstore.exchange.exports.formats import Format
+    from evalstore.exchange.exports.columns import Format
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.sync.fsck import FsckReport
     from evalstore.exchange.sync.pull import PullReport

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from evalstore.core.display import bytes_text
 from evalstore.interfaces.cli import output
-from evalstore.remotes.progress import CopyListener
+from evalstore.remotes.differences import CopyListener
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

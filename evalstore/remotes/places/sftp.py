@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
 from evalstore.files.atomic_write import write_whole
-from evalstore.remotes.packs.packs import LONGEST_RECORD
+from evalstore.remotes.packs import LONGEST_RECORD
 from evalstore.remotes.places.layout import (
     GRACE,
     ListedFile,

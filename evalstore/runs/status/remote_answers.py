@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.plan_price import BatchPrice, MeanCosts
     from evalstore.planning.project import Project
-    from evalstore.remotes.indexes.index_cache import IndexedRecords
+    from evalstore.remotes.index_cache import IndexedRecords
     from evalstore.store import Store
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports.formats import FORMATS, Format
+from evalstore.exchange.exports.columns import FORMATS, Format
 from evalstore.interfaces.cli import completions, options, output, streams
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.options import argument, option

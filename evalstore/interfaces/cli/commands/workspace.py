@@ -102,7 +102,7 @@ def init(
 
 
 def _write_test(file: Path, *, json: bool) -> None:
-    from evalstore.exchange.new_test import new_test
+    from evalstore.exchange.init import new_test
 
     created = new_test(here(), str(file))
     if json:

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from evalstore.exchange.new_test import TEMPLATE
+from evalstore.exchange.init import TEMPLATE
 from evalstore.workspace.testfiles.parser import TEST_FIELDS, parse_test, read_test
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore, Ran

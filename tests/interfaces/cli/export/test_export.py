@@ -15,8 +15,7 @@ import pytest
 from evalstore.core import batches
 from evalstore.exchange.exports import parquet
 from evalstore.exchange.exports.cells import csv_cell
-from evalstore.exchange.exports.columns import COLUMNS, NAMES
-from evalstore.exchange.exports.formats import FORMATS
+from evalstore.exchange.exports.columns import COLUMNS, FORMATS, NAMES
 from evalstore.interfaces.cli.main import main
 from evalstore.store.sqlite import connection
 from tests.builders import tree

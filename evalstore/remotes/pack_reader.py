@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.bundle_files import BundleFiles
-from evalstore.remotes.indexes.index_cache import IndexCache, RecordPlace
-from evalstore.remotes.indexes.indexes import NO_KEY, IndexedPack, IndexedRecord
-from evalstore.remotes.packs.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
+from evalstore.remotes.differences import CopyListener
+from evalstore.remotes.index_cache import IndexCache, RecordPlace
+from evalstore.remotes.indexes import NO_KEY, IndexedPack, IndexedRecord
+from evalstore.remotes.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
 from evalstore.remotes.places.layout import (
     SIGNATURE,
     MissingFileError,
@@ -20,7 +21,6 @@ from evalstore.remotes.places.layout import (
     require_remote,
     sha256,
 )
-from evalstore.remotes.progress import CopyListener
 from evalstore.store.contents import not_readable
 from evalstore.store.records import CheckedRecord, check_record
 from evalstore.store.schema.content_schemas import find_unknown

@@ -23,7 +23,7 @@ from evalstore.remotes.acceptance import (
     REASONS,
     Acceptance,
 )
-from evalstore.remotes.indexes.indexes import (
+from evalstore.remotes.indexes import (
     LARGEST_INDEX,
     NO_KEY,
     DamagedIndexError,
@@ -31,7 +31,7 @@ from evalstore.remotes.indexes.indexes import (
     NewerIndexError,
     read_index,
 )
-from evalstore.remotes.packs.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
+from evalstore.remotes.packs import TABLE_NAMES, TABLE_NUMBERS, PackEntry
 from evalstore.remotes.places.layout import (
     INDEXES,
     SIGNATURE,

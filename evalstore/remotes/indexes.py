@@ -25,7 +25,7 @@ from struct import Struct, iter_unpack
 from typing import Any, NamedTuple
 
 from evalstore.core.canonical_json import canonical_json
-from evalstore.remotes.packs.packs import LONGEST_RECORD, PackEntry
+from evalstore.remotes.packs import LONGEST_RECORD, PackEntry
 from evalstore.remotes.places.layout import digest_of_index
 
 FORMAT = 2

@@ -1,1 +1,0 @@
-"""The lists of what the packs of a remote contain."""
