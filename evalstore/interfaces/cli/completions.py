@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,28 @@ if TYPE_CHECKING:
 
 _MOST_RUN_IDS = 50
 """The newest runs that are offered."""
+Complete = Callable[[Any, str], list[str]]
+"""Returns what can be typed for a value."""
 
 
-def places(ctx: Any, incomplete: str) -> list[str]:
+def completes(find: Callable[[Any, str], Iterable[str]]) -> Complete:
+    """Return what a shell calls: the names that a function finds and that begin with a text.
+
+    After an error there are none. Names that a shell could run or alter are left out: the scripts
+    for zsh evaluate what they are given, and do not escape backslashes in it.
+    """
+
+    def complete(ctx: Any, incomplete: str) -> list[str]:
+        with suppress(EvalstoreError, OSError):
+            safe_names = (name for name in find(ctx, incomplete) if name.isprintable())
+            return [name for name in safe_names if name.startswith(incomplete) and "\\" not in name]
+        return []
+
+    return complete
+
+
+@completes
+def places(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete test files; after `::`, the rows of the file.
 
     After `ls checks`, types of checks; with `check --schema`, the kinds of files that have one.
@@ -31,22 +51,20 @@ def places(ctx: Any, incomplete: str) -> list[str]:
     if ctx.params.get("kind") == "checks":
         from evalstore.checks.registry import known_kinds
 
-        return starting(sorted(known_kinds()), incomplete)
+        return sorted(known_kinds())
     if ctx.params.get("schema"):
         from evalstore.workspace.schemas import TITLES
 
-        return starting(list(TITLES), incomplete)
+        return TITLES
     path, typed = split_case(incomplete)
     rows = _rows(ctx, "cases")
-    names = (
-        [f"{path}::{row['row']}" for row in rows if row["file"] == path and row["row"]]
-        if typed is not None
-        else list(dict.fromkeys(row["file"] for row in rows))
-    )
-    return starting(names, incomplete)
+    if typed is None:
+        return dict.fromkeys(row["file"] for row in rows)
+    return [f"{path}::{row['row']}" for row in rows if row["file"] == path and row["row"]]
 
 
-def answers(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def answers(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete test files; after `::`, rows, each also with its system prompt if it has several."""
     from evalstore.planning.path_targets import split_case
     from evalstore.results.table.list import names_of_rows
@@ -54,134 +72,134 @@ def answers(ctx: Any, incomplete: str) -> list[str]:
     path, typed = split_case(incomplete)
     if typed is None:
         return places(ctx, incomplete)
-    with suppress(EvalstoreError, OSError):
-        listed = names_of_rows(_location(ctx), path)
-        rows = [f"{path}::{row}" for row, _ in listed if row]
-        prompts = [
-            f"{path}::{row}::({name})" if row else f"{path}::({name})"
-            for row, names in listed
-            if typed.startswith(row)
-            for name in names
-        ]
-        return starting([*rows, *prompts], incomplete)
-    return []
+    listed = names_of_rows(_location(ctx), path)
+    rows = [f"{path}::{row}" for row, _ in listed if row]
+    prompts = [
+        f"{path}::{row}::({name})" if row else f"{path}::({name})"
+        for row, names in listed
+        if typed.startswith(row)
+        for name in names
+    ]
+    return [*rows, *prompts]
 
 
-def prompts(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def prompts(ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete names of system prompts."""
     from evalstore.results.table.list import prompt_names
 
-    with suppress(EvalstoreError, OSError):
-        return starting(prompt_names(_location(ctx)), incomplete)
-    return []
+    return prompt_names(_location(ctx))
 
 
-def compared(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def compared(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete what `--vs` compares: system prompts after `--prompt`, else models."""
     return prompts(ctx, incomplete) if ctx.params.get("prompt") else models(ctx, incomplete)
 
 
-def models(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def models(ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete ids of models."""
-    return starting([row["model"] for row in _rows(ctx, "models")], incomplete)
+    return [row["model"] for row in _rows(ctx, "models")]
 
 
-def tags(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def tags(ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete tags of cases."""
-    return starting([row["tag"] for row in _rows(ctx, "tags")], incomplete)
+    return [row["tag"] for row in _rows(ctx, "tags")]
 
 
-def runs(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def runs(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete runs: `@`, `@~1`, `@work`, the ids of the newest, and the runs of remotes."""
-    if "/" in incomplete:
-        return starting(_runs_of_remote(ctx, incomplete.partition("/")[0]), incomplete)
-    ids = [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
+    remote, slash, _ = incomplete.partition("/")
+    if slash:
+        from evalstore.planning.open_project import open_workspace
+        from evalstore.remotes.known_runs import find_known_runs
+
+        ids = find_known_runs(open_workspace(_location(ctx)), remote)[:_MOST_RUN_IDS]
+        return [f"{remote}/{name}" for name in ("@", "@~1", *(id[:8] for id in ids))]
     newest = [f"{name}/@" for name in remotes(ctx, "")]
-    return starting(["@", "@~1", "@work", *ids, *newest], incomplete)
+    return ["@", "@~1", "@work", *_newest_runs(ctx, ""), *newest]
 
 
-def stored_runs(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def _newest_runs(ctx: Any, _incomplete: str) -> Iterable[str]:
+    return [row["run"][:8] for row in _rows(ctx, "runs")[:_MOST_RUN_IDS]]
+
+
+@completes
+def stored_runs(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete runs without `@work`."""
     return [name for name in runs(ctx, incomplete) if name != "@work"]
 
 
-def _runs_of_remote(ctx: Any, remote: str) -> list[str]:
-    from evalstore.planning.open_project import open_workspace
-    from evalstore.remotes.known_runs import find_known_runs
-
-    with suppress(EvalstoreError, OSError):
-        ids = find_known_runs(open_workspace(_location(ctx)), remote)[:_MOST_RUN_IDS]
-        return [f"{remote}/{name}" for name in ("@", "@~1", *(id[:8] for id in ids))]
-    return []
-
-
-def revisions_and_answers(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def revisions_and_answers(ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete runs, test files, and after `::` the rows of a file."""
     return [*runs(ctx, incomplete), *answers(ctx, incomplete)]
 
 
-def joinable_runs(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def joinable_runs(ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete runs in progress: `@`, and their ids."""
     from evalstore.results.table.list import runs_in_progress
 
-    with suppress(EvalstoreError, OSError):
-        ids = [id[:8] for id in runs_in_progress(_location(ctx))]
-        return starting(["@", *ids] if ids else [], incomplete)
-    return []
+    ids = [id[:8] for id in runs_in_progress(_location(ctx))]
+    return ["@", *ids] if ids else []
 
 
-def trusted_files(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def trusted_files(ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete the files that wait for trust, or with `--revoke` those that are trusted."""
     from evalstore.results.table.list import files_to_trust
-    from evalstore.runs.workspace_checks.trust import trusted_files
+    from evalstore.runs.workspace_checks import trust
 
-    with suppress(EvalstoreError, OSError):
-        if ctx.params.get("revoke"):
-            return starting([file.path for file in trusted_files()], incomplete)
-        return starting(files_to_trust(_location(ctx)), incomplete)
-    return []
+    if ctx.params.get("revoke"):
+        return [file.path for file in trust.trusted_files()]
+    return files_to_trust(_location(ctx))
 
 
-def themes(incomplete: str) -> list[str]:
+@completes
+def themes(_ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete colour themes of the browser."""
     from evalstore.interfaces.tui.appearance import theme_names
 
-    return starting(theme_names(), incomplete)
+    return theme_names()
 
 
-def import_formats(incomplete: str) -> list[str]:
+@completes
+def import_formats(_ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete the formats of `import`, with those of plug-ins."""
     from evalstore.exchange.importers.registry import format_names
 
-    return starting(format_names(), incomplete)
+    return format_names()
 
 
-def remotes(ctx: Any, incomplete: str) -> list[str]:
+@completes
+def remotes(ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete names of remotes."""
     from evalstore.exchange.sync.remotes import list_remotes
 
-    with suppress(EvalstoreError, OSError):
-        return starting([remote.name for remote in list_remotes(_location(ctx))], incomplete)
-    return []
+    return [remote.name for remote in list_remotes(_location(ctx))]
 
 
-def groups(incomplete: str) -> list[str]:
+@completes
+def groups(_ctx: Any, incomplete: str) -> Iterable[str]:
     """Complete the dimensions of statistics; after a comma, the remaining ones."""
     from evalstore.results.stats.stats import DIMENSIONS
 
     before, comma, _ = incomplete.rpartition(",")
     names = [name for name in DIMENSIONS if name not in before.split(",")]
     names += [] if comma else ["judge"]
-    return starting([f"{before}{comma}{name}" for name in names], incomplete)
+    return [f"{before}{comma}{name}" for name in names]
 
 
-def _rows(ctx: Any, kind: str) -> list[dict[str, Any]]:
+def _rows(ctx: Any, kind: str) -> Sequence[dict[str, Any]]:
     from evalstore.planning.options import SelectionOptions
     from evalstore.results.table.list import list_things
 
-    with suppress(EvalstoreError, OSError):
-        return [*list_things(_location(ctx), kind, SelectionOptions()).rows]
-    return []
+    return [*list_things(_location(ctx), kind, SelectionOptions()).rows]
 
 
 def _location(ctx: Any) -> Location:
@@ -212,12 +230,3 @@ def _shared_options() -> dict[str, str]:
         pairs += [[option, value] for option, value in itertools.pairwise(words)]
         return {_SHARED[option]: value for option, value in pairs if option in _SHARED}
     return {}
-
-
-def starting(names: list[str], incomplete: str) -> list[str]:
-    """Return the names that begin with a text, without those that a shell could run or alter.
-
-    The scripts for zsh evaluate what they are given, and do not escape backslashes in it.
-    """
-    safe_names = (name for name in names if name.isprintable() and "\\" not in name)
-    return [name for name in safe_names if name.startswith(incomplete)]

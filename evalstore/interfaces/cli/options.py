@@ -20,14 +20,10 @@ Table = Mapping[str, Any]
 """From the name of a field to the option or argument that sets it, in the order of the help."""
 
 
-Complete = Callable[..., Any]
-"""Returns what can be typed for a value."""
-
-
 def option(
     words: str,
     text: str,
-    complete: Complete | None = None,
+    complete: completions.Complete | None = None,
     *,
     section: str | None = None,
     **settings: Any,
@@ -46,7 +42,9 @@ def in_section(section: str, **options: Any) -> Table:
     return options
 
 
-def argument(value: str, text: str, complete: Complete | None = None, **settings: Any) -> Any:
+def argument(
+    value: str, text: str, complete: completions.Complete | None = None, **settings: Any
+) -> Any:
     """Return an argument: what its help has for the value, and its help."""
     return typer.Argument(metavar=value, help=text, autocompletion=complete, **settings)
 

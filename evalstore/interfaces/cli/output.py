@@ -231,77 +231,54 @@ def document(content: Any) -> None:
 
     An iterator is a list, too, and is printed while it is read.
     """
+    pieces = _members({"format": 1} | to_json(content))
+    for text in iter(lambda: "".join(islice(pieces, 100)), ""):
+        _write(text, nl=False)
+    line()
+
+
+def _members(document: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a document in pieces."""
     start = "{"
-    for name, value in ({"format": 1} | to_json(content)).items():
-        start += f"\n  {_json(name)}: "
-        if isinstance(value, Iterator):
-            start = _items(start, value)
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            is_streamed = any(map(_is_streamed, value[0].values()))
-            start = (_streamed_items if is_streamed else _items)(start, iter(value))
-        elif isinstance(value, dict) and any(map(_is_streamed, value.values())):
-            line_part(start)
-            _members(value)
-            start = ","
+    for name, value in document.items():
+        yield f"{start}\n  {_json(name)}: "
+        is_of_objects = isinstance(value, list) and value and isinstance(value[0], dict)
+        if is_of_objects or isinstance(value, Iterator):
+            yield from _pieces(iter(value), "\n    ")
         else:
-            line_part(start + _json(value))
-            start = ","
-    line("\n}")
-
-
-def _items(start: str, items: Iterator[Any]) -> str:
-    """Print a list; returns what comes before the next member."""
-    line_part(start + "[")
-    start = ""
-    for batch in iter(lambda: list(islice(items, 100)), []):
-        line_part(start + ",".join(f"\n    {_json(item)}" for item in batch))
+            yield from _pieces(value)
         start = ","
-    line_part("\n  ]" if start else "]")
-    return ","
+    yield "\n}"
 
 
-def _streamed_items(start: str, items: Iterator[dict[str, Any]]) -> str:
-    """Print a list of objects, each while it is read; returns what comes before the next member."""
-    start += "["
-    for item in items:
-        line_part(f"{start}\n    ")
-        _members(item)
-        start = ","
-    line_part("\n  ]")
-    return ","
+def _pieces(value: Any, before: str = "") -> Iterator[str]:
+    """Yield JSON in pieces; iterators and `Members` in it are read meanwhile.
+
+    `before` is written before each item, instead of the blanks between items.
+    """
+    if not _is_streamed(value):
+        yield _json(value)
+        return
+    if isinstance(value, Iterator):
+        (first, last), items = "[]", (("", item) for item in value)
+    else:
+        pairs = value.items() if isinstance(value, dict) else value.pairs
+        (first, last), items = "{}", ((f"{_json(name)}: ", inner) for name, inner in pairs)
+    start = first + before
+    for name, item in items:
+        if _is_streamed(item):
+            yield start + name
+            yield from _pieces(item)
+        else:
+            yield start + name + _json(item)
+        start = f",{before or ' '}"
+    yield first + last if start == first + before else before[:-2] + last
 
 
 def _is_streamed(value: Any) -> bool:
-    return isinstance(value, Iterator | Members)
-
-
-def _members(value: dict[str, Any]) -> None:
-    """Print an object in one line; its iterators are read while they are printed."""
-    start = "{"
-    for name, inner in value.items():
-        line_part(f"{start}{_json(name)}: ")
-        start = ", "
-        if isinstance(inner, Members):
-            parts = (f"{_json(key)}: {_json(item)}" for key, item in inner.pairs)
-            _parts("{", parts, "}")
-        elif isinstance(inner, Iterator):
-            _parts("[", map(_json, inner), "]")
-        else:
-            line_part(_json(inner))
-    line_part("}")
-
-
-def _parts(start: str, parts: Iterator[str], end: str) -> None:
-    """Print the parts of a list or an object between its brackets."""
-    for batch in iter(lambda: list(islice(parts, 100)), []):
-        line_part(start + ", ".join(batch))
-        start = ", "
-    line_part(end if start == ", " else start + end)
-
-
-def line_part(text: str) -> None:
-    """Write a part of a line of data."""
-    _write(text, nl=False)
+    """Return whether a value, or a member of an object, is read while it is printed."""
+    values = value.values() if isinstance(value, dict) else (value,)
+    return any(isinstance(each, Iterator | Members) for each in values)
 
 
 def _json(value: Any) -> str:

@@ -225,8 +225,8 @@ def test_no_name_is_evaluated_by_zsh(workspace: Path) -> None:
 
 
 def test_names_that_need_no_workspace_are_completed() -> None:
-    assert completions.groups("model,t") == ["model,tag"]
-    assert "model,model" not in completions.groups("model,m")
+    assert completions.groups(None, "model,t") == ["model,tag"]
+    assert "model,model" not in completions.groups(None, "model,m")
 
 
 @pytest.mark.parametrize(

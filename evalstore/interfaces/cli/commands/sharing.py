@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -240,13 +240,14 @@ _LISTS = {"list": (["remotes"], "remote"), "show": (["pushes"], "remote show")}
 """The lists of actions, and the kind of each, for `-o`."""
 
 
-def _complete(ctx: Any, incomplete: str) -> list[str]:
+@completions.completes
+def _complete(ctx: Any, _incomplete: str) -> Iterable[str]:
     """Complete the actions, and after one the name of a remote."""
     action, *others = ctx.params.get("words") or [None]
     if action is None:
-        return completions.starting(list(_ACTIONS), incomplete)
+        return _ACTIONS
     takes_name = action in ("remove", "show", "gc") and not others
-    return completions.remotes(ctx, incomplete) if takes_name else []
+    return completions.remotes(ctx, "") if takes_name else []
 
 
 @app.command()
