@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.display import short
+from evalstore.core.display import safe, short
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,3 +70,13 @@ def show_command(result: Result, prompt: str = "", *, names_model: bool = True) 
     words += ["-m", result.model] if names_model else []
     words += ["--prompt", prompt] if prompt else []
     return shlex.join(words)
+
+
+_LONGEST = 2_000
+"""The most characters of a text of a model in the error of a test."""
+
+
+def shortened(text: str) -> str:
+    """Return a text of a model as the error of a test shows it; its further lines are indented."""
+    shown = safe(text[:_LONGEST], lines=True) + ("…" if len(text) > _LONGEST else "")
+    return shown.replace("\n", "\n    ")

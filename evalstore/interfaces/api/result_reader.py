@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from evalstore.core.runs import Run
-    from evalstore.results.answer.answer import AnswerView, TurnView
+    from evalstore.results.answer.answer import TurnView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
@@ -184,7 +184,7 @@ class ResultReader(OpenedWorkspace):
         from evalstore.exchange.exports.rows import open_export
 
         with self._use() as location, open_export(location, any_revision(run)) as export:
-            return keep_rows(export.rows)
+            return keep_values(export.rows, lambda row: row, lambda row: row)
 
     def to_arrow(self, run: Run | str | None = "@") -> pyarrow.Table:
         """Return the rows of `to_rows` as a `pyarrow.Table`, with the types of the columns.
@@ -207,10 +207,15 @@ class ResultReader(OpenedWorkspace):
 
         with self._use() as location:
             if isinstance(result, str):
-                return answer_from(session_of(location, session_id(location, result)))
-            if session is None and not result.sessions:
-                return answer_from(question_of(location, result, None))
-            return answer_from(session_of(location, session or result.sessions[0], result))
+                view = session_of(location, session_id(location, result))
+            elif session is None and not result.sessions:
+                view = question_of(location, result, None)
+            else:
+                view = session_of(location, session or result.sessions[0], result)
+        return Answer(
+            *(view.id, view.file, view.row, view.answer),
+            *(view.conversation, view.judgements, view.failures, view.facts),
+        )
 
     def explain(
         self,
@@ -356,25 +361,12 @@ class ResultReader(OpenedWorkspace):
 _PACK_HIT = attrgetter("kind", "id", "file", "row", "models", "sessions", "context", "matches")
 
 
-def keep_rows(rows: Iterable[dict[str, Json]]) -> Sequence[dict[str, Json]]:
-    """Return rows of an export as a sequence."""
-    return keep_values(rows, lambda row: row, lambda row: row)
-
-
 def _unpack_hit(values: Sequence[Any]) -> SearchHit:
     from evalstore.results.search.grep import SearchHit
 
     kind, id, file, row, models, sessions, context, matches = values
-    return SearchHit(
-        kind,
-        id,
-        file,
-        row,
-        tuple(models),
-        tuple(sessions),
-        context,
-        tuple((start, end) for start, end in matches),
-    )
+    spans = tuple((start, end) for start, end in matches)
+    return SearchHit(kind, id, file, row, tuple(models), tuple(sessions), context, spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,17 +419,3 @@ class Answer:
             ),
             *(long_text(failure) for failure in self.failures),
         )
-
-
-def answer_from(view: AnswerView) -> Answer:
-    """Convert the answer that a view shows."""
-    return Answer(
-        session=view.id,
-        file=view.file,
-        row=view.row,
-        text=view.answer,
-        conversation=view.conversation,
-        judgements=view.judgements,
-        failures=view.failures,
-        facts=view.facts,
-    )

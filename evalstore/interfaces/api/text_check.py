@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.core.display import as_text, clip, safe
+from evalstore.core.display import as_text, safe
 from evalstore.core.values import Json
 from evalstore.interfaces.api.workspace import Workspace
-from evalstore.results.case_reference import show_answer
+from evalstore.results.case_reference import shortened, show_answer
 from evalstore.workspace.default_workspace import find_default_workspace
 
 if TYPE_CHECKING:
     from evalstore.interfaces.api.options import StrPath
     from evalstore.runs.judge_text import JudgedText
-
-_LONGEST = 2_000
-"""The most characters of a text in the error of an assertion."""
 
 
 @dataclass
@@ -84,20 +81,14 @@ def _explain(answer: Json, instructions: str, judged: JudgedText, folder: Path) 
 
     `folder` is that of the workspace.
     """
-    lines = [f"the verdict is '{judged.verdict}'", f"answer: {_shortened(as_text(answer))}"]
+    lines = [f"the verdict is '{judged.verdict}'", f"answer: {shortened(as_text(answer))}"]
     if instructions.strip():
-        lines.append(f"instructions: {_shortened(instructions.strip())}")
+        lines.append(f"instructions: {shortened(instructions.strip())}")
     for judgement in judged.judgements:
         failed = [check for check in judgement.checks if check.verdict != "pass"]
         texts = [f"{check.name}: {check.feedback}" for check in failed]
         for text in texts or ([judgement.feedback] if judgement.feedback else []):
-            lines.append(f"{safe(judgement.by)}: {_shortened(text)}")
+            lines.append(f"{safe(judgement.by)}: {shortened(text)}")
         if not (texts or judgement.feedback) and judgement.verdict != "pass":
             lines.append(f"{safe(judgement.by)}: {judgement.verdict}, without feedback")
     return "\n".join([*lines, f"({show_answer(judged.session, folder, Path.cwd())})"])
-
-
-def _shortened(text: str) -> str:
-    """Return a text of a model as it can be printed: lines are indented, and long ones cut."""
-    shown = safe(text[:_LONGEST], lines=True) + ("…" if len(text) > _LONGEST else "")
-    return shown.replace("\n", "\n    ") if "\n" in shown else clip(shown, _LONGEST)

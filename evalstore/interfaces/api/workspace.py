@@ -6,7 +6,7 @@ Each method calls the same operation as its command, and returns its value.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
@@ -437,13 +437,7 @@ def to_json(value: object) -> Json:
     """
     from evalstore.files import json_output
 
-    document = json_output.to_json(value)
-    if isinstance(document, dict):
-        return {
-            name: list(inner) if isinstance(inner, Iterator) else inner
-            for name, inner in document.items()
-        }
-    return document
+    return json_output.read_whole(json_output.to_json(value))
 
 
 def outside_of_a_loop(call: Callable[[], _T]) -> _T:

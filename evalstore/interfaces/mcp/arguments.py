@@ -28,6 +28,13 @@ Texts = Annotated[list[str], Field(description="Any of these.")]
 Revision = Annotated[
     str, Field(description="@ is the newest run, @~1 the one before it; or the start of a run's id")
 ]
+Name = Annotated[
+    str | None,
+    Field(description="Only cases whose FILE::ROW contains this; also with and, or, not"),
+]
+TextOffset = Annotated[
+    int, Field(ge=0, le=_MOST, description="Where to begin in texts that were cut")
+]
 Model = Annotated[str | None, Field(description="The display id of a candidate")]
 
 
@@ -61,9 +68,7 @@ class SelectionArguments(TextArguments):
     paths: Paths = []
     tags: Texts = Field([], description="Only tests with one of these tags")
     exclude_tags: Texts = Field([], description="No tests with one of these tags")
-    name: str | None = Field(
-        None, description="Only cases whose FILE::ROW contains this; also with and, or, not"
-    )
+    name: Name = None
     models: Texts = Field([], description="Only these candidates, by display id")
     changed: bool = Field(False, description="Only cases that have changed since the newest run")
     last_failed: bool = Field(False, description="Only results that did not pass when last run")
@@ -120,9 +125,7 @@ class ResultsArguments(PageArguments):
     file: str | None = Field(None, description="Only the results of this test file")
     model: Model = None
     tags: Texts = Field([], description="Only cases with one of these tags")
-    name: str | None = Field(
-        None, description="Only cases whose FILE::ROW contains this; also with and, or, not"
-    )
+    name: Name = None
     grep: str = Field("", description="Only with these words in the answer, the test or feedback")
     broke: bool = Field(False, description="Only what broke and is not fixed")
     since: str | None = Field(None, description="With broke: what broke since this run or date")
@@ -138,7 +141,7 @@ class ExplainArguments(TextArguments):
     )
     model: Model = None
     prompt: str | None = Field(None, description="The name of a system prompt, of several")
-    text_offset: int = Field(0, ge=0, le=_MOST, description="Where to begin in texts that were cut")
+    text_offset: TextOffset = 0
 
 
 class ShowArguments(TextArguments):
@@ -149,7 +152,7 @@ class ShowArguments(TextArguments):
         "failed call; @ and @~1 for runs, REV:FILE for the cases of a file in a run, or @work",
         max_length=4_000,
     )
-    text_offset: int = Field(0, ge=0, le=_MOST, description="Where to begin in texts that were cut")
+    text_offset: TextOffset = 0
 
 
 Change = Literal["broke", "fixed", "changed", "new", "gone"]

@@ -9,15 +9,16 @@ import json
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.core.values import Json
 from evalstore.files.json_output import read_whole, to_json
 from evalstore.interfaces.mcp.arguments import (
+    Change,
     DiffArguments,
     ExplainArguments,
     FileCheckArguments,
@@ -39,7 +40,7 @@ T = TypeVar("T")
 Document = dict[str, Json]
 MOST_FOUND = 10_000
 """Texts that a search lists, on all its pages."""
-_CHANGES = ("broke", "fixed", "changed", "new", "gone")
+_CHANGES = get_args(Change)
 
 
 def status(location: Location, arguments: StatusArguments) -> Document:
@@ -52,13 +53,9 @@ def status(location: Location, arguments: StatusArguments) -> Document:
         "price": price_text(report),
         "refused": report.refused,
     }
-    return _page(
-        document,
-        "items",
-        report.items,
-        arguments,
-        lambda item: _with_prompt(to_json(item), report.prompts),
-    )
+    listed = _rest(report.items, arguments)
+    items = (_with_prompt(to_json(item), report.prompts) for item in listed)
+    return with_page(document, "items", items, len(report.items), arguments)
 
 
 def check(location: Location, arguments: FileCheckArguments) -> Document:
@@ -67,7 +64,8 @@ def check(location: Location, arguments: FileCheckArguments) -> Document:
 
     report = operation(location, tuple(arguments.paths))
     document = to_json(replace(report, problems=[]))
-    return _page(document, "problems", report.problems, arguments)
+    items = map(to_json, _rest(report.problems, arguments))
+    return with_page(document, "problems", items, len(report.problems), arguments)
 
 
 def list_runs(location: Location, arguments: PageArguments) -> Document:
@@ -75,9 +73,9 @@ def list_runs(location: Location, arguments: PageArguments) -> Document:
     from evalstore.results.log.log import log
 
     runs = log(location, limit=arguments.offset + arguments.limit)
-    listed = map(to_json, runs.entries[arguments.offset :])
-    page = page_of(listed, arguments.offset, runs.total, arguments.max_text)
-    return _with_page({}, "runs", page, arguments)
+    return with_page(
+        {}, "runs", map(to_json, _rest(runs.entries, arguments)), runs.total, arguments
+    )
 
 
 def list_failed_calls(location: Location, arguments: PageArguments) -> Document:
@@ -85,9 +83,8 @@ def list_failed_calls(location: Location, arguments: PageArguments) -> Document:
     from evalstore.results.log.failures import log_failures
 
     failures = log_failures(location, limit=arguments.offset + arguments.limit)
-    listed = map(to_json, failures.entries[arguments.offset :])
-    page = page_of(listed, arguments.offset, failures.total, arguments.max_text)
-    return _with_page({"total": failures.total}, "failures", page, arguments)
+    items, total = map(to_json, _rest(failures.entries, arguments)), failures.total
+    return with_page({"total": total}, "failures", items, total, arguments)
 
 
 def list_results(location: Location, arguments: ResultsArguments) -> Document:
@@ -112,9 +109,8 @@ def list_results(location: Location, arguments: ResultsArguments) -> Document:
         chosen, total = found.page(arguments.offset, arguments.limit)
         items = [_describe(row) for row in describe_results(location, project, [chosen])]
         run = found.run
-    page = page_of(items, arguments.offset, total, arguments.max_text)
     document: Document = {"run": run.id, "verdicts": to_json(run.verdicts)}
-    return _with_page(document, "results", page, arguments)
+    return with_page(document, "results", items, total, arguments)
 
 
 def _describe(row: Document) -> Document:
@@ -179,11 +175,9 @@ def diff(location: Location, arguments: DiffArguments) -> Document:
         name, pair = change
         return {"change": name, **_with_prompt(compared.pair_document(pair), compared.prompts)}
 
-    start = arguments.offset
-    items = map(describe, islice(pairs, start, start + arguments.limit))
     total = sum(len(group) for _, group in groups)
-    page = page_of(items, start, total, arguments.max_text)
-    return _with_page(document, "changes", page, arguments)
+    items = map(describe, _rest(pairs, arguments))
+    return with_page(document, "changes", items, total, arguments)
 
 
 def stats(location: Location, arguments: StatsArguments) -> Document:
@@ -208,7 +202,7 @@ def search(location: Location, arguments: SearchArguments) -> Document:
         raise found.problem
     hits = [text.hit for text in found.texts]
     more = {"leftOut": found.total - len(hits)} if found.total > len(hits) else {}
-    return _page(more, "hits", hits, arguments)
+    return with_page(more, "hits", map(to_json, _rest(hits, arguments)), len(hits), arguments)
 
 
 def _with_prompt(item: Document, prompts: Mapping[str, Mapping[str | None, str]]) -> Document:
@@ -216,24 +210,9 @@ def _with_prompt(item: Document, prompts: Mapping[str, Mapping[str | None, str]]
     return {**item, "promptName": prompts.get(item["file"], {}).get(item["prompt"])}
 
 
-def _page(
-    document: Document,
-    name: str,
-    listed: Sequence[T],
-    arguments: PageArguments,
-    describe: Callable[[T], Json] = to_json,
-) -> Document:
-    """Return a document with the page of a list that the arguments name; only it becomes JSON."""
-    start = arguments.offset
-    items = map(describe, islice(listed, start, start + arguments.limit))
-    page = page_of(items, start, len(listed), arguments.max_text)
-    return _with_page(document, name, page, arguments)
-
-
-def _with_page(
-    document: Document, name: str, page: ResultPage, arguments: PageArguments
-) -> Document:
-    return with_page(document, name, page, arguments.max_text)
+def _rest(listed: Iterable[T], arguments: PageArguments) -> Iterator[T]:
+    """Return the items of a list from the page on that the arguments name."""
+    return islice(listed, arguments.offset, None)
 
 
 def _fit(document: Json, max_text: int, offset: int = 0) -> Document:
@@ -260,43 +239,25 @@ _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 _NOT_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
-class ResultPage(NamedTuple):
-    """A part of a list."""
+def with_page(
+    document: Document, name: str, items: Iterable[Json], total: int, arguments: PageArguments
+) -> Document:
+    """Return a document with a page of its list of this name: as many items as have room.
 
-    items: list[Json]
-    offset: int
-    next: int | None
-    """The offset of the next page; None for the last one."""
-    total: int
-
-    def document(self) -> dict[str, Json]:
-        """Return where the page is in the list, as JSON."""
-        return {"offset": self.offset, "total": self.total, "next": self.next}
-
-
-def page_of(items: Iterable[Json], offset: int, total: int, max_text: int) -> ResultPage:
-    """Return as many of these items as a page has room for.
-
-    They are the items of a list from `offset` on; `total` is the number of all its items.
+    `items` are those of the list from the offset on; `total` is the number of all its items.
     """
     taken: list[Json] = []
     room = PAGE
-    for item in items:
-        cut = fit(item, PAGE, max_text)
+    for item in islice(items, arguments.limit):
+        cut = fit(item, PAGE, arguments.max_text)
         room -= len(as_text(cut))
         if taken and room < 0:
             break
         taken.append(cut)
-    end = offset + len(taken)
-    return ResultPage(taken, offset, end if end < total else None, total)
-
-
-def with_page(
-    document: dict[str, Json], name: str, page: ResultPage, max_text: int
-) -> dict[str, Json]:
-    """Return a document in which a page stands in the place of its list of this name."""
+    end = arguments.offset + len(taken)
     rest = {key: value for key, value in document.items() if key != name}
-    return {**fit(rest, REST, max_text), name: page.items, "page": page.document()}
+    page = {"offset": arguments.offset, "total": total, "next": end if end < total else None}
+    return {**fit(rest, REST, arguments.max_text), name: taken, "page": page}
 
 
 def fit(value: Json, room: int, max_text: int, offset: int = 0) -> Json:

@@ -83,10 +83,12 @@ def make_server(location: Location, budget: RunBudget | None = None) -> Server[d
         try:
             tool = _find_tool(tools, params.name)
             arguments = _read_arguments(tool, params.arguments or {})
-            if tool is RUN and budget is not None:
-                document = await _run(location, budget, arguments, context.session.report_progress)
+            if tool.call is not None:
+                call = partial(tool.call, arguments=arguments)
+                document = await anyio.to_thread.run_sync(_with_warnings, location, call)
             else:
-                document = await anyio.to_thread.run_sync(_read, location, tool, arguments)
+                assert budget is not None
+                document = await _run(location, budget, arguments, context.session.report_progress)
         except EvalstoreError as error:
             return _result(describe_error(error), is_error=True)
         except Exception as error:  # noqa: BLE001 - a bug in one call must not end the server
@@ -150,21 +152,13 @@ async def _end_on_signals(budget: RunBudget | None) -> None:
             if budget is None or budget.is_closing.is_set():
                 os._exit(128 + number)
             else:
-                _Closing(budget, 128 + number).start()
+                threading.Thread(target=_end, args=(budget, 128 + number), daemon=True).start()
 
 
-class _Closing(threading.Thread):
-    """Ends the process when a run is recorded."""
-
-    def __init__(self, budget: RunBudget, exit_code: int) -> None:
-        super().__init__(daemon=True)
-        self._budget = budget
-        self._exit_code = exit_code
-
-    def run(self) -> None:
-        """Wait for the run, then end the process."""
-        self._budget.close()
-        os._exit(self._exit_code)
+def _end(budget: RunBudget, exit_code: int) -> None:
+    """End the process when a run is recorded."""
+    budget.close()
+    os._exit(exit_code)
 
 
 def _offer(tool: Tool) -> OfferedTool:
@@ -210,10 +204,6 @@ def _read_arguments(tool: Tool, values: dict[str, Any]) -> Arguments:
         raise EvalstoreError(
             f"wrong arguments of '{tool.name}': {wrong}", hint=f"it takes {names}"
         ) from None
-
-
-def _read(location: Location, tool: Any, arguments: Arguments) -> dict[str, Json]:
-    return _with_warnings(location, lambda where: tool.call(where, arguments))
 
 
 def _with_warnings(
@@ -409,23 +399,18 @@ user the price that 'status' gives before a run."""
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool without the function that runs it."""
+    """A tool."""
 
     name: str
     title: str
     description: str
     arguments: type[Arguments]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTool(Tool):
-    """A tool that reads."""
-
-    call: Callable[[Location, Any], dict[str, Json]]
+    call: Callable[..., dict[str, Json]] | None = None
+    """Reads, with a location and the arguments; None: the tool runs, within a budget."""
 
 
 READ_TOOLS = (
-    ReadTool(
+    Tool(
         "status",
         "What a run would do",
         "What changed since the newest run, what a run would ask and judge, why, and the "
@@ -434,7 +419,7 @@ READ_TOOLS = (
         StatusArguments,
         read_tools.status,
     ),
-    ReadTool(
+    Tool(
         "check",
         "Problems of the files",
         "The errors and warnings of test files, models and settings, with line and hint. Use it "
@@ -442,14 +427,14 @@ READ_TOOLS = (
         FileCheckArguments,
         read_tools.check,
     ),
-    ReadTool(
+    Tool(
         "list_runs",
         "Runs, newest first",
         "The recorded runs with their ids, times, verdicts, costs and commits.",
         PageArguments,
         read_tools.list_runs,
     ),
-    ReadTool(
+    Tool(
         "list_results",
         "Results of a run",
         "The results of a run by file and row, by default only those that did not pass, each with "
@@ -457,7 +442,7 @@ READ_TOOLS = (
         ResultsArguments,
         read_tools.list_results,
     ),
-    ReadTool(
+    Tool(
         "explain_case",
         "Why a case passed or failed",
         "A case with its conversation, answer, verdicts and failed checks, where the answer "
@@ -466,14 +451,14 @@ READ_TOOLS = (
         ExplainArguments,
         read_tools.explain_case,
     ),
-    ReadTool(
+    Tool(
         "show",
         "A stored object",
         "A run, an answer with its verdicts, a version or a failed call, by the start of its id.",
         ShowArguments,
         read_tools.show,
     ),
-    ReadTool(
+    Tool(
         "diff",
         "Compare runs or candidates",
         "What broke, was fixed or changed between two runs, a run and the workspace, or two "
@@ -482,7 +467,7 @@ READ_TOOLS = (
         DiffArguments,
         read_tools.diff,
     ),
-    ReadTool(
+    Tool(
         "stats",
         "Pass rates, costs and times",
         "The results of a run added up by candidate, prompt, tag or file: pass rates with 95 % "
@@ -490,7 +475,7 @@ READ_TOOLS = (
         StatsArguments,
         read_tools.stats,
     ),
-    ReadTool(
+    Tool(
         "search",
         "Search stored texts",
         "The stored answers, feedback and tests that contain all words of a pattern. Of more than "
@@ -498,7 +483,7 @@ READ_TOOLS = (
         SearchArguments,
         read_tools.search,
     ),
-    ReadTool(
+    Tool(
         "list_failed_calls",
         "Failed calls, newest first",
         "Calls to models that failed, with the error, the case, and how to fix it.",

@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,7 +26,7 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import plan_cells, require_sound, resolve_scope
 from evalstore.planning.results import CellResult, as_result, compute_results
-from evalstore.results.case_reference import show_answer
+from evalstore.results.case_reference import shortened, show_answer
 from evalstore.results.prompt_names import prompt_label
 from evalstore.results.rendering import answer_text
 from evalstore.runs.run_totals import cell_key
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.results.growing_results import CellKey
     from evalstore.results.table.test_lines import TestLines
-    from evalstore.runs.run_report import RunReport
     from evalstore.workspace.folder import WorkspaceFolder
 
 
@@ -56,7 +55,10 @@ class CaseSession:
         """`folder` is that of the workspace; None: the current folder, or one above it."""
         self._config = config
         self.is_offline: bool = config.getoption("evalstore_offline")
+        """Whether no model is called that needs the network."""
         self.refused = ""
+        """Why no run was made although something is missing; empty if one was made, and in a worker
+        of pytest-xdist, where the summary has it."""
         self._warnings: list[str] = []
         self._summary = ""
         """What the run did, or that nothing was missing; empty if no run could be made."""
@@ -74,7 +76,7 @@ class CaseSession:
             raise pytest.UsageError(f"--evalstore: {error} ({hint})") from error
         self.root = root
         self._location = Location(root, warn=self._warnings.append)
-        self._selection = SelectionOptions(offline=self.is_offline)
+        self._selection = SelectionOptions(offline=self.is_offline, keep_going=True)
 
     # --- collecting
 
@@ -195,6 +197,7 @@ class CaseSession:
                 self._summary = f"{plural(len(places), 'case')}, nothing to ask or judge, $0"
             return
         from evalstore.interfaces.api.workspace import outside_of_a_loop
+        from evalstore.runs.run import run  # it takes as long to import as all of the above
         from evalstore.runs.run_preview import TooExpensiveError
         from evalstore.runs.run_text import summarise_report, summary_text
 
@@ -202,8 +205,15 @@ class CaseSession:
         options = RunOptions(max_cost=bound, yes=bound is not None, fail_on="none")
         listener = _Listener(self._config)
         try:
+            kept = set(places)
             report = outside_of_a_loop(
-                lambda: run_current(self._location, self._selection, places, options, listener)
+                lambda: run(
+                    self._location,
+                    self._selection,
+                    options,
+                    listener,
+                    only=lambda cell: cell_key(cell) in kept,
+                )
             )
             self._warnings += listener.notes
             self._summary = summary_text(summarise_report(report))
@@ -268,33 +278,10 @@ def _with_hint(error: EvalstoreError | OSError) -> str:
 # --- the nodes of a pytest session: a test file, and a case with a system prompt and a candidate
 
 
-_LONGEST = 2_000
-"""The most characters of a text of a model in the text of a failure."""
-
-
-class CaseSource(Protocol):
-    """Where items find the verdicts on their cases."""
-
-    root: Path
-    """The folder of the workspace."""
-    is_offline: bool
-    """Whether no model is called that needs the network."""
-    refused: str
-    """Why no run was made although something is missing; empty if one was made, and in a worker
-    of pytest-xdist, where the summary has it."""
-
-    @property
-    def current(self) -> CurrentCases:
-        """Return the cases with their verdicts, as they were read last."""
-
-    def settled(self, case: CurrentCase) -> CurrentCase:
-        """Return a case with its verdict after the run; `case` is as it was collected."""
-
-
 class TestFileNode(pytest.File):
     """A test file of the workspace."""
 
-    def __init__(self, *, cases: CaseSource, file: str, **keywords: Any) -> None:
+    def __init__(self, *, cases: CaseSession, file: str, **keywords: Any) -> None:
         """`file` is the path relative to the workspace."""
         super().__init__(**keywords)
         self._cases = cases
@@ -333,7 +320,7 @@ def name_cases(cases: list[CurrentCase]) -> Iterator[tuple[str, CurrentCase]]:
 class CaseItem(pytest.Item):
     """A case: it passes, fails or is skipped as the verdict on it says."""
 
-    def __init__(self, *, cases: CaseSource, case: CurrentCase, **keywords: Any) -> None:
+    def __init__(self, *, cases: CaseSession, case: CurrentCase, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.case = case
         """The case as it was when it was collected."""
@@ -362,7 +349,7 @@ class CaseItem(pytest.Item):
             pytest.skip(case.reason)
         if case.word is None:
             pytest.skip("nothing judges the answer")
-        if case.is_missing:
+        if case.word in ("pending", "no reply"):
             reason = self._cases.refused or case.reason
             if self._cases.is_offline and case.word == "pending":
                 pytest.skip(f"pending: {reason}")
@@ -381,19 +368,13 @@ class CaseItem(pytest.Item):
         place = f"{path}:{self._find_line()}" + (f" [{row}]" if row else "")
         feedback = case.feedback or "no feedback"
         lines = [
-            f"{case.word}: {_shortened(feedback)}",
+            f"{case.word}: {shortened(feedback)}",
             f"case: {safe(place)}",
             f"model: {safe(model)}" + (f", system prompt: {safe(case.prompt)}" * bool(case.prompt)),
-            f"answer: {_shortened(case.answer)}",
+            f"answer: {shortened(case.answer)}",
             f"({show_answer(case.session, self._cases.root, self.config.invocation_params.dir)})",
         ]
         return "\n".join(lines)
-
-
-def _shortened(text: str) -> str:
-    """Return a text of a model as it can be printed; its further lines are indented."""
-    shown = safe(text[:_LONGEST], lines=True) + ("…" if len(text) > _LONGEST else "")
-    return shown.replace("\n", "\n    ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,11 +397,6 @@ class CurrentCase:
     """Why it is pending or skipped."""
     can_run: bool = False
     """Whether a run would ask or judge something for it."""
-
-    @property
-    def is_missing(self) -> bool:
-        """Return whether an answer or a judgement is missing."""
-        return self.word in ("pending", "no reply")
 
 
 @dataclass
@@ -452,7 +428,6 @@ def read_current(location: Location, selection: SelectionOptions) -> CurrentCase
 
     Nothing is asked or judged. Test files with errors are left out.
     """
-    selection = replace(selection, keep_going=True)
     with open_project(location, create=True) as project:
         require_sound(project, selection)
         scope = resolve_scope(project, selection)
@@ -470,26 +445,6 @@ def read_current(location: Location, selection: SelectionOptions) -> CurrentCase
         for problem in project.left_out:
             problems.setdefault(problem.file, []).append(problem)
         return CurrentCases(cases, project.workspace, problems, [*project.warnings])
-
-
-def run_current(
-    location: Location,
-    selection: SelectionOptions,
-    places: Collection[CellKey],
-    options: RunOptions,
-    listener: ProgressListener,
-) -> RunReport:
-    """Run the cases at these places, and record the run; raises as `run`."""
-    from evalstore.runs.run import run  # it takes as long to import as all of the above
-
-    kept = set(places)
-    return run(
-        location,
-        replace(selection, keep_going=True),
-        options,
-        listener,
-        only=lambda cell: cell_key(cell) in kept,
-    )
 
 
 class _Describer:

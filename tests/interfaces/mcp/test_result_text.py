@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.interfaces.mcp.read_tools import PAGE, as_text, fenced, fit, page_of, with_page
+from evalstore.core.values import Json
+from evalstore.interfaces.mcp.arguments import PageArguments
+from evalstore.interfaces.mcp.read_tools import PAGE, as_text, fenced, fit, with_page
 
 MANY = [{"text": "x" * 3_000}] * 100
 
@@ -38,24 +40,28 @@ def test_lists_and_objects_say_what_is_left_out() -> None:
     assert fit(members, 10_000, 100)["…"] == "… 1 of 101 are left out"
 
 
+def page_of(items: list[Json], offset: int, total: int, document: Json = None) -> Json:
+    arguments = PageArguments(offset=offset, limit=100, max_text=20_000)
+    return with_page(document or {}, "items", items, total, arguments)
+
+
 def test_a_page_ends_where_its_room_does_and_the_next_one_follows() -> None:
-    page = page_of(MANY, 0, len(MANY), max_text=20_000)
-    assert len(as_text(page.items)) <= PAGE
-    assert page.next == len(page.items) == 9
-    last = page_of(MANY[99:], 99, 100, max_text=20_000)
-    assert (len(last.items), last.next) == (1, None)
+    page = page_of(MANY, 0, len(MANY))
+    assert len(as_text(page["items"])) <= PAGE
+    assert page["page"]["next"] == len(page["items"]) == 9
+    last = page_of(MANY[99:], 99, 100)
+    assert (len(last["items"]), last["page"]["next"]) == (1, None)
 
 
 def test_an_item_that_is_larger_than_a_page_is_cut_to_it() -> None:
-    page = page_of([["x" * 3_000] * 9, ["x" * 3_000] * 50], 0, 2, max_text=20_000)
-    assert (len(page.items), page.next) == (1, 1)
-    page = page_of([["x" * 3_000] * 50], 1, 2, max_text=20_000)
-    assert PAGE / 4 < len(as_text(page.items)) <= PAGE + 2
+    page = page_of([["x" * 3_000] * 9, ["x" * 3_000] * 50], 0, 2)
+    assert (len(page["items"]), page["page"]["next"]) == (1, 1)
+    page = page_of([["x" * 3_000] * 50], 1, 2)
+    assert PAGE / 4 < len(as_text(page["items"])) <= PAGE + 2
 
 
 def test_a_page_stands_in_the_place_of_its_list() -> None:
-    page = page_of(["b"], 1, 3, max_text=100)
-    assert with_page({"run": "r", "items": ["a", "b", "c"]}, "items", page, 100) == {
+    assert page_of(["b"], 1, 3, {"run": "r", "items": ["a", "b", "c"]}) == {
         "run": "r",
         "items": ["b"],
         "page": {"offset": 1, "total": 3, "next": 2},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +14,10 @@ import pytest
 
 import evalstore.interfaces.pytest_plugin
 from evalstore import RunReport, Workspace
-from evalstore.interfaces.pytest_plugin import session
-from evalstore.interfaces.pytest_plugin.session import run_current
 from evalstore.planning.age_limit import EVER
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import Scope
+from evalstore.runs import run as runs
 from evalstore.runs.run import narrow
 from tests.builders import tree
 from tests.interfaces.pytest_plugin.conftest import FILES, MODEL, OTHER, Run
@@ -270,12 +270,14 @@ def test_nothing_of_the_workspace_runs(run: Run, evals: Path, pytester: pytest.P
 def test_an_interrupted_run_ends_the_session(
     run: Run, evals: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*arguments: Any) -> RunReport:
+    actual: Callable[..., RunReport] = runs.run
+
+    def interrupt(*arguments: Any, **options: Any) -> RunReport:
         *_, listener = arguments
         listener.interruptible = lambda stop: stop()
-        return run_current(*arguments)
+        return actual(*arguments, **options)
 
-    monkeypatch.setattr(session, "run_current", interrupt)
+    monkeypatch.setattr(runs, "run", interrupt)
     result = pytester.runpytest_inprocess(
         *("-p", "evalstore.interfaces.pytest_plugin", "--evalstore"), no_reraise_ctrlc=True
     )
