@@ -29,34 +29,40 @@ def connection(postgresql_server: PostgreSQLServer) -> Iterator[Any]:
         ("bytea", [b"", b"\0\xff\\", b"x" * 70_000]),
         ("text", ["", "{\"a\": [null, 'b']}", "\\ä\N{GRINNING FACE}, NULL", "NULL"]),
         ("bigint", [0, -1, 2**63 - 1, -(2**63)]),
-        ("double precision", [0.1, -1e300, 5e-324, float("inf"), 1]),
+        ("double precision", [0.1, -1e300, 5e-324, float("inf")]),
     ],
 )
 def test_values_come_back_as_they_were(connection: Any, kind: str, values: list[Any]) -> None:
-    from evalstore.store.postgresql.connection import ARRAYS
-
     for sent in (values, [*values, None], [None], []):
         query = f"SELECT * FROM unnest(%s::{kind}[])"
-        rows = connection.execute(query, (ARRAYS[kind](sent),)).fetchall()
+        rows = connection.execute(query, (sent,)).fetchall()
         assert [value for (value,) in rows] == sent
 
 
 def test_a_type_is_chosen_by_the_values(connection: Any) -> None:
-    from evalstore.store.postgresql.connection import array_of
-
     for values, kind in (([b"a", b""], "bytea[]"), (["a"], "text[]"), ([1, 2], "smallint[]")):
-        rows = connection.execute("SELECT pg_typeof(%s)::text", (array_of(values),)).fetchall()
+        rows = connection.execute("SELECT pg_typeof(%s)::text", (values,)).fetchall()
         assert rows == [(kind,)]
     query = "SELECT count(*) WHERE 'a'::bytea = ANY(%s)"
-    assert connection.execute(query, (array_of([]),)).fetchall() == [(0,)]
+    assert connection.execute(query, ([],)).fetchall() == [(0,)]
 
 
 def test_a_text_that_no_database_stores_is_an_error(connection: Any) -> None:
     import psycopg
 
-    from evalstore.store.postgresql.connection import ARRAYS
-
     with pytest.raises(psycopg.DataError):
-        connection.execute("SELECT %s", (ARRAYS["text"](["a\0b"]),))
+        connection.execute("SELECT %s", (["a\0b"],))
     with pytest.raises(UnicodeEncodeError):
-        connection.execute("SELECT %s", (ARRAYS["text"](["\udc80"]),))
+        connection.execute("SELECT %s", (["\udc80"],))
+
+
+def test_whole_numbers_and_others_are_inserted_together(connection: Any) -> None:
+    from evalstore.store.postgresql.connection import PostgreSQLConnection
+    from evalstore.store.schema.table_definitions import TableColumns
+
+    connection.execute("CREATE TEMPORARY TABLE scores (id bytea PRIMARY KEY, score float)")
+    table = TableColumns("scores", {"id": "BLOB NOT NULL", "score": "FLOAT"}, frozenset({"id"}))
+    rows = [(b"a", 1), (b"b", 0.5), (b"c", None)]
+    assert PostgreSQLConnection(connection, lambda: connection).insert(table, rows) == 3
+    found = connection.execute("SELECT id, score FROM scores ORDER BY id").fetchall()
+    assert found == rows

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import re
 import select
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
 from time import monotonic
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
-from psycopg.adapt import Dumper
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.types.array import ListBinaryDumper
 from psycopg.types.json import set_json_loads
 
 from evalstore.core import batches
@@ -25,7 +24,7 @@ from evalstore.store.driver import Connection, Dialect, Extent
 from evalstore.store.location import DatabaseAddress
 from evalstore.store.postgresql.cancellation import CancellingConnection
 from evalstore.store.postgresql.error_messages import is_lost
-from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION, value_type
+from evalstore.store.postgresql.schema import GROWTH_MARKS, TRANSACTION, TYPES, value_type
 from evalstore.store.question import QueryError, QueryRows, refuse_writing, took_too_long
 from evalstore.store.schema.table_definitions import FAILURES, RESULTS, RUNS, TABLES, TableColumns
 from evalstore.store.wanted import refuse_unwanted
@@ -236,7 +235,8 @@ def _connect(address: DatabaseAddress) -> RawConnection:
                 hint="create one with 'createdb --encoding=UTF8 --template=template0 NAME'",
             )
         set_json_loads(_load_json, raw)
-        accept_arrays(raw)
+        # In this format nothing is escaped, which takes long.
+        raw.adapters.register_dumper(list, ListBinaryDumper)
         process = _set_up(raw, address)
         if process != raw.info.backend_pid and address not in _sound:  # a pooler is between
             require_sessions(raw, address, process, lambda: _open(address))
@@ -371,11 +371,11 @@ class PostgreSQLConnection:
     def select_in(self, statement: str, values: Sequence[Any], rest: str = "") -> list[Any]:
         """Return the rows of a query that ends with `IN`, for these values."""
         query = f"{statement.removesuffix('IN')}= ANY(?) {rest}"
-        return self.execute(query, (array_of(values),)).fetchall()
+        return self.execute(query, (list(values),)).fetchall()
 
     def change_in(self, statement: str, values: Sequence[Any], *before: Any) -> None:
         """Execute a statement that changes rows and ends with `IN`, for these values."""
-        self.execute(f"{statement.removesuffix('IN')}= ANY(?)", (*before, array_of(values)))
+        self.execute(f"{statement.removesuffix('IN')}= ANY(?)", (*before, list(values)))
 
     def count(self, query: str, *parameters: Any) -> int:
         """Return the number that a query with one row and one column returns."""
@@ -400,9 +400,17 @@ class PostgreSQLConnection:
         inserted = 0
         for batch in _batches(sorted(rows, key=lambda row: tuple(row[: len(table.key)]))):
             columns = zip(kinds, zip(*batch, strict=True), strict=True)
-            parameters = [ARRAYS[kind](values) for kind, values in columns]
+            parameters = [
+                [*map(_as_real, values)] if kind == TYPES["FLOAT"] else [*values]
+                for kind, values in columns
+            ]
             inserted += self.raw.execute(statement, parameters).rowcount
         return inserted
+
+
+def _as_real(value: float | None) -> float | None:
+    """Return a number as psycopg needs it in a list: of one type with the others."""
+    return None if value is None else float(value)
 
 
 def _batches(rows: Sequence[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
@@ -418,96 +426,6 @@ def _batches(rows: Sequence[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         size += length
     if batch:
         yield batch
-
-
-# --- arrays in the binary format of PostgreSQL, in which nothing is escaped
-
-
-_HEAD = struct.Struct("!iiIii")
-"""Dimensions, whether there are NULLs, the type of the values, their number, the first index."""
-_EMPTY = struct.Struct("!iiI")
-_LENGTH = struct.Struct("!i")
-_NULL = _LENGTH.pack(-1)
-
-
-class Array:
-    """An array of values of one type; None is NULL."""
-
-    oid: ClassVar[int]
-    """The type of the array, as PostgreSQL numbers it."""
-    value_oid: ClassVar[int]
-    encode: ClassVar[Callable[[Any], bytes]]
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        self._values = values
-
-    def pack(self) -> bytes:
-        """Return the binary format."""
-        if not self._values:
-            return _EMPTY.pack(0, 0, self.value_oid)
-        parts = [b""]
-        encode, has_null = type(self).encode, False
-        for value in self._values:
-            if value is None:
-                has_null = True
-                parts.append(_NULL)
-            else:
-                encoded = encode(value)
-                parts += (_LENGTH.pack(len(encoded)), encoded)
-        parts[0] = _HEAD.pack(1, has_null, self.value_oid, len(self._values), 1)
-        return b"".join(parts)
-
-
-class _Bytes(Array):
-    oid, value_oid = 1001, 17
-    encode = bytes
-
-
-class _Texts(Array):
-    oid, value_oid = 1009, 25
-    encode = str.encode
-
-
-class _Wholes(Array):
-    oid, value_oid = 1016, 20
-    encode = struct.Struct("!q").pack
-
-
-class _Reals(Array):
-    oid, value_oid = 1022, 701
-    encode = struct.Struct("!d").pack
-
-
-ARRAYS: dict[str, type[Array]] = {
-    "bytea": _Bytes,
-    "text": _Texts,
-    "bigint": _Wholes,
-    "double precision": _Reals,
-}
-"""The arrays by the type of their values."""
-
-
-class _ArrayDumper(Dumper):
-    format = Format.BINARY
-
-    def dump(self, obj: Array) -> bytes:
-        return obj.pack()
-
-
-def accept_arrays(connection: psycopg.Connection[Any]) -> None:
-    """Let a connection take arrays as parameters."""
-    for kind in ARRAYS.values():
-        dumper = type("Dumper", (_ArrayDumper,), {"oid": kind.oid})
-        connection.adapters.register_dumper(kind, dumper)
-
-
-def array_of(values: Iterable[Any]) -> Array | list[Any]:
-    """Return an array of bytes or of texts; values of other types are left to psycopg."""
-    listed = list(values)
-    kinds = {type(value) for value in listed}
-    if kinds == {bytes}:
-        return _Bytes(listed)
-    return _Texts(listed) if kinds == {str} else listed
 
 
 # --- tells poolers that keep a server process for a client from those that change it
