@@ -18,7 +18,6 @@ from evalstore.store import Store
 from evalstore.store.location import read_location
 from evalstore.store.search import file as search_file
 from evalstore.store.search.file import SearchFile
-from evalstore.store.search.index import SearchIndex
 from evalstore.store.search.tables import SearchTables
 from evalstore.store.search.texts import KINDS
 from evalstore.store.search.words import find_word_places, split_words
@@ -39,6 +38,9 @@ def add(store: Store, *texts: str, started: int = 1) -> list[str]:
         store.record({id: (session, content)})
         ids.append(id)
     return ids
+
+
+SearchIndex = SearchFile | SearchTables
 
 
 def open_index(store: Store, folder: Path) -> SearchIndex:

@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import ResultLeaf
-    from evalstore.store.search.index import Report, SearchIndex
+    from evalstore.store.search.file import SearchFile
+    from evalstore.store.search.index import Report
+    from evalstore.store.search.tables import SearchTables
+
+    SearchIndex = SearchFile | SearchTables
 
 In = Literal["answers", "feedback", "tests"]
 """The kinds of text that can be searched."""

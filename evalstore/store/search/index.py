@@ -1,20 +1,20 @@
-"""What a search needs of an index of texts; each database has one of its own.
+"""What the indexes of texts find, in little memory; each database has an index of its own.
 
-`search_file` is a file on this machine, for stores in SQLite; `search_tables` are tables of a store
-in PostgreSQL, which all of its users share. Both find the same texts for the same words. Their
-contents are computed from the texts of the store, so nothing is lost with them.
+`SearchFile` is a file on this machine, for stores in SQLite; `SearchTables` are tables of a store
+in PostgreSQL, which all of its users share. Both have the same methods, and find the same texts for
+the same words. Their contents are computed from the texts of the store, so nothing is lost with
+them.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Protocol, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
+from evalstore.files.filed_sequence import NumberedSequence
 from evalstore.store.ids import as_id
 from evalstore.store.search.texts import KINDS, Kind
-from evalstore.store.store import Store
 
 Report = Callable[[int, int], bool]
 """Called with the number of added texts and of all texts; returns whether to continue."""
@@ -25,7 +25,7 @@ NEWEST_ORDER = "(kind + 2) % 4, number DESC"
 _ID_BYTES = 16
 
 
-class Documents(Sequence[tuple[Kind, str]]):
+class Documents(NumberedSequence[tuple[Kind, str]]):
     """The kinds and ids of texts, in 17 bytes each."""
 
     def __init__(self, rows: Iterable[tuple[int, bytes]], kinds: Sequence[Kind]) -> None:
@@ -40,90 +40,10 @@ class Documents(Sequence[tuple[Kind, str]]):
     def __len__(self) -> int:
         return len(self._kinds)
 
-    @overload
-    def __getitem__(self, index: int) -> tuple[Kind, str]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[Kind, str]]: ...
-
-    def __getitem__(self, index: int | slice) -> tuple[Kind, str] | list[tuple[Kind, str]]:
-        numbers = range(len(self))[index]
-        return self._at(numbers) if isinstance(numbers, int) else [*map(self._at, numbers)]
-
-    def _at(self, number: int) -> tuple[Kind, str]:
+    def read_one(self, number: int) -> tuple[Kind, str]:
+        """Return the kind and the id of the text at a place."""
         start = number * _ID_BYTES
         return KINDS[self._kinds[number]], self._ids[start : start + _ID_BYTES].hex()
-
-
-class SearchIndex(Protocol):
-    """An open index."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Return whether the index ends with this object."""
-
-    @property
-    def missing(self) -> int:
-        """Return how many texts the last update left out, because this user may not add them."""
-
-    def update(self, store: Store, report: Report = ..., /) -> bool:
-        """Add the texts of the store that are not in the index; False when `report` ended it.
-
-        Other programs may do so at the same time: each batch is checked again when it is written.
-        """
-
-    def find_sessions(
-        self, words: Sequence[str], go_on: GoOn = ..., /, *, in_answers: bool = False
-    ) -> Set[str] | None:
-        """Return the sessions whose answer, feedback, test and instructions have all words.
-
-        With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
-        when `words` has no word; None when `go_on` returned False.
-        """
-
-    def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
-        """Return the texts of these kinds that contain all words, as kind and id.
-
-        They are in the order in which the index got to know them.
-        """
-
-    def find_newest(
-        self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = ..., /
-    ) -> tuple[list[tuple[Kind, str]], int] | None:
-        """Return at most so many of the texts of these kinds with all words, and the count of all.
-
-        Answers come before feedback, tests and instructions, and of each kind those that the index
-        got to know last. None when `go_on` returned False.
-        """
-
-    def sessions_of(self, documents: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the sessions that each of these texts belongs to, sorted."""
-
-    def close(self) -> None:
-        """Close what was opened for the index alone."""
-
-
-def add_batches(
-    missing: Mapping[Kind, bytes],
-    size: int,
-    report: Report,
-    add: Callable[[Kind, list[str]], None],
-) -> bool:
-    """Add texts, so many at a time, by their concatenated ids; False when `report` ended it."""
-    total, done = sum(map(len, missing.values())) // _ID_BYTES, 0
-    if not total:
-        return True
-    width = 2 * _ID_BYTES
-    for kind in KINDS:
-        ids = missing[kind]
-        for start in range(0, len(ids), size * _ID_BYTES):
-            if not report(done, total):
-                return False
-            joined = ids[start : start + size * _ID_BYTES].hex()
-            digits = [joined[at : at + width] for at in range(0, len(joined), width)]
-            add(kind, digits)
-            done += len(digits)
-    return report(done, total)
 
 
 _HALF = 8

@@ -13,7 +13,7 @@ share them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -37,14 +37,7 @@ from evalstore.store.postgresql.schema import (
     search_statements,
 )
 from evalstore.store.schema.table_definitions import TableColumns
-from evalstore.store.search.index import (
-    NEWEST_ORDER,
-    Documents,
-    FoundIds,
-    GoOn,
-    Report,
-    add_batches,
-)
+from evalstore.store.search.index import NEWEST_ORDER, Documents, FoundIds, GoOn, Report
 from evalstore.store.search.texts import (
     KINDS,
     TABLES,
@@ -93,7 +86,7 @@ _MAY_ADD = (
 
 
 class SearchTables:
-    """The index of an open store; see `SearchIndex`."""
+    """The index of an open store, which is in the store."""
 
     in_memory = False
 
@@ -125,7 +118,7 @@ class SearchTables:
         def add(kind: Kind, ids: list[str]) -> None:
             store.write(lambda connection: _add(connection, kind, ids))
 
-        if not add_batches(missing, batches.SIZE, report, add):
+        if not _add_batches(missing, batches.SIZE, report, add):
             return False
         if new or (state.is_far and (state.has_texts or any(missing.values()))):
             note(store, state)
@@ -153,11 +146,7 @@ class SearchTables:
         *,
         in_answers: bool = False,
     ) -> Set[str] | None:
-        """Return the sessions whose answer, feedback, test and instructions have all words.
-
-        With `in_answers` the answer alone must. The last word may be the beginning of a word. Empty
-        when `words` has no word; None when `go_on` returned False.
-        """
+        """Return what `SearchFile.find_sessions` returns."""
         phrases = phrases_of(words)
         if not phrases:
             return FoundIds()
@@ -179,11 +168,7 @@ class SearchTables:
     def find_newest(
         self, words: Sequence[str], kinds: Sequence[Kind], limit: int, go_on: GoOn = lambda: True, /
     ) -> tuple[list[tuple[Kind, str]], int] | None:
-        """Return at most so many of the texts of these kinds with all words, and the count of all.
-
-        Answers come before feedback, tests and instructions, and of each kind those that the index
-        got to know last. None when `go_on` returned False.
-        """
+        """Return what `SearchFile.find_newest` returns."""
         phrases = phrases_of(words)
         if not phrases:
             return [], 0
@@ -201,10 +186,7 @@ class SearchTables:
 
     @again_when_lost
     def find_documents(self, words: Sequence[str], kinds: Sequence[Kind]) -> Documents:
-        """Return the texts of these kinds that contain all words, as kind and id.
-
-        They are in the order in which the index got to know them.
-        """
+        """Return what `SearchFile.find_documents` returns."""
         phrases = phrases_of(words)
         if not phrases:
             return Documents((), kinds)
@@ -226,6 +208,29 @@ class SearchTables:
 
 
 # --- adding texts
+
+
+def _add_batches(
+    missing: Mapping[Kind, bytes],
+    size: int,
+    report: Report,
+    add: Callable[[Kind, list[str]], None],
+) -> bool:
+    """Add texts, so many at a time, by their concatenated ids; False when `report` ended it."""
+    total, done = sum(map(len, missing.values())) // _ID_BYTES, 0
+    if not total:
+        return True
+    width = 2 * _ID_BYTES
+    for kind in KINDS:
+        ids = missing[kind]
+        for start in range(0, len(ids), size * _ID_BYTES):
+            if not report(done, total):
+                return False
+            joined = ids[start : start + size * _ID_BYTES].hex()
+            digits = [joined[at : at + width] for at in range(0, len(joined), width)]
+            add(kind, digits)
+            done += len(digits)
+    return report(done, total)
 
 
 Ids = Mapping[Kind, bytes]
