@@ -32,7 +32,7 @@ _OF_SCREENS = "interfaces.tui"
 DRAWN = """
 core.batches: SIZE SMALL_SIZE
 runs.execution.plan_execution: _CLAIMED_AT_ONCE
-files.filed_sequence: _FEW
+files.temporary_list: _FEW
 interfaces.html.case_data: CASES_IN_A_BLOCK
 results.search.grep: _KEPT_PLACES
 results.table.cases: AT_ONCE

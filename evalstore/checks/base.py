@@ -137,6 +137,11 @@ class CheckType:
     """For help and editors; the types of this package are described in `checks.descriptions`."""
 
 
+def read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
+    """Return the settings of a check type that has none."""
+    return {}
+
+
 class NestedChecks(NamedTuple):
     """How a type reads a check that is nested in its own settings."""
 

@@ -283,7 +283,10 @@ def _locate(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference 
         return None  # the answer is too much like the expected text
     subject = _normalizing(check, subject)
     locate = (_UNWANTED if check.get("not") else _LOCATORS).get(check["type"])
-    difference = locate(check, subject) if locate else None
+    try:
+        difference = locate(check, subject) if locate else None
+    except NotJsonError:
+        difference = _parse_error(check, subject)
     if difference and check.get("ignoreCase"):
         return in_own_case(check, subject, difference)
     return difference
@@ -345,10 +348,7 @@ def _from_json(first: JsonDifference | None, path: str = "") -> AnswerDifference
 
 def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the first value that differs, by its path."""
-    try:
-        value = parse_answer(subject, fenced=check.get("fenced", False))
-    except NotJsonError:
-        return _parse_error(check, subject)
+    value = parse_answer(subject, fenced=check.get("fenced", False))
     if check.get("anyOf"):
         return None
     is_subset = check["type"] == "jsonSubset"
@@ -359,10 +359,7 @@ def _locate_value(check: Mapping[str, Json], subject: CheckInput) -> AnswerDiffe
 
 def _locate_violation(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the first value that breaks the schema, by its path."""
-    try:
-        value = parse_answer(subject, fenced=check.get("fenced", False))
-    except NotJsonError:
-        return _parse_error(check, subject)
+    value = parse_answer(subject, fenced=check.get("fenced", False))
     schema = check["schema"]
     wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
     if wrong is None or not wrong.rule:
@@ -375,10 +372,7 @@ def _locate_violation(check: Mapping[str, Json], subject: CheckInput) -> AnswerD
 
 def _locate_at_path(check: Mapping[str, Json], subject: CheckInput) -> AnswerDifference | None:
     """Return the value at the path of the check, and where it differs."""
-    try:
-        value = parse_answer(subject, fenced=check.get("fenced", False))
-    except NotJsonError:
-        return _parse_error(check, subject)
+    value = parse_answer(subject, fenced=check.get("fenced", False))
     path = str(check["path"])
     value = compiled_path(path).search(value)
     if value is None:

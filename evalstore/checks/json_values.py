@@ -36,7 +36,7 @@ _PROBLEMS = {
 
 
 class NotJsonError(Exception):
-    """The answer is not JSON; the message explains why."""
+    """The answer is not JSON; the message explains why. A check that raises it fails."""
 
 
 def parse_answer(subject: CheckInput, *, fenced: bool | str = False) -> Json:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evalstore.checks.base import CheckInput, CheckOutcome
+from evalstore.checks.base import CheckFinding, CheckInput, CheckOutcome
 from evalstore.checks.bounds import reaches
+from evalstore.checks.json_values import NotJsonError
 from evalstore.checks.normalization import preparer, quoter
 from evalstore.checks.registry import find_kind
 from evalstore.core.display import as_text, shorten, shorten_to_line
@@ -29,7 +30,10 @@ def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
         subject = replace(
             subject, prepare=prepare, steps=all_steps, quote=quote, run_check=run_check
         )
-    finding = kind.judge(check, subject)
+    try:
+        finding = kind.judge(check, subject)
+    except NotJsonError as problem:
+        finding = CheckFinding(0.0, str(problem))
     bound = check.get("pass")
     passed = reaches(finding.score, bound) if bound else finding.score >= 1.0
     passed = passed if finding.passed is None else finding.passed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from evalstore.comparison.placed_results import PLACES
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
-from evalstore.files.filed_sequence import FiledSequence
+from evalstore.files.temporary_list import FiledSequence
 
 if TYPE_CHECKING:
     from evalstore.comparison.placed_results import PlacedResults

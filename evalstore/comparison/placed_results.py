@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.core.results import Result
 from evalstore.core.values import VERDICTS
-from evalstore.files.filed_sequence import NumberedSequence, keep_values
+from evalstore.files.temporary_list import NumberedSequence, keep_values
 
 if TYPE_CHECKING:
     from evalstore.core.values import Verdict

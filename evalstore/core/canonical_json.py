@@ -36,3 +36,12 @@ def canonical_json(value: Json) -> str:
     Raises ValueError for NaN and infinities.
     """
     return _encode(value)
+
+
+def is_deeper(value: Json, levels: int) -> bool:
+    """Return whether a value has more than so many levels of mappings and lists."""
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        inner = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [each for values in inner for each in values if isinstance(each, dict | list)]
+    return bool(level)

@@ -23,7 +23,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from evalstore.core.values import Json
-from evalstore.files.filed_sequence import FiledSequence
+from evalstore.files.temporary_list import FiledSequence
 
 _ALWAYS = object()
 """The default of a member that is never left out."""

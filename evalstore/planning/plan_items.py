@@ -7,8 +7,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Protocol
 
-from evalstore.files.filed_sequence import FiledSequence
-from evalstore.files.temporary_list import TemporaryList
+from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.planning.plan_item import PlanItem
 
 _FIELDS = tuple(field.name for field in fields(PlanItem))

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from evalstore.core.canonical_json import is_deeper
 from evalstore.core.display import storable
 from evalstore.core.values import (
     FilePart,
@@ -336,15 +337,7 @@ def _arguments(arguments: Json) -> Json:
         json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return _text(text)
-    return _text(text) if _is_deeper(parsed, _MOST_LEVELS) else parsed
-
-
-def _is_deeper(value: Json, levels: int) -> bool:
-    """Return whether a value has more than `levels` levels of mappings and lists."""
-    if not isinstance(value, dict | list):
-        return False
-    parts = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
+    return _text(text) if is_deeper(parsed, _MOST_LEVELS) else parsed
 
 
 def _text(value: Json) -> str | None:

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from evalstore.core import batches
-from evalstore.files.filed_sequence import NumberedSequence
+from evalstore.files.temporary_list import NumberedSequence
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.options import SelectionOptions
 from evalstore.results.edits.participant_edits import differ_participants

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.placed_results import unpack_result
-from evalstore.files.filed_sequence import FiledSequence
-from evalstore.files.temporary_list import TemporaryList
+from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.workspace.digest_set import digest_of_value
 
 if TYPE_CHECKING:

@@ -107,7 +107,7 @@ def of_file(location: Location, file: str) -> RunRequest:
     That of the only test file is one of all pending work.
     """
     workspace = open_workspace(location)
-    files = workspace.find_files("tests", ".md")
+    files = workspace.find_files("tests")
     if file not in files:
         return ALL
     if len(files) == 1:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.core.values import Json
-from evalstore.files.filed_sequence import FiledSequence
 from evalstore.files.json_output import FILES, PATHS, to_json
+from evalstore.files.temporary_list import FiledSequence
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.results.growing_results import CellMarks, cell_of
 from evalstore.results.prompt_names import name_field

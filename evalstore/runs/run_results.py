@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from evalstore.comparison.comparison import OTHER_JUDGEMENT
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.display import short
-from evalstore.files.filed_sequence import FiledSequence
-from evalstore.files.temporary_list import TemporaryList
+from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import CellMarks, cell_of
 from evalstore.results.judgement_changes import NO_LONGER

@@ -14,7 +14,7 @@ from functools import cache
 from math import isfinite
 from typing import Any, TypeVar
 
-from evalstore.core.canonical_json import canonical_json
+from evalstore.core.canonical_json import canonical_json, is_deeper
 from evalstore.core.errors import ExcessiveError, NewerError, StoreError
 from evalstore.core.hashing import hash_content
 from evalstore.core.values import WORDS, Json, Word
@@ -105,8 +105,13 @@ def decode_content(
         if "\\" in text and ("\\ud" in text or "\\uD" in text):
             canonical_json(content).encode()  # fails for lone surrogates
         # The known fields of a node are flat.
-        if length > 2 * _DEEPEST and (shown or table != "nodes"):
-            _refuse_depth(text, content)
+        if (
+            length > 2 * _DEEPEST
+            and (shown or table != "nodes")
+            and text.count("{") + text.count("[") >= _DEEPEST
+            and is_deeper(content, _DEEPEST)
+        ):
+            raise ValueError(f"it is more than {_DEEPEST} levels deep")
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise damaged(table, id, f"its content cannot be read: {why}") from error
@@ -178,23 +183,6 @@ def _refuse_size(table: str, text: str) -> None:
     count = text.count(",") + text.count("[") + text.count("{")
     if count > _MOST_VALUES and sum(1 for _ in _STRUCTURE.finditer(text)) > _MOST_VALUES:
         raise ValueError("it has too many values")
-
-
-def _refuse_depth(text: str, content: Json) -> None:
-    """Raise ValueError for a content that is nested too deeply."""
-    if text.count("{") + text.count("[") < _DEEPEST:
-        return
-    level = [content]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for value in level
-            for inner in (value.values() if value.__class__ is dict else value)
-            if inner.__class__ in (dict, list)
-        ]
-        if not level:
-            return
-    raise ValueError(f"it is more than {_DEEPEST} levels deep")
 
 
 # --- columns

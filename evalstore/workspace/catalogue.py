@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from evalstore.core.errors import FileProblem, Problem
 from evalstore.files.access import LARGEST_TEXT, normalise
@@ -18,6 +18,8 @@ from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import Index
 from evalstore.workspace.model_files import Currency, Model, ProviderFile
 from evalstore.workspace.settings.application_fields import Programs
+
+T = TypeVar("T", ProviderFile, Currency)
 
 
 @dataclass
@@ -53,20 +55,13 @@ def read_catalogue(
         workspace.boundary,
     )
     programs = Programs(os.path.realpath(workspace.root), references.read_program)
-    providers = catalogue.providers
-    seen: dict[str, str] = {}
     before = len(problems)
-    for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
-        try:
-            provider = model_files.read_provider(text)
-            claim_id(provider.code, path, seen, 1)
-            providers[provider.code] = provider
-        except FileProblem as problem:
-            problems += problem.all_at(path, text.split("\n"))
+    providers = _read_by_code(workspace, "providers", problems, model_files.read_provider)
+    catalogue.providers = providers
     all_read = len(problems) == before
-    seen = {}
+    seen: dict[str, str] = {}
     folder = workspace.settings.paths["models"]
-    for path, text in read_texts(workspace, "models", problems, ".yaml", ".yml"):
+    for path, text in read_texts(workspace, "models", problems):
         try:
             model = model_files.read_model(
                 text, providers, is_known_kind, default_id(path, folder), programs
@@ -79,22 +74,33 @@ def read_catalogue(
         except FileProblem as problem:
             if all_read or not isinstance(problem, model_files.UnknownProviderProblem):
                 problems += problem.all_at(path, text.split("\n"))  # else it may be unreadable
-    seen = {}
-    for path, text in read_texts(workspace, "currencies", problems, ".yaml", ".yml"):
-        try:
-            currency = model_files.read_currency(text)
-            claim_id(currency.code, path, seen, 1)
-            catalogue.currencies[currency.code] = currency
-        except FileProblem as problem:
-            problems += problem.all_at(path, text.split("\n"))
+    catalogue.currencies = _read_by_code(
+        workspace, "currencies", problems, model_files.read_currency
+    )
     return catalogue
 
 
+def _read_by_code(
+    workspace: WorkspaceFolder, kind: str, problems: list[Problem], read: Callable[[str], T]
+) -> dict[str, T]:
+    """Return what the files of a kind describe, by code; errors are added to `problems`."""
+    found: dict[str, T] = {}
+    seen: dict[str, str] = {}
+    for path, text in read_texts(workspace, kind, problems):
+        try:
+            value = read(text)
+            claim_id(value.code, path, seen, 1)
+            found[value.code] = value
+        except FileProblem as problem:
+            problems += problem.all_at(path, text.split("\n"))
+    return found
+
+
 def read_texts(
-    workspace: WorkspaceFolder, kind: str, problems: list[Problem], *suffixes: str
+    workspace: WorkspaceFolder, kind: str, problems: list[Problem]
 ) -> Iterator[tuple[str, str]]:
     """Yield the files of a kind with their texts; unreadable ones are added to `problems`."""
-    for path in workspace.find_files(kind, *suffixes):
+    for path in workspace.find_files(kind):
         try:
             yield path, normalise(workspace.read_bytes(path, LARGEST_TEXT))
         except FileProblem as problem:

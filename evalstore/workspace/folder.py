@@ -13,7 +13,7 @@ from evalstore.files.fields import suggest_beside
 from evalstore.files.yaml12 import read_yaml
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.allowed_paths import PrivateFiles, WorkspaceBoundary
-from evalstore.workspace.index import Stamp, walk
+from evalstore.workspace.index import SUFFIXES, Stamp, walk
 from evalstore.workspace.settings.settings import FILE, Settings
 from evalstore.workspace.settings.settings_reader import read_settings
 
@@ -126,7 +126,7 @@ class WorkspaceFolder:
 
     # --- finding files
 
-    def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
+    def find_files(self, kind: str) -> dict[str, Stamp]:
         """Find the files of a kind with their stamps, sorted by path; hidden ones are ignored.
 
         Raises `OutsideError` when their folder is a link to a place outside the workspace.
@@ -136,7 +136,7 @@ class WorkspaceFolder:
         self.boundary.require(folder, prefix)
         stamps: dict[str, Stamp] = {}
         links: list[str] = []
-        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, stamps, links)
+        walk(str(folder), "" if prefix == "." else prefix + "/", SUFFIXES[kind], stamps, links)
         for name in links:
             if not self.boundary.contains(os.path.realpath(self.root / name)):
                 stamps[name] = _NOT_TO_BE_READ

@@ -166,7 +166,7 @@ class _Reader:
     def read_tests(self) -> None:
         """Read the test files."""
         reading, index, load_nodes, keep = self.reading, self._index, self._load_nodes, self._keep
-        stamps = self._workspace.find_files("tests", ".md")
+        stamps = self._workspace.find_files("tests")
         reading.tests = frozenset(stamps)
         current = CurrentDependencies(self._library, self._references)
         unchanged: dict[str, str] = {}
@@ -459,7 +459,7 @@ def _read_prompts(
     """Yield the prompts with their texts, and the built-in one unless a file takes its id."""
     seen: dict[str, str] = {}
     folder = workspace.settings.paths["prompts"]
-    for path, text in read_texts(workspace, "prompts", problems, ".md"):
+    for path, text in read_texts(workspace, "prompts", problems):
         try:
             prompt = parse_prompt(path, text, folder)
             claim_id(prompt.id, path, seen, prompt.line_of("id"))
@@ -479,8 +479,7 @@ def _read_definitions(
 ) -> Iterator[tuple[str, str]]:
     """Yield the ids of tools or schemas in the files, each with the id of its version."""
     seen: dict[str, str] = {}
-    suffixes = (".yaml", ".yml", ".json") if kind == "schemas" else (".yaml", ".yml")
-    for path, text in read_texts(workspace, kind, files.problems, *suffixes):
+    for path, text in read_texts(workspace, kind, files.problems):
         default = default_id(path, workspace.settings.paths[kind])
         try:
             if kind == "tools":

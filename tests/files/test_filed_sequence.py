@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from evalstore.core import batches
-from evalstore.files import filed_sequence
-from evalstore.files.filed_sequence import PackedSequence, keep_values
+from evalstore.files import temporary_list
+from evalstore.files.temporary_list import PackedSequence, keep_values
 
 
 def _keep(values: Sequence[complex]) -> Sequence[complex]:
@@ -22,14 +22,14 @@ def _keep(values: Sequence[complex]) -> Sequence[complex]:
 
 @pytest.mark.parametrize("count", [0, 1, 9])
 def test_few_values_are_a_list(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr(filed_sequence, "_FEW", 9)
+    monkeypatch.setattr(temporary_list, "_FEW", 9)
     values = [complex(number, 1.5) for number in range(count)]
     assert _keep(values) == values
     assert type(_keep(values)) is list
 
 
 def test_many_values_are_read_like_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filed_sequence, "_FEW", 9)
+    monkeypatch.setattr(temporary_list, "_FEW", 9)
     monkeypatch.setattr(batches, "SIZE", 3)
     values = [complex(number, 1.5) for number in range(20)]
     kept = _keep(values)
@@ -54,7 +54,7 @@ def test_many_values_are_read_like_a_list(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_few_of_many_values_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filed_sequence, "_FEW", 50)
+    monkeypatch.setattr(temporary_list, "_FEW", 50)
 
     def values() -> Iterator[str]:
         for number in range(10_000):

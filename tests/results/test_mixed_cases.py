@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.core.values import Case, CaseFile
-from evalstore.files import filed_sequence
+from evalstore.files import temporary_list
 from evalstore.results.compare.compared_side import CaseVersions
 
 
@@ -38,7 +38,7 @@ def test_older_versions_take_the_places_of_cases_with_their_keys_or_else_their_r
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "SIZE", 3)
-    monkeypatch.setattr(filed_sequence, "_FEW", 4)
+    monkeypatch.setattr(temporary_list, "_FEW", 4)
     random = Random(seed)
     file = CaseFile([_case(random, number) for number in range(15)], attempts=2, id="a")
     older, versions = CaseVersions(), list[Case]()

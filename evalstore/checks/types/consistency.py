@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import NamedTuple
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, read_nothing
 from evalstore.checks.json_values import find_values
 from evalstore.checks.types.number import last_number
 from evalstore.core.display import as_text, shorten
@@ -36,10 +36,6 @@ def prepared_answers(subject: CheckInput) -> list[str]:
 
 
 # --- allEqual ---------------------------------------------------------------------------
-
-
-def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
-    return {}
 
 
 def _all_equal(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
@@ -263,7 +259,7 @@ def to_number(value: Json) -> Decimal | None:
 
 KINDS = {
     "allEqual": CheckType(
-        2, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"
+        2, read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"
     ),
     "allSame": CheckType(3, _read_same, _all_same, main="key", joint=True),
     "monotonic": CheckType(2, _read_monotonic, _is_monotonic, main="order", joint=True),

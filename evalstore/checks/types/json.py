@@ -16,7 +16,7 @@ from evalstore.checks.base import (
     holds,
 )
 from evalstore.checks.complexity import is_cheap_path
-from evalstore.checks.json_values import ANYWHERE, NotJsonError, is_bare, parse_answer, shown
+from evalstore.checks.json_values import ANYWHERE, is_bare, parse_answer, shown
 from evalstore.checks.types.json_comparison import JsonComparison
 from evalstore.core.display import shorten
 from evalstore.core.errors import NotRunError
@@ -49,10 +49,7 @@ def _read_json(arguments: CheckArguments) -> dict[str, Json]:
 
 def _is_json(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the answer is JSON: an object, unless the check says otherwise."""
-    try:
-        value = parse_answer(subject, fenced=check.get("fenced", False))
-    except NotJsonError as problem:
-        return CheckFinding(0.0, str(problem))
+    value = parse_answer(subject, fenced=check.get("fenced", False))
     of = check.get("of", "object")
     kind = "JSON" if of == "any" else f"JSON that is an {of}"
     if of == "any" or isinstance(value, dict if of == "object" else list):
@@ -73,10 +70,7 @@ def _read_schema(arguments: CheckArguments) -> dict[str, Json]:
 
 
 def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
-    try:
-        value = parse_answer(subject, fenced=check.get("fenced", False))
-    except NotJsonError as problem:
-        return CheckFinding(0.0, str(problem))
+    value = parse_answer(subject, fenced=check.get("fenced", False))
     schema = check["schema"]
     wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
     if wrong is None and check.get("fenced") == ANYWHERE and not is_bare(subject):
@@ -198,10 +192,7 @@ def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 
 
 def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) -> CheckFinding:
-    try:
-        value = parse_answer(subject, fenced=check.get("fenced", False))
-    except NotJsonError as problem:
-        return CheckFinding(0.0, str(problem))
+    value = parse_answer(subject, fenced=check.get("fenced", False))
     any_order = check.get("ignoreOrder", False)
     comparison = JsonComparison(subject.prepare, subset, any_order, subject.quote)
     expected = check["expected"] if check.get("anyOf") else [check["expected"]]
@@ -293,10 +284,7 @@ def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the value at the path is not null and passes the nested check."""
     from jmespath.exceptions import JMESPathTypeError
 
-    try:
-        answer = parse_answer(subject, fenced=check.get("fenced", False))
-    except NotJsonError as problem:
-        return CheckFinding(0.0, str(problem))
+    answer = parse_answer(subject, fenced=check.get("fenced", False))
     path = shorten(check["path"])
     try:
         value = compiled_path(check["path"]).search(answer)

@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, holds
+from evalstore.checks.base import (
+    CheckArguments,
+    CheckFinding,
+    CheckInput,
+    CheckType,
+    holds,
+    read_nothing,
+)
 from evalstore.checks.normalization import STEPS
 from evalstore.core.display import difference_at, first_difference, shorten, shorten_to_line
 from evalstore.core.errors import EvalstoreError
@@ -222,10 +229,6 @@ def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
 # --- checks without settings --------------------------------------------------------------
 
 
-def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
-    return {}
-
-
 def _refuses(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the provider reports a refusal, or the text begins like an English one."""
     if subject.reply.refusal or is_refusal(subject.text):
@@ -258,8 +261,8 @@ KINDS = {
         2, read_expected_texts, _equals, as_written="texts", example="[Paris, Lyon]"
     ),
     "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
-    "refusal": CheckType(3, _read_nothing, _refuses, main=None),
-    "notEmpty": CheckType(1, _read_nothing, _is_not_empty, main=None),
+    "refusal": CheckType(3, read_nothing, _refuses, main=None),
+    "notEmpty": CheckType(1, read_nothing, _is_not_empty, main=None),
 }
 
 

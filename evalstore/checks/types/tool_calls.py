@@ -11,6 +11,7 @@ from evalstore.checks.base import (
     CheckType,
     holds,
     passes,
+    read_nothing,
 )
 from evalstore.checks.json_values import shown
 from evalstore.checks.types.json_comparison import JsonComparison, JsonDifference, match
@@ -226,10 +227,6 @@ def _list(calls: Sequence[ToolCall]) -> str:
     return f"{listed} … ({len(calls)} in all)" if len(calls) > _LISTED else listed
 
 
-def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
-    return {}
-
-
 def _calls_no_tool(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether no tool was called."""
     if not (calls := subject.reply.tool_calls):
@@ -239,5 +236,5 @@ def _calls_no_tool(check: Mapping[str, Json], subject: CheckInput) -> CheckFindi
 
 KINDS = {
     "toolCalls": CheckType(2, _read_calls, _calls_tools, takes_mapping=True),
-    "noToolCalls": CheckType(1, _read_nothing, _calls_no_tool, main=None),
+    "noToolCalls": CheckType(1, read_nothing, _calls_no_tool, main=None),
 }

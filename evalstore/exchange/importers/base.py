@@ -19,6 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from evalstore.core.canonical_json import is_deeper
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, Role, ToolVersion, Usage, Verdict
 from evalstore.files.access import (
@@ -30,7 +31,7 @@ from evalstore.files.access import (
     read_file,
     too_large,
 )
-from evalstore.files.datasets.json_rows import is_deep
+from evalstore.files.datasets.json_rows import DEEPEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
         value = json.loads(text, **options)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if is_deep(value):
+    if is_deeper(value, DEEPEST):
         raise ValueError("it is nested too deeply")
     return value
 

@@ -6,9 +6,10 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Set
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.batches import in_batches
+from evalstore.core.canonical_json import is_deeper
 from evalstore.core.display import shorten
 from evalstore.core.values import Json
 from evalstore.files.access import LARGEST_DOCUMENT, too_large
@@ -88,7 +89,9 @@ class ValueReader:
             raise self._source.bad_row(f"a row must be an object, not {kind}", line, hint=hint)
         if self._wrong:
             raise self._source.bad_row(self._wrong[0], line)
-        if (text is None or text.count("[") + text.count("{") > DEEPEST) and is_deep(value):
+        if (text is None or text.count("[") + text.count("{") > DEEPEST) and is_deeper(
+            value, DEEPEST
+        ):
             raise self._source.bad_row(_DEEP, line)
         if (text is None or "\\u" in text) and not _is_text(value):
             message = (
@@ -110,17 +113,6 @@ def _is_text(value: Json) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def is_deep(value: Json) -> bool:
-    """Return whether a value has more than `DEEPEST` levels."""
-    level: list[Any] = [value] if isinstance(value, dict | list) else []
-    for _ in range(DEEPEST):
-        inner = (item.values() if isinstance(item, dict) else item for item in level)
-        level = [
-            element for values in inner for element in values if isinstance(element, dict | list)
-        ]
-    return bool(level)
 
 
 _glance = json.JSONDecoder().raw_decode

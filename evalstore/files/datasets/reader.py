@@ -7,7 +7,7 @@ import hashlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import dropwhile, islice
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.display import shorten
@@ -34,16 +34,6 @@ _SUFFIXES = {
 }
 _OPTIONS = {"delimiter": ("csv", "tsv"), "rows": ("json",)}
 """Options with the formats that support them."""
-
-
-class _Rows(Protocol):
-    """A file of one format."""
-
-    def columns(self) -> dict[str, str]:
-        """Map the keys of all rows, in the order of appearance, to the names as written."""
-
-    def records(self) -> Iterator[Record | BadRow]:
-        """Yield the rows in order, and the problems of unreadable ones."""
 
 
 class Dataset:
@@ -329,6 +319,10 @@ class DelimitedTable:
             message = f"the row has {_cells(actual)} for {expected} columns: {surplus} is extra"
         hint = self.advice() or f"put quotes round a cell that holds {shorten(self._delimiter)}"
         return self._source.bad_row(message, line, hint=hint if actual > expected else None)
+
+
+_Rows = JsonLines | JsonDocument | DelimitedTable
+"""A file of one format."""
 
 
 def _is_blank(cells: list[str]) -> bool:

@@ -15,7 +15,7 @@ from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
 from evalstore.core.values import Json
-from evalstore.files.filed_sequence import keep_values
+from evalstore.files.temporary_list import keep_values
 from evalstore.interfaces.api.options import (
     ResultKeywords,
     StrPath,

@@ -85,7 +85,7 @@ def hint_on_file(location: Location, text: str, arguments: Sequence[str]) -> str
     if PurePath(text).suffix not in ("", ".md"):
         return None
     try:
-        files = open_workspace(location).find_files("tests", ".md")
+        files = open_workspace(location).find_files("tests")
     except EvalstoreError:
         return None
     is_path = "/" in text or text.endswith(".md")

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING
 
-from evalstore.files.filed_sequence import NumberedSequence
+from evalstore.files.temporary_list import NumberedSequence
 from evalstore.planning.plan_items import FiledItems
 from evalstore.planning.status.status_report import summed
 from evalstore.store.wanted import refuse_unwanted

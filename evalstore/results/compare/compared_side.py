@@ -17,8 +17,7 @@ from evalstore.comparison.placed_results import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Result
 from evalstore.core.values import Case
-from evalstore.files.filed_sequence import keep_values
-from evalstore.files.temporary_list import TemporaryList
+from evalstore.files.temporary_list import TemporaryList, keep_values
 from evalstore.planning.cells.same_cells import find_cells
 from evalstore.planning.reasons.source_changes import compare_sources
 from evalstore.results.growing_results import GrowingResults

@@ -16,8 +16,7 @@ from evalstore.comparison.comparison import sort_pairs
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
-from evalstore.files.filed_sequence import keep_values
-from evalstore.files.temporary_list import SortedValues
+from evalstore.files.temporary_list import SortedValues, keep_values
 from evalstore.planning.baseline import GateRuns, is_same_result
 from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, RunFilter, every_run
 from evalstore.planning.cells.same_cells import find_cells, is_judged

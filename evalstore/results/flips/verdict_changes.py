@@ -13,7 +13,7 @@ from evalstore.comparison.answer_pairs import counts_older, has_equal_texts, ses
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
-from evalstore.files.filed_sequence import keep_values
+from evalstore.files.temporary_list import keep_values
 from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns
 from evalstore.planning.cells.same_cells import find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory

@@ -259,7 +259,7 @@ def _places_now(location: Location) -> Iterator[tuple[str, Place]]:
 
 
 def _known_files(location: Location, store: Store) -> set[str]:
-    known = set(open_workspace(location).find_files("tests", ".md"))
+    known = set(open_workspace(location).find_files("tests"))
     for run in store.find_recent_runs():
         known |= read_tree(run.results, store.load_nodes).keys()
     return known

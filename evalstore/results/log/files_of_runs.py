@@ -57,7 +57,7 @@ def find_file_of_run(
         later = find_later_name(store, run, names, folder)
         if later is not None:
             raise RevisionError(str(error), hint=f"it was renamed to '{later}'") from None
-        tests = workspace.find_files("tests", ".md")
+        tests = workspace.find_files("tests")
         if now := next((name for name in names if name in tests), None):
             hint = f"the workspace has it now: 'evalstore show @work:{now}' shows it"
             raise RevisionError(str(error), hint=hint) from None

@@ -293,7 +293,7 @@ class _Arrangement:
 
 def test_files(location: Location) -> list[str]:
     """Return the test files of the workspace."""
-    return list(open_workspace(location).find_files("tests", ".md"))
+    return list(open_workspace(location).find_files("tests"))
 
 
 def feedback(location: Location, decisions: Iterable[Decision]) -> dict[Decision, str]:

@@ -131,7 +131,7 @@ def _prompt_paths(workspace: WorkspaceFolder) -> dict[str, str]:
     """Return the prompt files by their ids; of one with errors its default id."""
     folder = workspace.settings.paths["prompts"]
     paths: dict[str, str] = {}
-    for path in workspace.find_files("prompts", ".md"):
+    for path in workspace.find_files("prompts"):
         id = default_id(path, folder)
         with suppress(FileProblem):
             id = parse_prompt(path, normalise(workspace.read_bytes(path, LARGEST_TEXT)), folder).id

@@ -27,13 +27,8 @@ from evalstore.store import Store
 from evalstore.store.run_documents import FORMAT, LARGEST
 from evalstore.workspace.folder import WorkspaceFolder
 
-_FOLDERS = {
-    "prompts": (".md",),
-    "models": (".yaml", ".yml"),
-    "providers": (".yaml", ".yml"),
-    "currencies": (".yaml", ".yml"),
-}
-"""The folders that a runner needs, with the suffixes of their files."""
+_FOLDERS = ("prompts", "models", "providers", "currencies")
+"""The kinds of files that a runner needs."""
 _OPTIONS = ("concurrency", "timeout", "retries", "judge_only", "max_time", "exit_first")
 """The options of a run that hold for all its runners."""
 
@@ -113,11 +108,7 @@ def _describe(project: Project, origin: RunOrigin, options: RunOptions) -> dict[
 
 def _read_files(workspace: WorkspaceFolder) -> dict[str, str]:
     """Return the texts of the settings, and of the models and prompts, by path."""
-    names = [
-        name
-        for kind, suffixes in _FOLDERS.items()
-        for name in workspace.find_files(kind, *suffixes)
-    ]
+    names = [name for kind in _FOLDERS for name in workspace.find_files(kind)]
     texts = {workspace.config.name: workspace.config.read_text(encoding="utf-8")}
     for name in names:
         texts[name] = workspace.read_bytes(name, LARGEST_TEXT).decode("utf-8", "strict")

@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
-from evalstore.files.filed_sequence import NumberedSequence
+from evalstore.files.temporary_list import NumberedSequence
 from evalstore.store.ids import as_id
 from evalstore.store.search.texts import KINDS, Kind
 

@@ -73,35 +73,19 @@ class SQLiteDriver:
             if not create:
                 raise StoreError(f"no store at '{path}'", hint="run 'evalstore init' first")
             path.parent.mkdir(parents=True, exist_ok=True)
-        patience = int(busy * 1000)
+        options = {"inspect": inspect, "keep_copy": keep_copy, "may_migrate": may_migrate}
         try:
-            return cls._open(
-                path,
-                patience,
-                inspect=inspect,
-                immutable=immutable,
-                keep_copy=keep_copy,
-                may_migrate=may_migrate,
-            )
+            return cls._open(path, int(busy * 1000), immutable=immutable, **options)
         except StoreError:
             if not is_on_read_only_media(path):
                 raise
-            return cls._open(path, patience, inspect=inspect, immutable=True)
+            return cls._open(path, int(busy * 1000), immutable=True, **options)
 
     @classmethod
-    def _open(
-        cls,
-        path: Path,
-        busy: int,
-        *,
-        inspect: bool,
-        immutable: bool = False,
-        keep_copy: bool = True,
-        may_migrate: bool = True,
-    ) -> Self:
+    def _open(cls, path: Path, busy: int, *, immutable: bool, **options: bool) -> Self:
         driver = cls(Pool(path, busy, immutable=immutable), path, busy)
         try:
-            driver._bring_up_to_date(inspect=inspect, keep_copy=keep_copy, may_migrate=may_migrate)
+            driver._bring_up_to_date(**options)
             driver.file = _identify(path)
         except BaseException:
             driver.close()

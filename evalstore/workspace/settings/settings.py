@@ -145,20 +145,6 @@ class AnalysisQuery:
     """Only verdicts at this temperature."""
 
 
-QUERY_NAMES = (
-    "description",
-    "currency",
-    "requiredTags1",
-    "requiredTags2",
-    "prohibitedTags",
-    "systemPrompts",
-    "candidates",
-    "evaluators",
-    "candidatesTemperature",
-    "evaluatorsTemperature",
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a workspace."""
@@ -246,10 +232,12 @@ def find_root(start: Path) -> Path:
     )
 
 
-SETTING_NAMES = tuple(
-    re.sub(r"_([a-z])", lambda match: match[1].upper(), setting.name)
-    for setting in fields(Settings)
-)
+def _names_in_file(owner: type) -> tuple[str, ...]:
+    names = (setting.name for setting in fields(owner))
+    return tuple(re.sub(r"_([a-z])", lambda match: match[1].upper(), name) for name in names)
+
+
+SETTING_NAMES, QUERY_NAMES = _names_in_file(Settings), _names_in_file(AnalysisQuery)
 
 
 def read_age(text: str) -> float | None:

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from evalstore import Workspace, to_json
-from evalstore.files import filed_sequence
-from evalstore.files.filed_sequence import PackedSequence
+from evalstore.files import temporary_list
+from evalstore.files.temporary_list import PackedSequence
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def ran(workspace: Workspace) -> Workspace:
 def short_lists(ran: Workspace) -> Iterator[pytest.MonkeyPatch]:
     """In which one value is few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filed_sequence, "_FEW", 1)
+        patch.setattr(temporary_list, "_FEW", 1)
         yield patch
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evalstore.core import batches
-from evalstore.files import filed_sequence
+from evalstore.files import temporary_list
 from evalstore.planning.cells import cell_batches
 from evalstore.results import equal_parts
 from evalstore.store.trees import case_chunks, case_files
@@ -50,7 +50,7 @@ def treat_as_long(monkeypatch: pytest.MonkeyPatch, *, most: int = 8) -> None:
 def keep_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep all but a few results of a comparison in files, and read them in small batches."""
     for module, name, number in (
-        (filed_sequence, "_FEW", 9),
+        (temporary_list, "_FEW", 9),
         (batches, "SIZE", 7),
         (equal_parts, "_FEW", 9),
     ):

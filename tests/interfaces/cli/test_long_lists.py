@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.core import batches
 from evalstore.core.errors import OK
-from evalstore.files import filed_sequence
+from evalstore.files import temporary_list
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.open_project import open_project
@@ -235,7 +235,7 @@ def test_results_of_the_workspace_need_little_memory_for_a_row(
 ) -> None:
     use_small_batches(monkeypatch)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
-    monkeypatch.setattr(filed_sequence, "_FEW", 20)
+    monkeypatch.setattr(temporary_list, "_FEW", 20)
     monkeypatch.setattr(batches, "SMALL_SIZE", 20)
     monkeypatch.setattr(batches, "SIZE", 20)
     peaks: list[int] = []

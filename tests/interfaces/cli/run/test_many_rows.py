@@ -16,7 +16,7 @@ from evalstore.core import batches, hashing
 from evalstore.core.errors import OK
 from evalstore.core.results import Result
 from evalstore.core.values import Case, EvaluationVersion, Json
-from evalstore.files import filed_sequence
+from evalstore.files import temporary_list
 from evalstore.planning.cells import cell_batches
 from evalstore.planning.cells.cells import Cell
 from evalstore.planning.open_project import open_store
@@ -271,7 +271,7 @@ def test_a_run_needs_little_memory_for_a_row(
 def test_the_comparison_of_a_run_needs_little_memory_for_a_row(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filed_sequence, "_FEW", 20)
+    monkeypatch.setattr(temporary_list, "_FEW", 20)
     monkeypatch.setattr(case_files._groups, "__defaults__", (8,))
     monkeypatch.setattr(batches, "SIZE", 20)
     monkeypatch.setattr(batches, "SMALL_SIZE", 20)
