@@ -248,6 +248,16 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     return value
 
 
+def parsed(value: Any, default: Json = None) -> Json:
+    """Return the value of a text in JSON, else `default`; values that are no texts stay as they are."""
+    if not isinstance(value, str | bytes):
+        return value
+    try:
+        return parse_json(value)
+    except ValueError:
+        return default
+
+
 def as_mapping(value: Any) -> dict[str, Any]:
     """Return the value if it is a mapping, else an empty mapping."""
     return value if isinstance(value, dict) else {}
@@ -340,3 +350,12 @@ def reason_of(problem: FileProblem) -> str:
     if isinstance(problem, OutsideProblem):
         return f"{problem.message}; '{FLAG}' allows it"
     return problem.message
+
+
+@contextmanager
+def taking(subject: str = "") -> Iterator[None]:
+    """Raise `NotTakenError` for a file that cannot be read; `subject` begins the reason."""
+    try:
+        yield
+    except FileProblem as problem:
+        raise NotTakenError(f"{subject}{reason_of(problem)}") from problem

@@ -12,6 +12,7 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.importers.base import Imported, ImportOptions, NotTakenError
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
+    find_sources,
     instructions_of,
     messages_field,
     read_messages,
@@ -28,11 +29,9 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
     """Import one test per file of samples."""
     imported = Imported()
     for path in paths:
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in files:
-            if file.name.endswith(_SUFFIXES) or file == path:
-                name = file.relative_to(path).as_posix() if path.is_dir() else file.name
-                _read_file(file, name, imported)
+        for file in find_sources([path], _SUFFIXES):
+            name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+            _read_file(file, name, imported)
     if not imported.files and not imported.left:
         raise EvalstoreError(
             "no EvalsOne samples found", hint="name a file of JSON lines, or its folder"

@@ -17,6 +17,7 @@ from evalstore.exchange.importers.base import (
     NotTakenError,
     SkippedItem,
     parse_json,
+    parsed,
     read_unpacked,
     reason_of,
 )
@@ -170,7 +171,7 @@ def read_documents(
         left.append(SkippedItem(str(path), reason_of(problem)))
         return
     lines = [(number, text) for number, text in enumerate(data.split(b"\n"), 1) if text.strip()]
-    if len(lines) < 2 or _parse(lines[0][1]) is None:
+    if len(lines) < 2 or parsed(lines[0][1]) is None:
         if len(data) > LARGEST_DOCUMENT:
             left.append(SkippedItem(str(path), too_large(len(data), LARGEST_DOCUMENT).message))
             return
@@ -183,13 +184,6 @@ def read_documents(
         except ValueError as error:
             reason = binary if _BINARY.search(text[:_BEGINNING]) else f"not JSON: {error}"
             left.append(SkippedItem(str(path), reason, number or None))
-
-
-def _parse(text: bytes) -> Json:
-    try:
-        return parse_json(text)
-    except ValueError:
-        return None
 
 
 def _none(_name: str) -> None:

@@ -18,6 +18,7 @@ from evalstore.exchange.importers.base import (
     as_list,
     as_mapping,
     parse_json,
+    parsed,
 )
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_conversations import (
@@ -215,9 +216,9 @@ def _read_list(attributes: Mapping[str, Json], name: str) -> list[Json]:
 def _read_events(events: Iterable[tuple[str, Mapping[str, Json]]]) -> SpanMessages:
     messages = SpanMessages([], [])
     for name, attributes in events:
-        fields = {**attributes, **as_mapping(_parsed(attributes.get("gen_ai.event.content")))}
+        fields = {**attributes, **as_mapping(parsed(attributes.get("gen_ai.event.content")))}
         if name == CHOICE:
-            message = as_mapping(_parsed(fields.get("message"))) or fields
+            message = as_mapping(parsed(fields.get("message"))) or fields
             messages.outputs.extend(_messages("assistant", message))
         elif match := _MESSAGE.fullmatch(name):
             messages.inputs.extend(_messages(match[1], fields))
@@ -226,20 +227,10 @@ def _read_events(events: Iterable[tuple[str, Mapping[str, Json]]]) -> SpanMessag
 
 def _messages(role: str, fields: Mapping[str, Any]) -> list[Json]:
     """Return the message of an event with this role; none if its content was not recorded."""
-    content, calls = fields.get("content"), _parsed(fields.get("tool_calls"))
+    content, calls = fields.get("content"), parsed(fields.get("tool_calls"))
     if content is None and not calls:
         return []
     return [{"role": role, "content": content, "tool_calls": calls}]
-
-
-def _parsed(value: Json) -> Json:
-    """Return the value of a text in JSON; None for other texts, and other values as they are."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return parse_json(value)
-    except ValueError:
-        return None
 
 
 def _read_numbered(attributes: Mapping[str, Json]) -> SpanMessages:
@@ -513,12 +504,8 @@ def _logged_messages(role: str, value: Json) -> list[Json]:
 
 def _parsed_value(value: Json) -> Json:
     """Return the value of a list or an object in JSON; other texts as they are."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
-        return value
-    try:
-        return parse_json(value)
-    except ValueError:
-        return value
+    is_document = isinstance(value, str) and value.lstrip().startswith(("[", "{"))
+    return parsed(value, value) if is_document else value
 
 
 # --- times of ISO 8601 as OTLP has them

@@ -100,6 +100,14 @@ def write_sections(turns: Iterable[tuple[str, str]]) -> str:
     return "\n".join(parts)
 
 
+def takes_turns(roles: Sequence[str]) -> bool:
+    """Return whether user and assistant alternate, after at most one system message."""
+    turns = roles[roles[0] == "system" :]
+    return bool(turns) and all(
+        role == ("user", "assistant")[number % 2] for number, role in enumerate(turns)
+    )
+
+
 def safe_file_name(name: str) -> str:
     """Return a safe file name; other characters become `-`."""
     safe = re.sub(r"[^\w.+-]+", "-", name).strip("-.")

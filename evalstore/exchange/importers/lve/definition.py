@@ -307,15 +307,6 @@ def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
     return tuple(name for name in variables if name)
 
 
-def take_turns(turns: tuple[LveTurn, ...]) -> bool:
-    """Return whether user and assistant alternate, after at most one system message."""
-    alternating = turns[1:] if turns[0].role == "system" else turns
-    expected = (("user", "assistant")[number % 2] for number in range(len(alternating)))
-    return bool(alternating) and all(
-        turn.role == role for turn, role in zip(alternating, expected, strict=True)
-    )
-
-
 def name_of_turn(variable: str) -> str:
     """Return the name of a turn's answer in a test file."""
     return variable if variable == LAST else names_of([variable])[variable]

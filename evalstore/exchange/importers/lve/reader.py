@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path, PurePosixPath
 
 from evalstore.core.display import plural
-from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json, Role
 from evalstore.exchange.importers.base import (
     Imported,
@@ -24,8 +24,8 @@ from evalstore.exchange.importers.base import (
     line_of,
     parse_json,
     read_source,
-    reason_of,
     short_json,
+    taking,
 )
 from evalstore.exchange.importers.lve.checkers import CheckerTest, translate_checker
 from evalstore.exchange.importers.lve.definition import (
@@ -123,7 +123,7 @@ class _Reader:
         path = self.folder / _TEST
         text = ""
         try:
-            text = self._text(path)
+            text = read_text(path)
             definition = read_definition(text, self._prompt)
             tags = self._import_test(definition, text)
             models.setdefault(definition.model, {}).update(tags)
@@ -132,18 +132,6 @@ class _Reader:
             line = problem.line or line_of(text, problem.place)
             self.imported.skip(place, problem.reason, line)
 
-    def _text(self, path: Path) -> str:
-        try:
-            return normalise(self._bytes(path))
-        except FileProblem as problem:
-            raise NotTakenError(problem.message) from problem
-
-    def _bytes(self, path: Path) -> bytes:
-        try:
-            return read_source(path)
-        except FileProblem as problem:
-            raise NotTakenError(reason_of(problem)) from problem
-
     def _prompt(self, path: str) -> str:
         """Return the text of a prompt file, which must be in the test's folder."""
         place = Path(os.path.normpath(self.folder / path))
@@ -151,7 +139,7 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' is outside the test's folder")
         if not is_file(place):
             raise NotTakenError(f"the prompt file '{path}' does not exist")
-        return self._text(place)
+        return read_text(place)
 
     def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
         """Add the files of a test; returns the tag for the temperatures of its answers."""
@@ -228,7 +216,7 @@ class _Reader:
         """Return the Python files of custom checkers by their path below `checker`."""
         folder = self.folder / "checker"
         return {
-            path.relative_to(folder).as_posix(): self._bytes(path)
+            path.relative_to(folder).as_posix(): read_bytes(path)
             for path in sorted(folder.rglob("*.py"))
             if path.is_file() and path.name != "__init__.py"
         }
@@ -238,7 +226,7 @@ class _Reader:
         folder = self.folder / "instances"
         for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
             try:
-                lines = self._text(path).split("\n")
+                lines = read_text(path).split("\n")
             except NotTakenError as problem:
                 self.imported.skip(path, problem.reason)
                 continue
@@ -284,6 +272,18 @@ class _Reader:
                 raise NotTakenError(f"the values do not fill the prompt: {error}") from None
             for address in pictures:
                 check_picture(address)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file; raises `NotTakenError`."""
+    with taking():
+        return read_source(path)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file; raises `NotTakenError`."""
+    with taking():
+        return normalise(read_source(path))
 
 
 def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:

@@ -15,11 +15,10 @@ from evalstore.exchange.importers.lve.definition import (
     fill,
     name_of_turn,
     parse,
-    take_turns,
     template,
     turn_names,
 )
-from evalstore.exchange.importers.template_writer import MARKERS, as_section, escape
+from evalstore.exchange.importers.template_writer import MARKERS, as_section, escape, takes_turns
 from evalstore.exchange.importers.yaml_writer import block
 from evalstore.files.markdown import SPACE
 
@@ -162,7 +161,7 @@ def write(
 def _fits_body(conversations: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
     """Return whether sections can represent the messages: trimmed texts and alternating roles."""
     return all(
-        take_turns(conversation.run.prompt.turns)
+        takes_turns([turn.role for turn in conversation.run.prompt.turns])
         and not any(conversation.images)
         and all(
             text is None or text == text.strip(SPACE)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evalstore.core.errors import EvalstoreError, FileProblem
+from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    NotTakenError,
     SkippedItem,
     as_list,
     as_mapping,
@@ -20,8 +21,14 @@ from evalstore.exchange.importers.base import (
     read_unpacked,
     reason_of,
     require_readable,
+    taking,
 )
-from evalstore.exchange.importers.json_lines import JsonLinesRow, read_rows, write_rows
+from evalstore.exchange.importers.json_lines import (
+    JsonLinesRow,
+    find_sources,
+    read_rows,
+    write_rows,
+)
 from evalstore.exchange.importers.template_writer import unique
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.spec import DatasetSpec
@@ -102,11 +109,11 @@ class TaskData:
 def find_data(
     dataset: Any, limit: Any, job: Path, sources: list[Path], left: list[SkippedItem]
 ) -> TaskData:
-    """Return the data of a task; raises `EvalstoreError` if it specifies none."""
+    """Return the data of a task; raises `NotTakenError` if it specifies none."""
     if isinstance(dataset, str) and dataset:
         dataset = {"files_url": dataset}
     if not isinstance(dataset, dict):
-        raise EvalstoreError("it has no 'dataset'")
+        raise NotTakenError("it has no 'dataset'")
     limit = dataset.get("limit", limit)
     spec: dict[str, Json] = {"limit": positive_int(limit)} if positive_int(limit) else {}
     if isinstance(rows := dataset.get("rows"), list):
@@ -116,7 +123,7 @@ def find_data(
         return TaskData(str(job), "rows.jsonl", write_rows(valid_rows), valid_rows, spec)
     url = dataset.get("files_url")
     if not isinstance(url, str) or not url:
-        raise EvalstoreError("its 'dataset' has no 'files_url'")
+        raise NotTakenError("its 'dataset' has no 'files_url'")
     path = _locate(url, job, sources)
     if path is None:
         return TaskData(url, url=url, spec=spec)
@@ -126,29 +133,19 @@ def find_data(
 def _locate(url: str, job: Path, sources: list[Path]) -> Path | None:
     """Return the local file for a URL: the one with the same name, or the only one."""
     name = url.rstrip("/").rpartition("/")[2]
-    files = [
-        file
-        for path in sources
-        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
-        if file.suffix in SUFFIXES and file != job
-    ]
+    found = find_sources(sources, SUFFIXES)
+    files = [file for file in found if file.suffix in SUFFIXES and file != job]
     if "://" not in url or url.startswith("file://"):
         local = job.parent / url.removeprefix("file://")
         if is_file(local):
-            _refuse_outside(url, local)
+            with taking(f"'{url}' "):
+                require_readable(local)
             return local
     for file in files:
         if name in (file.name, file.stem):
             return file
     data = [file for file in files if not is_job(file)]
     return data[0] if len(data) == 1 else None
-
-
-def _refuse_outside(url: str, path: Path) -> None:
-    try:
-        require_readable(path)
-    except FileProblem as problem:
-        raise EvalstoreError(f"'{url}' {reason_of(problem)}") from problem
 
 
 def is_job(path: Path) -> bool:

@@ -21,10 +21,11 @@ from evalstore.exchange.importers.base import (
     as_list,
     as_mapping,
     parse_json,
+    parsed,
     read_unpacked,
     reason_of,
 )
-from evalstore.exchange.importers.json_lines import json_as_yaml
+from evalstore.exchange.importers.json_lines import find_sources, json_as_yaml
 from evalstore.exchange.importers.nemo.datasets import TaskData, find_data, tasks_of
 from evalstore.exchange.importers.nemo.metrics import (
     GRADED,
@@ -41,6 +42,7 @@ from evalstore.exchange.importers.nemo.metrics import (
 from evalstore.exchange.importers.template_writer import (
     safe_file_name,
     split_prompt,
+    takes_turns,
     unique,
     write_test,
 )
@@ -56,12 +58,7 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 def read(paths: list[Path], options: ImportOptions) -> Imported:
     """Import a test for each task of the jobs; other files may be data of these tasks."""
     imported = Imported()
-    files = [
-        file
-        for path in paths
-        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
-        if file.suffix in _SUFFIXES
-    ]
+    files = [file for file in find_sources(paths, _SUFFIXES) if file.suffix in _SUFFIXES]
     jobs = [job for file in files if (job := _read_job(file, imported, only=len(files) == 1))]
     if not jobs and not imported.left:
         raise EvalstoreError(
@@ -113,7 +110,7 @@ class _Job:
             )
             try:
                 write_task(job_task, imported)
-            except EvalstoreError as problem:
+            except NotTakenError as problem:
                 imported.skip(self.path, f"the task '{name}': {problem}", line)
         if as_mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not imported: models are asked"
@@ -308,7 +305,7 @@ def _write_tests(
         parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
     _read_metrics(task, parts, imported)
     if not parts.checks and not parts.judges:
-        raise EvalstoreError("none of its metrics can be imported")
+        raise NotTakenError("none of its metrics can be imported")
     front = {"dataset": _dataset(data, name, task, imported), **parts.front}
     imported.rows += len(data.rows)
     judges: list[NemoJudge | None] = [*parts.judges]
@@ -338,7 +335,7 @@ def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
         path = data.url
     else:
         if not data.rows:
-            raise EvalstoreError("its data have no row that can be used")
+            raise NotTakenError("its data have no row that can be used")
         path = data.name
         if imported.files.setdefault(f"tests/{path}", data.content) != data.content:
             path = f"{name}.{data.name}"
@@ -381,13 +378,14 @@ def _read_conversation(task: Task, parts: _Parts, imported: Imported) -> None:
         parts.turns = [
             (message["role"], convert_template(message["content"])) for message in messages
         ]
-        if _breaks_order([role for role, _ in parts.turns]):
+        roles = [role for role, _ in parts.turns]
+        if not takes_turns(roles) or roles[-1] != "user":
             parts.front["messages"] = [
                 {"role": role, "content": text} for role, text in parts.turns
             ]
             parts.turns = []
     else:
-        raise EvalstoreError("its template has no 'messages' that can be read")
+        raise NotTakenError("its template has no 'messages' that can be read")
 
 
 def _is_option(name: str, value: Json) -> bool:
@@ -398,13 +396,6 @@ def _is_option(name: str, value: Json) -> bool:
     return not collector.problems
 
 
-def _breaks_order(roles: list[str]) -> bool:
-    """Return whether the roles do not alternate as sections require."""
-    turns = roles[1:] if roles[0] == "system" else roles
-    expected = ["user" if number % 2 == 0 else "assistant" for number in range(len(turns))]
-    return not turns or turns != expected or turns[-1] != "user"
-
-
 def _use_recorded_answers(task: Task, parts: _Parts) -> None:
     """Use the answers in the rows, for a task without a template."""
     judged_columns = [name for name in _judged_columns(task) if not _REFERENCE.search(name)]
@@ -412,7 +403,7 @@ def _use_recorded_answers(task: Task, parts: _Parts) -> None:
     candidates = [*known, *_ANSWERS, *judged_columns, "answer"]
     answer = next((candidate for candidate in candidates if parts.data.has_column(candidate)), None)
     if answer is None:
-        raise EvalstoreError("it has no template, and its data have no column 'output'")
+        raise NotTakenError("it has no template, and its data have no column 'output'")
     parts.answer = answer
     question = next(
         (name for name in _QUESTIONS if parts.data.has_column(name) and name != answer), None
@@ -442,7 +433,7 @@ def _judged_columns(task: Task) -> Iterator[str]:
 def _read_metrics(task: Task, parts: _Parts, imported: Imported) -> None:
     metrics = task.task.get("metrics")
     if not isinstance(metrics, dict):
-        raise EvalstoreError("it has no 'metrics'")
+        raise NotTakenError("it has no 'metrics'")
     for name, metric in metrics.items():
         line = task.line("metrics", name)
         try:
@@ -491,11 +482,8 @@ def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
         raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:
         raise NotTakenError("the expected calls are in the data, which were not found")
-    try:
-        expected = evaluate_rows(expression, data)
-    except EvalstoreError as problem:
-        raise NotTakenError(str(problem)) from problem
-    calls = [[tool_call(call) for call in as_list(parse_if_text(value))] for value in expected]
+    expected = evaluate_rows(expression, data)
+    calls = [[tool_call(call) for call in as_list(parsed(value, value))] for value in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}
@@ -572,14 +560,14 @@ def _references(template: str, data: TaskData) -> list[Json]:
 
 
 def read_tools(value: Json, data: TaskData) -> list[list[Json]]:
-    """Return the tools of each row, or one list for all rows; raises `EvalstoreError`."""
+    """Return the tools of each row, or one list for all rows; raises `NotTakenError`."""
     expression = lone_expression(value)
     if expression is None:
-        return [as_list(parse_if_text(value))]
+        return [as_list(parsed(value, value))]
     tools_by_row = evaluate_rows(expression, data)
     if not tools_by_row:
-        raise EvalstoreError("its tools are in the data, which were not found")
-    return [as_list(parse_if_text(tools)) for tools in tools_by_row]
+        raise NotTakenError("its tools are in the data, which were not found")
+    return [as_list(parsed(tools, tools)) for tools in tools_by_row]
 
 
 def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
@@ -592,7 +580,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
         function = as_mapping(as_mapping(tool).get("function", tool))
         name = function.get("name")
         if not isinstance(name, str) or not name:
-            raise EvalstoreError("one of its tools has no name")
+            raise NotTakenError("one of its tools has no name")
         stem, number = safe_file_name(name), 1
         while True:
             id = f"{prefix}/{stem}".lstrip("/")
@@ -612,7 +600,7 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
 
 
 def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
-    """Return the value of an expression in each row; raises `EvalstoreError`."""
+    """Return the value of an expression in each row; raises `NotTakenError`."""
     from evalstore.files.jinja_sandbox import evaluate_expression
 
     columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
@@ -622,14 +610,4 @@ def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
             for row in data.rows
         ]
     except FileProblem as problem:
-        raise EvalstoreError(problem.message) from problem
-
-
-def parse_if_text(value: Json) -> Json:
-    """Return the value; a text that is JSON is parsed."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return parse_json(value)
-    except ValueError:
-        return value
+        raise NotTakenError(problem.message) from problem

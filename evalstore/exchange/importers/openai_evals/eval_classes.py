@@ -27,6 +27,7 @@ from evalstore.exchange.importers.base import (
     read_unpacked,
     reason_of,
     require_readable,
+    taking,
 )
 from evalstore.exchange.importers.json_lines import (
     JsonLinesRow,
@@ -136,11 +137,11 @@ class EvalSources:
         refused: NotTakenError | None = None
         for path in paths:
             try:
-                _refuse_outside(name, path)
+                with taking(f"'{name}' "):
+                    require_readable(path)
+                return path
             except NotTakenError as problem:
                 refused = refused or problem
-            else:
-                return path
         if refused:
             raise refused
         return None
@@ -160,10 +161,8 @@ class EvalSources:
         path = self.find(name)
         if path is None:
             return None
-        try:
+        with taking(f"'{name}' "):
             return normalise(read_source(path))
-        except FileProblem as problem:
-            raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
 
     def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
         """Return the rows of a data file; raises `NotTakenError` if it does not exist."""
@@ -177,13 +176,6 @@ class EvalSources:
     def path_of(self, name: str) -> str:
         """Return the name of a data file for messages."""
         return str(self.find(name) or name)
-
-
-def _refuse_outside(name: str, path: Path) -> None:
-    try:
-        require_readable(path)
-    except FileProblem as problem:
-        raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
 
 
 @dataclass

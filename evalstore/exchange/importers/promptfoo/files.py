@@ -20,9 +20,9 @@ from evalstore.exchange.importers.base import (
     NotTakenError,
     parse_json,
     read_source,
-    reason_of,
     require_pattern,
     require_readable,
+    taking,
 )
 from evalstore.exchange.importers.json_lines import json_as_yaml
 from evalstore.files.access import normalise
@@ -82,15 +82,15 @@ def find_files(name: str, folder: Path) -> list[Path]:
     path = folder / bare
     try:
         if path.is_file():
-            require_readable(path)
+            with taking(f"'{shown}' "):
+                require_readable(path)
             return [path]
         matches: set[Path] = set()
         if any(sign in bare for sign in "*?[{") and not Path(bare).is_absolute():
             for pattern in _patterns(bare):
-                require_pattern(folder, pattern)
+                with taking(f"'{shown}' "):
+                    require_pattern(folder, pattern)
                 matches.update(found for found in folder.glob(pattern) if not found.is_dir())
-    except FileProblem as problem:
-        raise NotTakenError(f"'{shown}' {reason_of(problem)}") from problem
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise NotTakenError(f"'{shown}' cannot be searched for: {reason}") from error
@@ -113,10 +113,8 @@ def _patterns(pattern: str) -> Iterator[str]:
 
 def read_source_text(path: Path) -> str:
     """Return the text of a file; raises `NotTakenError`."""
-    try:
+    with taking(f"'{path.name}' "):
         return normalise(read_source(path))
-    except FileProblem as problem:
-        raise NotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
 
 
 def read_document(path: Path) -> Document:

@@ -43,7 +43,7 @@ _TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
 def template_names(template: str) -> frozenset[str]:
     """Return the variables of a template; raises `NotTakenError`."""
     try:
-        undeclared_names = undeclared(_for_jinja(template), 1)
+        undeclared_names = undeclared(as_template(template, ()), 1)
     except FileProblem as problem:
         raise NotTakenError(f"its template cannot be read: {problem.message}") from problem
     names = frozenset(name for name in undeclared_names if not is_global(name))
@@ -54,7 +54,7 @@ def template_names(template: str) -> frozenset[str]:
 
 def asked_names(template: str) -> frozenset[str]:
     """Return the variables that a template gives a default, or asks for, and never sets."""
-    source = _for_jinja(template)
+    source = as_template(template, ())
     names = {
         match[1]
         for part in find_parts(source)
@@ -70,31 +70,22 @@ def shown_paths(template: str) -> frozenset[str]:
     return frozenset(match[0] for match in matches if match[2] and match[1] != "loop")
 
 
-def _for_jinja(template: str) -> str:
-    return "".join(_jinja_parts(template, frozenset(), frozenset()))
-
-
 def as_template(template: str, columns: Iterable[str], absent: Iterable[str] = ()) -> str:
     """Convert a template to Jinja; `columns` are promptfoo's names of the columns.
 
     `absent` are variables that some rows do not have: they are empty unless the template asks.
     It also has paths in variables, such as `user.name`.
     """
-    return "".join(_jinja_parts(template, frozenset(columns), frozenset(absent)))
+    renamed, lacking = frozenset(columns), frozenset(absent)
 
-
-def _jinja_parts(template: str, columns: frozenset[str], absent: frozenset[str]) -> Iterable[str]:
-    at = 0
-    for text, start, end in find_parts(template):
-        yield template[at:start]
-        at = end
+    def part(text: str) -> str:
         if text.startswith("{#"):
-            continue
+            return ""
         if text == "<!--":
-            yield quoted(text)
-            continue
-        yield _rename_columns(_DUMP_FILTER.sub("| tojson", text), columns, absent)
-    yield template[at:]
+            return quoted(text)
+        return _rename_columns(_DUMP_FILTER.sub("| tojson", text), renamed, lacking)
+
+    return replace_parts(template, part)
 
 
 def _rename_columns(part: str, columns: frozenset[str], absent: frozenset[str]) -> str:

@@ -19,7 +19,7 @@ from evalstore.exchange.importers.base import (
     SkippedItem,
     as_list,
     as_mapping,
-    parse_json,
+    parsed,
 )
 from evalstore.exchange.importers.json_lines import SourceDocument, read_documents
 from evalstore.exchange.importers.promptfoo import files
@@ -356,10 +356,7 @@ def _messages(result: dict[str, Any]) -> list[Json]:
             }
             for role, content, image in read_turns(raw)
         ]
-    try:
-        messages = parse_json(raw) if raw.lstrip().startswith("[") else None
-    except ValueError:
-        messages = None
+    messages = parsed(raw) if raw.lstrip().startswith("[") else None
     if messages and all("role" in as_mapping(message) for message in messages):
         return as_list(messages)
     return [{"role": "user", "content": raw}]

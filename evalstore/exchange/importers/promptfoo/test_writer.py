@@ -24,6 +24,7 @@ from evalstore.exchange.importers.template_writer import (
     as_section,
     literal,
     safe_file_name,
+    takes_turns,
     unique,
     write_test,
 )
@@ -318,16 +319,7 @@ def write(
     role, text = turns[-1]
     turns[-1] = (role, f"{first_case.prefix}{text}{first_case.suffix}")
     turns = [(role, as_template(text, columns, case_group.absent)) for role, text in turns]
-    roles = [role for role, _ in turns if role != "system"]
-    takes_turns = roles == [
-        "user" if number % 2 == 0 else "assistant" for number in range(len(roles))
-    ]
-    if (
-        not roles
-        or not takes_turns
-        or any(prompt.images)
-        or "system" in [role for role, _ in turns[1:]]
-    ):
+    if any(prompt.images) or not takes_turns([role for role, _ in turns]):
         front["messages"] = [
             {"role": role, "content": text}
             | ({} if image is None else {"image": as_template(image, columns)})
