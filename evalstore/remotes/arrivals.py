@@ -97,11 +97,27 @@ class Arrivals:
 
     def finish(self) -> None:
         """Store the runs whose rows are all stored."""
-        runs = self._take("kind = ?", RUNS.name, -1)
-        complete, waiting = Completeness(self._store).split(runs)
-        for checked in waiting:
-            self._hold(checked.record, set())
+        complete: list[CheckedRecord] = []
+        known: set[bytes] = set()
+        for checked in self._take("kind = ?", RUNS.name, -1):
+            if self._is_complete({bytes.fromhex(id) for id in checked.references}, known):
+                complete.append(checked)
+            else:
+                self._hold(checked.record, set())
         self._write(complete)
+
+    def _is_complete(self, ids: set[bytes], known: set[bytes]) -> bool:
+        """Return whether these rows, and all below them, are stored; those are added to `known`."""
+        reached: set[bytes] = set()
+        pending = ids - known
+        while pending:
+            reached |= pending
+            nodes = self._store.find_present(NODES.name, pending)
+            if find_absent(self._store, pending - nodes):
+                return False
+            pending = find_below(self._store, nodes) - reached - known
+        known |= reached
+        return True
 
     def _require_bounded(self, batch: Sequence[CheckedRecord]) -> None:
         """Raise `StoreError` for a run that describes too much to be read, and for wrong counts."""
@@ -185,41 +201,11 @@ def find_absent(store: Store, ids: set[bytes], below: str | None = None) -> set[
     return absent
 
 
-class Completeness:
-    """Follows the references of runs through the nodes of a store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._complete: set[bytes] = set()
-        """Rows that are stored with all that they refer to."""
-
-    def split(
-        self, records: Iterable[CheckedRecord]
-    ) -> tuple[list[CheckedRecord], list[CheckedRecord]]:
-        """Return the runs whose rows are all stored, and those that lack one."""
-        complete: list[CheckedRecord] = []
-        waiting: list[CheckedRecord] = []
-        for checked in records:
-            references = {bytes.fromhex(id) for id in checked.references}
-            (complete if self._is_complete(references) else waiting).append(checked)
-        return complete, waiting
-
-    def _is_complete(self, ids: set[bytes]) -> bool:
-        """Return whether these rows, and all below them, are stored."""
-        reached: set[bytes] = set()
-        pending = ids - self._complete
-        while pending:
-            reached |= pending
-            nodes = self._store.find_present(NODES.name, pending)
-            if find_absent(self._store, pending - nodes):
-                return False
-            pending = self._below(sorted(nodes)) - reached - self._complete
-        self._complete |= reached
-        return True
-
-    def _below(self, nodes: list[bytes]) -> set[bytes]:
-        below: set[bytes] = set()
-        for some in in_small_batches(nodes):
-            for record in self._store.load_records(NODES.name, [id.hex() for id in some]):
-                below |= {bytes.fromhex(id) for id in check_record(record).references}
-        return below
+def find_below(store: Store, nodes: Iterable[bytes]) -> set[bytes]:
+    """Return what these nodes of a store refer to."""
+    return {
+        bytes.fromhex(id)
+        for some in in_small_batches(sorted(nodes))
+        for record in store.load_records(NODES.name, [id.hex() for id in some])
+        for id in check_record(record).references
+    }

@@ -28,6 +28,7 @@ from evalstore.remotes.indexes import (
     NO_KEY,
     DamagedIndexError,
     IndexedPack,
+    IndexedRecord,
     NewerIndexError,
     read_index,
 )
@@ -79,16 +80,6 @@ class Origin(NamedTuple):
     rules: str
 
 
-class RecordPlace(NamedTuple):
-    """Where a remote has a record."""
-
-    pack: int
-    """The number of the pack in the cache."""
-    entry: PackEntry
-    key: bytes
-    """The lookup key that the index gives."""
-
-
 class Push(NamedTuple):
     """An index file, which is what a push has written."""
 
@@ -97,7 +88,9 @@ class Push(NamedTuple):
     created: int
     """Microseconds since 1970, UTC."""
     records: int
-    """How many records no earlier index has."""
+    """How many records no earlier index has; of one that does not count, all that it lists."""
+    reason: str | None = None
+    """Why it does not count: one of `REASONS`. Then the rest is as it says itself, or empty."""
 
 
 class IndexedRecords:
@@ -124,11 +117,11 @@ class IndexedRecords:
         query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
         return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
 
-    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[RecordPlace]:
-        """Yield where the remote has these records of a table; those it lacks are left out."""
+    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[IndexedRecord]:
+        """Yield these records of a table that the remote has; `pack` is a number in the cache."""
         query = "SELECT pack, kind, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
         for pack, *entry, key in self._select(query, table, ids):
-            yield RecordPlace(pack, PackEntry(*entry), key or NO_KEY)
+            yield IndexedRecord(pack, PackEntry(*entry), key or NO_KEY)
 
     def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
         """Yield those of these records that the remote has, each with its first push.
@@ -189,20 +182,6 @@ class IndexedRecords:
         """Return the bytes of all packs of the remote."""
         query = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM packs)"
         return int(self._connection.execute(query).fetchone()[0])
-
-
-class RefusedPush(NamedTuple):
-    """An index file that does not count."""
-
-    name: str
-    writer: str
-    """Who has written it, as it says itself; empty if it is damaged."""
-    created: int
-    """As it says itself; 0 if it is damaged."""
-    records: int
-    """How many records it lists."""
-    reason: str
-    """One of `REASONS`."""
 
 
 class IndexCache:
@@ -375,10 +354,10 @@ class IndexCache:
         query = "SELECT name, writer, created, records FROM indexes ORDER BY created, name"
         return [Push(*row) for row in self._connection.execute(query)]
 
-    def list_refused(self) -> list[RefusedPush]:
+    def list_refused(self) -> list[Push]:
         """Return the index files that do not count, oldest first."""
         query = "SELECT name, writer, created, records, reason FROM refused ORDER BY created, name"
-        return [RefusedPush(*row) for row in self._connection.execute(query)]
+        return [Push(*row) for row in self._connection.execute(query)]
 
     def require_accepted(self, data: bytes, signature: bytes | None) -> str:
         """Return the writer of an index that is about to be written, as it will be shown.

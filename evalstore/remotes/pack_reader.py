@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from evalstore.core.errors import NewerError, RemoteError, StoreError
 from evalstore.remotes.bundle_files import BundleFiles
 from evalstore.remotes.differences import CopyListener
-from evalstore.remotes.index_cache import IndexCache, RecordPlace
+from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.indexes import NO_KEY, IndexedPack, IndexedRecord
 from evalstore.remotes.packs import TABLE_NAMES, DamagedPackError, PackEntry, read_record
 from evalstore.remotes.places.layout import (
@@ -56,7 +56,7 @@ class PackReader:
             sorted(places, key=lambda place: (place.pack, place.entry.offset))
         )
 
-    def read_places(self, places: Iterable[RecordPlace]) -> Iterator[CheckedRecord]:
+    def read_places(self, places: Iterable[IndexedRecord]) -> Iterator[CheckedRecord]:
         """Yield the checked records at these places, which are ordered by pack and offset."""
         for number, group in itertools.groupby(places, key=lambda place: place.pack):
             pack = self._cache.records.find_pack(number)
@@ -64,8 +64,8 @@ class PackReader:
                 yield self._check(pack, place, data)
 
     def _read_pack(
-        self, pack: IndexedPack, places: Sequence[RecordPlace]
-    ) -> Iterator[tuple[RecordPlace, bytes]]:
+        self, pack: IndexedPack, places: Sequence[IndexedRecord]
+    ) -> Iterator[tuple[IndexedRecord, bytes]]:
         """Yield the bytes of records of a pack, which are ordered by their offset.
 
         A signature is that of an index with the SHA-256 of whole packs. The ids of records alone
@@ -87,8 +87,8 @@ class PackReader:
         self._listener.advance(len(places), self.bytes_received - before)
 
     def _read(
-        self, pack: IndexedPack, places: Sequence[RecordPlace]
-    ) -> Iterator[tuple[RecordPlace, bytes]]:
+        self, pack: IndexedPack, places: Sequence[IndexedRecord]
+    ) -> Iterator[tuple[IndexedRecord, bytes]]:
         is_last = self._last[0] == pack.digest
         needed = sum(place.entry.length for place in places)
         if self._cache.rules.requires_signatures or is_last or 2 * needed >= pack.size:
@@ -115,7 +115,7 @@ class PackReader:
         self.bytes_received += pack.size
         return data
 
-    def _check(self, pack: IndexedPack, place: RecordPlace, data: bytes) -> CheckedRecord:
+    def _check(self, pack: IndexedPack, place: IndexedRecord, data: bytes) -> CheckedRecord:
         """Return a checked record.
 
         Raises `RemoteError` for one that is damaged, and `NewerError` for one of a newer program.
@@ -146,9 +146,9 @@ class PackReader:
         return repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")
 
 
-def _neighbours(places: Sequence[RecordPlace]) -> Iterator[list[RecordPlace]]:
+def _neighbours(places: Sequence[IndexedRecord]) -> Iterator[list[IndexedRecord]]:
     """Yield groups of records that are read together."""
-    group: list[RecordPlace] = []
+    group: list[IndexedRecord] = []
     for place in places:
         if group:
             last = group[-1].entry

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from shlex import quote
 from typing import NamedTuple, Self
 
 from evalstore.core.errors import NewerError, RemoteError, StoreError
-from evalstore.remotes.arrivals import Arrivals, split_records
+from evalstore.remotes.arrivals import Arrivals, find_below, split_records
 from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
-from evalstore.remotes.index_cache import IndexCache, RecordPlace
-from evalstore.remotes.indexes import IndexedPack
+from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.indexes import IndexedPack, IndexedRecord
 from evalstore.remotes.pack_reader import PackReader
 from evalstore.remotes.packs import PackEntry
 from evalstore.remotes.places.layout import RemoteFiles
@@ -31,22 +32,17 @@ CREATE TABLE wanted (
 
 
 class Pulled(NamedTuple):
-    """What a pull has read."""
+    """What was copied from a remote or another store."""
 
-    stored: Mapping[str, int]
+    stored: Counter[str]
     """How many rows were stored, by table."""
     bytes_received: int
-    """Of packs, or parts of them."""
-    left: Mapping[str, int]
-    """How many rows were left in the remote, because it lacks rows that they refer to, by table."""
-    missing: Mapping[str, int]
+    """Of packs, or parts of them, or of rows of another store."""
+    left: Counter[str]
+    """How many rows were left there, because it lacks rows that they refer to, by table."""
+    missing: Counter[str]
     """How many rows are in packs that are not in the remote yet, or no longer, by table."""
     missing_packs: int
-
-    @property
-    def records(self) -> int:
-        """Return how many rows were stored."""
-        return sum(self.stored.values())
 
     @property
     def waiting(self) -> int:
@@ -57,7 +53,7 @@ class Pulled(NamedTuple):
     def of(cls, arrivals: Arrivals, reader: PackReader) -> Self:
         """Return what was read until now."""
         return cls(
-            dict(arrivals.stored),
+            arrivals.stored.copy(),
             reader.bytes_received,
             arrivals.waiting,
             reader.left,
@@ -90,7 +86,7 @@ def pull_records(
                 places = cache.records.find_places(table, ids)
                 rows = (
                     (numbers.setdefault(cache.records.find_pack(pack), pack), *entry, key)
-                    for pack, entry, key in places
+                    for pack, entry, key, _ in places
                 )
                 statement = "INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?)"
                 if wanted.executemany(statement, rows).rowcount < len(ids):
@@ -100,7 +96,8 @@ def pull_records(
                     )
         query = "SELECT pack, kind, id, start, length, lookup FROM wanted ORDER BY pack, start"
         found = (
-            RecordPlace(pack, PackEntry(*entry), key) for pack, *entry, key in wanted.execute(query)
+            IndexedRecord(pack, PackEntry(*entry), key)
+            for pack, *entry, key in wanted.execute(query)
         )
         arrivals.add_all(reader.read_places(found))
         return Pulled.of(arrivals, reader)
@@ -173,8 +170,7 @@ class ReferencedPull:
         waiting = self._store.find_present("nodes", ids - self._walked)
         while waiting:
             self._walked |= waiting
-            nodes = self._store.load_records("nodes", [id.hex() for id in waiting])
-            found = {bytes.fromhex(id) for node in nodes for id in check_record(node).references}
+            found = find_below(self._store, waiting)
             below |= found
             waiting = self._store.find_present("nodes", found - self._walked)
         return below
@@ -195,22 +191,9 @@ class ReferencedPull:
 # --- rows of another store
 
 
-class Copied(NamedTuple):
-    """What was copied from one store to another."""
-
-    stored: Mapping[str, int]
-    """How many rows were stored, by table."""
-    size: int
-    """Bytes of the rows that were read."""
-    waiting: int
-    """Runs that were not stored, as the source lacks rows that they refer to."""
-    waiting_rows: int
-    """Other rows that were not stored for the same reason."""
-
-
 def copy_records(
     source: Store, target: Store, missing: MissingIds, listener: CopyListener, name: str
-) -> Copied:
+) -> Pulled:
     """Store these rows of another store, called `name`; each after all that it refers to.
 
     Raises `StoreError` for a damaged row, or if a stored row has other content. What was stored
@@ -227,9 +210,7 @@ def copy_records(
                 listener.advance(len(batch), copied)
                 size += copied
         arrivals.finish()
-        waiting = arrivals.waiting
-        runs = waiting[RUNS.name]
-        return Copied(dict(arrivals.stored), size, runs, sum(waiting.values()) - runs)
+        return Pulled(arrivals.stored.copy(), size, arrivals.waiting, Counter(), 0)
 
 
 def _read_checked(source: Store, missing: MissingIds, name: str) -> Iterator[CheckedRecord]:

@@ -72,12 +72,12 @@ class IndexWriter:
     ) -> None:
         """`header` names the writer and the time; with `sign`, each index gets a signature.
 
-        `announce` is called before each index is written.
+        `announce` is called with the name that the push will be shown with, before each index.
         """
         self._files = files
         self._cache = cache
         self._header = header
-        self._listener = listener
+        self.listener = listener
         self._sign = sign
         self._announce = announce
         self.written = Written()
@@ -132,7 +132,7 @@ class IndexWriter:
         self._pack, self._added = PackWriter(), []
         self.written.packs += 1
         self.written.bytes_sent += sent
-        self._listener.advance(len(entries), sent)
+        self.listener.advance(len(entries), sent)
 
     def _write_pack(self) -> tuple[str, int, int]:
         """Return the SHA-256 and the size of the pack, and how many bytes were sent."""
@@ -212,29 +212,17 @@ _CHECKED = 500
 
 
 def push_records(
-    store: Store,
-    files: RemoteFiles,
-    cache: IndexCache,
-    missing: MissingIds,
-    header: IndexHeader,
-    listener: CopyListener,
-    scan: SecretScan | None = None,
-    sign: Sign | None = None,
-    announce: Announce | None = None,
+    store: Store, writer: IndexWriter, missing: MissingIds, scan: SecretScan | None = None
 ) -> Written:
     """Write these rows to a remote: packs first, then the indexes that make them visible.
 
-    `header` names the writer and the time. With `sign`, each index gets a signature, which is
-    written before it; `announce` is called with the name that the push will be shown with, before
-    anybody can see it. Raises `SecretsError` when `scan` finds keys, which are never written,
-    `RemoteError`, also for a push that would not count here, and `StoreError` for a row of the
-    store that is damaged or refers to a row that is missing. What was written until then is used
-    by the next push.
+    Raises `SecretsError` when `scan` finds keys, which are never written, `RemoteError`, also for
+    a push that would not count here, and `StoreError` for a row of the store that is damaged or
+    refers to a row that is missing. What was written until then is used by the next push.
     """
-    listener.start(count_ids(missing))
+    writer.listener.start(count_ids(missing))
     if scan:  # before anything is written
         refuse_secrets(store, missing, scan)
-    writer = IndexWriter(files, cache, header, listener, sign, announce)
     for checked in _iterate_whole(store, missing):
         writer.add(checked.record, bytes.fromhex(checked.key) if checked.key else NO_KEY)
         if writer.records >= MOST_RECORDS or writer.packs >= MOST_PACKS:

@@ -35,11 +35,11 @@ class ReachedIds:
 
     def __init__(self, joined: Mapping[str, bytes]) -> None:
         """Take the sorted ids of each table, concatenated; tables without any are left out."""
-        self._joined = joined
+        self.joined = joined
 
     def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
         """Return the ids of a table from `first` up to `last`, both included."""
-        joined = self._joined.get(table, b"")
+        joined = self.joined.get(table, b"")
         numbers = range(len(joined) // ID_BYTES)
 
         def id_of(number: int) -> bytes:
@@ -51,11 +51,7 @@ class ReachedIds:
 
     def count(self, table: str, most: int = 0) -> int:
         """Return how many rows of a table were reached; there is no need for a limit."""
-        return len(self._joined.get(table, b"")) // ID_BYTES
-
-    def joined(self) -> dict[str, bytes]:
-        """Return the sorted ids of each table, concatenated; tables without any are left out."""
-        return dict(self._joined)
+        return len(self.joined.get(table, b"")) // ID_BYTES
 
 
 def find_reached(

@@ -260,7 +260,7 @@ def test_a_test_is_called_after_its_path(case: Case, tmp_path: Path) -> None:
 
 @cases("instance")
 def test_an_instance_comes_to_its_answers_and_its_verdict(case: Case) -> None:
-    actual = read_instance(1, json.dumps(case["input"]["record"]))
+    actual = read_instance(Path(), 1, json.dumps(case["input"]["record"]))
     expected = case["expected"]
     assert (actual.passed, actual.response) == (expected["passed"], expected["response"])
 
@@ -268,7 +268,7 @@ def test_an_instance_comes_to_its_answers_and_its_verdict(case: Case) -> None:
 @cases("instance", left=True)
 def test_an_invalid_instance_is_reported(case: Case) -> None:
     with pytest.raises(NotTakenError, match=case["expected"]["left"]):
-        read_instance(1, json.dumps(case["input"]["record"]))
+        read_instance(Path(), 1, json.dumps(case["input"]["record"]))
 
 
 @cases("custom_checker")

@@ -18,7 +18,7 @@ from evalstore.remotes.indexes import IndexHeader
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.remotes.places.layout import RemoteFiles, make_remote, require_remote
 from evalstore.remotes.pull import Pulled, pull_records
-from evalstore.remotes.push import Sign, Written, push_records
+from evalstore.remotes.push import IndexWriter, Sign, Written, push_records
 from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, check_record
 
@@ -73,7 +73,8 @@ def push(
         with store.snapshot_ids() as ids:
             missing = find_missing(ids, indexes.records)
         header = IndexHeader(writer, created, ())
-        return push_records(store, files, indexes, missing, header, CopyListener(), sign=sign)
+        index_writer = IndexWriter(files, indexes, header, CopyListener(), sign)
+        return push_records(store, index_writer, missing)
 
 
 def pull(

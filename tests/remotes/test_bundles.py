@@ -111,7 +111,7 @@ def test_reachable_rows_are_read_once_and_few_at_a_time(
     full: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later, earlier = ({bytes.fromhex(run.id)} for run in full.find_runs())
-    expected = find_reached(full, later, presumed=earlier).joined()
+    expected = find_reached(full, later, presumed=earlier).joined
     read: list[tuple[str, str]] = []
     load, find_present = Store.load_records, Store.find_present
 
@@ -127,7 +127,7 @@ def test_reachable_rows_are_read_once_and_few_at_a_time(
     monkeypatch.setattr(Store, "find_present", few)
     monkeypatch.setattr("evalstore.core.batches.SIZE", 3)
     beyond = find_reached(full, later, presumed=earlier)
-    assert beyond.joined() == expected
+    assert beyond.joined == expected
     assert beyond.count(RUNS.name) == 1
     assert len(read) == len(set(read))
     assert not {table for table, _ in read} & {"files", "models"}
@@ -146,8 +146,8 @@ def test_a_later_judgement_of_answers_that_are_judged_together_is_reached(
         store.ensure_records([check_record(StoredRecord(joint.record.table, id, content))])
         later, earlier = ({bytes.fromhex(run.id)} for run in store.find_runs())
         reached = find_reached(store, later, presumed=earlier)
-        assert reached.joined().keys() == {RUNS.name, joint.record.table}
-        assert reached.joined()[joint.record.table] == bytes.fromhex(id)
+        assert reached.joined.keys() == {RUNS.name, joint.record.table}
+        assert reached.joined[joint.record.table] == bytes.fromhex(id)
 
 
 def test_a_push_since_a_run_that_is_not_there_makes_no_remote(

@@ -27,7 +27,7 @@ def shared(full: Store, tmp_path: Path) -> Path:
 def test_a_clone_has_all_results_and_can_pull(full: Store, shared: Path, tmp_path: Path) -> None:
     here = Location(tmp_path)
     report = clone(here, "our results", Path("a/b"))
-    assert report.address == str(shared)
+    assert report.pulled.address == str(shared)
     with stores.opened(tmp_path / "a/b/.evalstore/store.db") as store:
         assert stores.rows(store) == stores.rows(full)
     again = pull(Location(tmp_path / "a/b"))  # the address is allowed

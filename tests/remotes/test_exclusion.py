@@ -21,8 +21,8 @@ def test_without_excluded_tests_all_that_is_referred_to_is_shared(full: Store) -
     ids = [id for _, id in stores.rows(full)]
     shared = find_shared_rows(full, frozenset(ids), frozenset()).ids
     events = [id for table, id in stores.rows(full) if table in _EVENTS]
-    assert shared.joined() == find_reached(full, events, with_judgements=False).joined()
-    assert set(shared.joined()) == set(COPIED_TABLES) - {"tools", "schemas", "failures"}
+    assert shared.joined == find_reached(full, events, with_judgements=False).joined
+    assert set(shared.joined) == set(COPIED_TABLES) - {"tools", "schemas", "failures"}
 
 
 def test_no_answer_or_judgement_is_decoded(full: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,8 +59,8 @@ def test_a_test_is_shared_with_its_tools_and_schema(empty: Store) -> None:
     }
     empty.ensure_records([*map(check_record, [*versions, _record("sessions", session)])])
     shared = find_shared_rows(empty, frozenset([bytes.fromhex(versions[3].id)]), frozenset()).ids
-    assert set(shared.joined()) == {"tools", "schemas", "tests", "models", "sessions"}
-    assert shared.joined()["tools"].hex() == tool.id
+    assert set(shared.joined) == {"tools", "schemas", "tests", "models", "sessions"}
+    assert shared.joined["tools"].hex() == tool.id
 
 
 def _record(table: str, content: Mapping[str, object]) -> StoredRecord:

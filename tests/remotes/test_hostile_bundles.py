@@ -217,7 +217,7 @@ def test_files_with_other_names_are_ignored(
     small.write_bytes(_sealed(small.read_bytes()))
     before = sorted(tmp_path.rglob("*"))
     with BundleFiles.open(small) as files:
-        assert stores.pull(empty, files).records == 1
+        assert stores.pull(empty, files).stored.total() == 1
         assert {file.name.partition("/")[0] for file in files.iterate("")} == {
             *("bundle.json", "format", "packs", "indexes")
         }
@@ -270,7 +270,7 @@ def test_a_part_of_a_pack_in_a_bundle_is_read_at_its_place(
     with stores.opened(tmp_path / "s.db") as store, BundleFiles.open(path) as files:
         store.ensure_records(whole_records[1:])
         pulled = stores.pull(store, files)
-        assert pulled.records == 1
+        assert pulled.stored.total() == 1
         assert pulled.bytes_received < path.stat().st_size / 2
         folder = FolderFiles(tmp_path / "remote")
         for file in folder.iterate(""):

@@ -117,7 +117,7 @@ def test_a_flipped_byte_in_a_part_of_a_pack_is_found(
                 stores.pull(store, FolderFiles(root))
         place.write_bytes(pack)
         pulled = stores.pull(store, FolderFiles(root))
-        assert pulled.records == 1
+        assert pulled.stored.total() == 1
         assert pulled.bytes_received < len(pack) / 2
 
 
@@ -148,7 +148,7 @@ def test_a_truncated_pack_is_found(one: StoredRecord, empty: Store, tmp_path: Pa
         stores.pull(empty, FolderFiles(root))
     place.unlink()
     pulled = stores.pull(empty, FolderFiles(root))
-    assert (pulled.records, pulled.missing_packs) == (0, 1)
+    assert (pulled.stored.total(), pulled.missing_packs) == (0, 1)
 
 
 def _bomb(one: StoredRecord) -> tuple[bytes, list[PackEntry]]:
@@ -272,7 +272,7 @@ def test_two_records_with_one_id_are_one(
 ) -> None:
     pack, entries = _pack(one, one)
     _publish(remote, pack, entries)
-    assert stores.pull(empty, remote).records == 1
+    assert stores.pull(empty, remote).stored.total() == 1
 
 
 def test_records_of_a_newer_program_stay_where_they_are(
@@ -282,8 +282,8 @@ def test_records_of_a_newer_program_stay_where_they_are(
         patch.setitem(packs.TABLE_NUMBERS, "tags", 99)
         pack, entries = _pack(one, one._replace(table="tags", id="1" * 32))
     _publish(remote, pack, entries)
-    assert stores.pull(empty, remote).records == 1
-    assert stores.pull(empty, remote).records == 0
+    assert stores.pull(empty, remote).stored.total() == 1
+    assert stores.pull(empty, remote).stored.total() == 0
     with IndexCache.open(None, remote.address) as cache:
         cache.refresh(remote)
         assert cache.records.count_unknown() == 1
@@ -305,7 +305,7 @@ def test_files_with_other_names_are_ignored(
     place = tmp_path / "remote" / name
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(b"something else")
-    assert stores.pull(empty, remote).records == len(stores.rows(full))
+    assert stores.pull(empty, remote).stored.total() == len(stores.rows(full))
 
 
 @pytest.mark.parametrize(
@@ -363,9 +363,11 @@ def test_an_index_that_comes_late_is_read_later(
     (index,) = (tmp_path / "remote/indexes").iterdir()
     late = tmp_path / index.name
     index.rename(late)
-    assert stores.pull(empty, remote, tmp_path / "cache.db").records == 0
+    assert stores.pull(empty, remote, tmp_path / "cache.db").stored.total() == 0
     late.rename(index)
-    assert stores.pull(empty, remote, tmp_path / "cache.db").records == len(stores.rows(full))
+    assert stores.pull(empty, remote, tmp_path / "cache.db").stored.total() == len(
+        stores.rows(full)
+    )
 
 
 def test_errors_have_hints(full: Store, empty: Store, remote: FolderFiles, tmp_path: Path) -> None:
@@ -424,8 +426,8 @@ def test_what_refers_to_rows_that_have_not_come_yet_stays_in_the_remote(
     _publish(remote, *_pack(*others))
     pulled = stores.pull(empty, remote)
     assert check_store(empty)[1] == []
-    assert pulled.records == len(stores.rows(empty))
-    assert pulled.records + sum(pulled.left.values()) == len(others)
+    assert pulled.stored.total() == len(stores.rows(empty))
+    assert pulled.stored.total() + sum(pulled.left.values()) == len(others)
     above = {"session": "evaluations", "test": "sessions", "cases": "nodes", "tree": "runs"}
     assert pulled.left[above[kind]] > 0
     with (
@@ -459,7 +461,7 @@ def test_links_in_a_remote_are_not_followed(full: Store, empty: Store, tmp_path:
     (root / "indexes/all").symlink_to("/")
     (index,) = (root / "indexes").glob("*.idx")
     os.mkfifo(index.with_name(f"20260101T000000Z-{'a' * 64}.idx"))
-    assert stores.pull(empty, FolderFiles(root)).records == len(stores.rows(full))
+    assert stores.pull(empty, FolderFiles(root)).stored.total() == len(stores.rows(full))
 
 
 def test_a_lookup_key_that_is_not_that_of_the_row_is_refused(

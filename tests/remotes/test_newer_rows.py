@@ -192,7 +192,7 @@ def test_a_merge_and_a_push_stop_at_it(newest: Path, empty: Store, remote: Folde
         require_sound(store, 0)
     with stores.opened(newest) as store, pytest.raises(NewerError, match=r"^the store was written"):
         stores.push(store, remote)
-    assert stores.pull(empty, remote).records == 0
+    assert stores.pull(empty, remote).stored.total() == 0
 
 
 def test_a_clean_up_of_a_remote_deletes_no_row_of_a_newer_program(

@@ -101,7 +101,7 @@ def test_its_answers_and_judgements_are_reused(
 def test_its_remote_is_pushed_to_and_cleaned_up(
     old_remote: FolderFiles, full: Store, empty: Store, tmp_path: Path
 ) -> None:
-    assert stores.pull(empty, old_remote).records == ROWS
+    assert stores.pull(empty, old_remote).stored.total() == ROWS
     assert stores.push(empty, old_remote).records == 0
     stores.push(full, old_remote)
     stores.collect(old_remote)

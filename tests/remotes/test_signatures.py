@@ -165,7 +165,7 @@ def test_what_no_allowed_signer_has_signed_does_not_count(
     change(tmp_path / "remote", pair)
     name = "" if change is _damaged_header else "Ann@laptop"
     assert _writers(remote, rules) == [f"({name}: unsigned)"]
-    assert stores.pull(empty, remote, rules=rules).records == 0
+    assert stores.pull(empty, remote, rules=rules).stored.total() == 0
     assert stores.rows(empty) == {}
     # What does not count is not there for a push either, so that it cannot hide rows.
     pushed = stores.push(full, remote, rules=rules, sign=keys.signed_by(pair.ann), writer="me")
@@ -218,7 +218,7 @@ def test_only_verified_names_are_trusted_where_signatures_are_required(
     assert _writers(remote, keys.allowing(*both), cache) == ["eve"]
     rules = keys.allowing(*both, trust=["ann"])
     assert _writers(remote, rules, cache) == ["(eve: untrusted)"]
-    assert stores.pull(empty, remote, rules=rules).records == 0
+    assert stores.pull(empty, remote, rules=rules).stored.total() == 0
     with pytest.raises(RemoteError, match="a push by 'eve' is not trusted"):
         stores.push(full, remote, rules=rules, sign=keys.signed_by(pair.eve), writer="ann")
     stores.push(full, remote, rules=rules, sign=keys.signed_by(pair.ann), writer="eve")
@@ -378,7 +378,7 @@ def test_all_of_a_signed_pack_must_be_as_it_was_signed(
             stores.pull_some(empty, remote, cache, one)
     with IndexCache.open(None, remote.address) as cache:
         cache.refresh(remote)
-        assert stores.pull_some(empty, remote, cache, one).records == 1
+        assert stores.pull_some(empty, remote, cache, one).stored.total() == 1
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_again_there_is_nothing_to_copy_and_nothing_grows(
     before = stores.names(tmp_path / "remote")
     assert stores.push(full, remote).indexes == []
     assert stores.push(empty, remote).bytes_sent == 0
-    assert stores.pull(empty, remote).records == 0
+    assert stores.pull(empty, remote).stored.total() == 0
     assert stores.names(tmp_path / "remote") == before
 
 
@@ -156,7 +156,7 @@ def test_ids_that_were_compared_are_compared_again_when_others_push(
         other.ensure_records(models)
         stores.push(other, remote)
     assert len(models) > 1
-    assert stores.pull(empty, remote, place).records == len(models) - 1
+    assert stores.pull(empty, remote, place).stored.total() == len(models) - 1
     shutil.rmtree(tmp_path / "remote")
     assert stores.push(empty, remote, place).records == len(models)
 
@@ -169,7 +169,7 @@ def test_a_remote_is_listed_from_its_copy_or_without_one(
     stores.push(full, remote, place)
     if place:
         place.write_bytes(b"damaged" * 1000)  # it is made again
-    assert stores.pull(empty, remote, place).records == len(stores.rows(full))
+    assert stores.pull(empty, remote, place).stored.total() == len(stores.rows(full))
 
 
 def test_a_remote_that_was_emptied_gets_everything_again(

@@ -203,6 +203,29 @@ class Imported:
         self.warnings.append(SkippedItem(str(file), reason, line))
 
 
+@dataclass
+class CountedReasons:
+    """Counts the items of a file that are not imported, or not unchanged, by reason."""
+
+    file: str
+    _reasons: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def add(self, reason: str, place: str) -> None:
+        """Add an item with its place in the file."""
+        first, count = self._reasons.get(reason, (place, 0))
+        self._reasons[reason] = (first, count + 1)
+
+    def items(self) -> list[SkippedItem]:
+        """Return one item per reason, with the first place."""
+        return [
+            SkippedItem(
+                self.file,
+                f"{reason} ({place}" + (f" and {count - 1:,} more)" if count > 1 else ")"),
+            )
+            for reason, (place, count) in self._reasons.items()
+        ]
+
+
 class Importer(Protocol):
     """Reads files of a format; raises `FileProblem` or `EvalstoreError` if none can be read."""
 
@@ -249,7 +272,7 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
 
 
 def parsed(value: Any, default: Json = None) -> Json:
-    """Return the value of a text in JSON, else `default`; values that are no texts stay as they are."""
+    """Return the value of a text in JSON, else `default`; other values stay as they are."""
     if not isinstance(value, str | bytes):
         return value
     try:

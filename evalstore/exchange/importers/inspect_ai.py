@@ -14,6 +14,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    CountedReasons,
     Imported,
     ImportOptions,
     NotTakenError,
@@ -27,7 +28,6 @@ from evalstore.exchange.importers.base import (
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_conversations import (
     RecordedConversation,
-    SkippedConversations,
     finite,
     token_counts,
     write_conversations,
@@ -68,8 +68,8 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 
 
 def _read_file(path: Path, imported: Imported) -> Iterator[RecordedConversation]:
-    skipped = SkippedConversations(str(path))
-    with_tools = SkippedConversations(str(path))
+    skipped = CountedReasons(str(path))
+    with_tools = CountedReasons(str(path))
     for sample in _read_samples(path, imported.left):
         place = f"sample {_id_of(sample.sample)!r}"
         try:

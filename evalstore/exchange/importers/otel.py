@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    CountedReasons,
     Imported,
     ImportOptions,
     NotTakenError,
@@ -23,7 +24,6 @@ from evalstore.exchange.importers.base import (
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
 from evalstore.exchange.importers.recorded_conversations import (
     RecordedConversation,
-    SkippedConversations,
     token_counts,
     write_conversations,
 )
@@ -79,8 +79,8 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 def _read_file(
     path: Path, spans: Iterable[dict[str, Any]], events: SpanEvents, imported: Imported
 ) -> Iterator[RecordedConversation]:
-    skipped = SkippedConversations(str(path))
-    with_tools = SkippedConversations(str(path))
+    skipped = CountedReasons(str(path))
+    with_tools = CountedReasons(str(path))
     for span in spans:
         id = span.get("spanId")
         is_named = isinstance(id, str) and id.isalnum()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from evalstore.core.display import plural
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import Imported, SkippedItem, as_mapping, parse_json
+from evalstore.exchange.importers.base import Imported, as_mapping, parse_json
 from evalstore.exchange.importers.json_lines import JsonLinesRow, instructions_of, write_rows
 from evalstore.exchange.importers.recorded_messages import (
     PictureShape,
@@ -58,29 +58,6 @@ class RecordedConversation:
     def with_files(self, folder: str, imported: Imported) -> RecordedConversation:
         """Return this with names of files for pictures, which are added below a folder."""
         return replace(self, messages=place_pictures(self.messages, folder, imported.files))
-
-
-@dataclass
-class SkippedConversations:
-    """Counts the conversations of a file that are not imported, by reason."""
-
-    file: str
-    _reasons: dict[str, tuple[str, int]] = field(default_factory=dict)
-
-    def add(self, reason: str, place: str) -> None:
-        """Add a conversation with its place in the file."""
-        first, count = self._reasons.get(reason, (place, 0))
-        self._reasons[reason] = (first, count + 1)
-
-    def items(self) -> list[SkippedItem]:
-        """Return one item per reason, with the first place."""
-        return [
-            SkippedItem(
-                self.file,
-                f"{reason} ({place}" + (f" and {count - 1:,} more)" if count > 1 else ")"),
-            )
-            for reason, (place, count) in self._reasons.items()
-        ]
 
 
 def write_conversations(conversations: Iterable[RecordedConversation], imported: Imported) -> None:

@@ -26,6 +26,7 @@ from evalstore.core.values import (
     Text,
 )
 from evalstore.exchange.importers.base import (
+    CountedReasons,
     NotTakenError,
     RecordedAnswer,
     RecordedModel,
@@ -385,23 +386,16 @@ def adopt_answers(
     project: Project, system: str, answers: Sequence[RecordedAnswer], source: str
 ) -> tuple[ImportedHistory, list[SkippedItem]]:
     """Return the history of these answers, and those that are not imported."""
-    adopter = _Adopter(project, ImportedHistory(system))
+    adopter = _Adopter(project, ImportedHistory(system), CountedReasons(source))
     for answer in answers:
         adopter.add(answer)
-    left = [
-        SkippedItem(
-            source, f"{reason} ({first}" + (f" and {more - 1:,} more)" if more > 1 else ")")
-        )
-        for reason, (first, more) in adopter.left.items()
-    ]
-    return adopter.history, left
+    return adopter.history, adopter.left.items()
 
 
 class _Adopter:
-    def __init__(self, project: Project, history: ImportedHistory) -> None:
+    def __init__(self, project: Project, history: ImportedHistory, left: CountedReasons) -> None:
         self.history = history
-        self.left: dict[str, tuple[str, int]] = {}
-        """Reason -> the first place, and how many."""
+        self.left = left
         self._project = project
         self._models: dict[tuple[str, str, Part], list[Model]] = {}
         """Models by provider, code and part."""
@@ -417,18 +411,14 @@ class _Adopter:
         try:
             session = self._session(answer)
         except NotTakenError as problem:
-            self._leave(str(problem), answer.place)
+            self.left.add(str(problem), answer.place)
             return
         test = self._test(answer)
         for ruling in answer.rulings:
             try:
                 self._evaluation(ruling, session, test)
             except NotTakenError as problem:
-                self._leave(str(problem), f"a verdict on {answer.place}")
-
-    def _leave(self, reason: str, place: str) -> None:
-        first, count = self.left.get(reason, (place, 0))
-        self.left[reason] = (first, count + 1)
+                self.left.add(str(problem), f"a verdict on {answer.place}")
 
     # --- the answer
 

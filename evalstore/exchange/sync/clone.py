@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.values import Json
 from evalstore.exchange.init import init
 from evalstore.exchange.sync.open_remote import OpenRemote, open_typed, open_typed_database
 from evalstore.exchange.sync.pull import PullReport, pull, pull_from_database, pull_missing
 from evalstore.exchange.sync.remotes import absolute_address, allow_address
 from evalstore.files.atomic_write import temporary_folder
+from evalstore.files.json_output import fields_to_json
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.reasons.ignored_variables import warn_outside
@@ -31,27 +33,19 @@ from evalstore.workspace.settings.remote_urls import read_database
 from evalstore.workspace.settings.remotes import write_remote
 
 
+def _describe(report: PullReport) -> dict[str, Json]:
+    """Return the members of a pull that a clone has, too."""
+    document = fields_to_json(report)
+    return {name: document[name] for name in document if name not in ("dryRun", "leftOut")}
+
+
 @dataclass(frozen=True, slots=True)
 class CloneReport:
     """The workspace that was made, and what was pulled into it."""
 
     workspace: str
     """Its folder, as it was given or chosen."""
-    remote: str
-    address: str
-    records: Mapping[str, int]
-    """How many runs, answers, judgements and versions."""
-    bytes_received: int = field(metadata={"json_name": "bytesReceived"})
-    newer: int
-    """Rows of a newer program, which were left in the remote."""
-    waiting: int = 0
-    """Runs that were left in the remote, because it lacks rows that they refer to."""
-    waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
-    """Other rows that were left there for the same reason."""
-    missing_packs: int = field(default=0, metadata={"json_name": "missingPacks"})
-    """Packs that are not in the remote yet."""
-    missing_rows: int = field(default=0, metadata={"json_name": "missingRows"})
-    """The rows in them, which a pull copies later."""
+    pulled: PullReport = field(metadata={"json_as": _describe, "json_inline": True})
 
 
 def clone(
@@ -113,18 +107,8 @@ def clone(
         raise EvalstoreError(
             f"the folder '{directory}' cannot be made: {error.strerror or error}"
         ) from error
-    return CloneReport(
-        str(directory),
-        report.remote,
-        address,
-        report.records,
-        report.bytes_received,
-        report.newer,
-        report.waiting,
-        report.waiting_rows,
-        report.missing_packs,
-        report.missing_rows,
-    )
+    report.address = address
+    return CloneReport(str(directory), report)
 
 
 def _make(folder: Path, address: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from evalstore.exchange.sync.open_remote import OpenDatabase, OpenRemote, open_source
 from evalstore.exchange.sync.push import count_kinds
@@ -34,19 +34,19 @@ class PullReport:
     address: str
     records: Mapping[str, int]
     """How many runs, answers, judgements and versions."""
-    bytes_received: int = field(default=0, metadata={"json_name": "bytesReceived"})
+    bytes_received: int = 0
     newer: int = 0
     """Rows of a newer program, which were left in the remote."""
     waiting: int = 0
     """Runs that were left in the remote, because it lacks rows that they refer to."""
-    waiting_rows: int = field(default=0, metadata={"json_name": "waitingRows"})
+    waiting_rows: int = 0
     """Other rows that were left there for the same reason."""
-    missing_packs: int = field(default=0, metadata={"json_name": "missingPacks"})
+    missing_packs: int = 0
     """Packs that are not in the remote yet: a synchronised folder may have their index first."""
-    missing_rows: int = field(default=0, metadata={"json_name": "missingRows"})
+    missing_rows: int = 0
     """The rows in them, which the next pull copies."""
-    dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
-    left_out: Sequence[LeftOut] = field(default=(), metadata={"json_name": "leftOut"})
+    dry_run: bool = False
+    left_out: Sequence[LeftOut] = ()
     """Pushes that do not count, of which nothing is copied."""
 
     @property
@@ -116,8 +116,8 @@ def pull_from_database(
         opened.address,
     )
     report.records = count_kinds(copied.stored)
-    report.bytes_received = copied.size
-    report.waiting, report.waiting_rows = copied.waiting, copied.waiting_rows
+    report.bytes_received = copied.bytes_received
+    note_left(report, copied)
     return report
 
 
@@ -142,12 +142,12 @@ def _copy(
 def note_left(report: PullReport, pulled: Pulled) -> None:
     """Note in a report what was left in the remote."""
     report.waiting = pulled.waiting
-    report.waiting_rows = sum(pulled.left.values()) - pulled.waiting
+    report.waiting_rows = pulled.left.total() - pulled.waiting
     report.missing_packs = pulled.missing_packs
-    report.missing_rows = sum(pulled.missing.values())
+    report.missing_rows = pulled.missing.total()
 
 
 def count_left_out(cache: IndexCache) -> list[LeftOut]:
     """Return the pushes that do not count, by their writers and reasons."""
-    counts = Counter((push.writer, push.reason) for push in cache.list_refused())
+    counts = Counter((push.writer, str(push.reason)) for push in cache.list_refused())
     return [LeftOut(writer, count, reason) for (writer, reason), count in sorted(counts.items())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from evalstore.remotes.differences import CopyListener, MissingIds, count_by_tab
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.indexes import IndexHeader
 from evalstore.remotes.places.layout import is_remote, make_remote
-from evalstore.remotes.push import Announce, SecretsError, push_records, refuse_secrets
+from evalstore.remotes.push import Announce, IndexWriter, SecretsError, push_records, refuse_secrets
 from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
 from evalstore.workspace.output_paths import require_writable
@@ -54,9 +54,9 @@ class PushReport:
     address: str
     records: Mapping[str, int]
     """How many runs, answers, judgements and versions."""
-    bytes_sent: int = field(default=0, metadata={"json_name": "bytesSent"})
-    dry_run: bool = field(default=False, metadata={"json_name": "dryRun"})
-    excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
+    bytes_sent: int = 0
+    dry_run: bool = False
+    excluded_runs: int = 0
     """How many runs stay here that the remote lacks: with tests with an excluded tag, or earlier
     versions of tests."""
 
@@ -226,8 +226,7 @@ def _write(
 ) -> int:
     """Write these rows; returns the bytes. Raises `EvalstoreError` when there are keys in them.
 
-    `verb` is what the message says that was not done. `announce` is called as that of
-    `push_records`.
+    `verb` is what the message says that was not done; `announce` is that of `IndexWriter`.
     """
     scan = None
     if not allow_keys:
@@ -239,9 +238,8 @@ def _write(
         created = max(now(), 0)  # a clock may be wrong
         header = IndexHeader(name_of_writer(location.directory), created, ())
         files, cache, sign = opened.files, opened.cache, opened.sign
-        return push_records(
-            opened.store, files, cache, missing, header, listener, scan, sign, announce
-        ).bytes_sent
+        writer = IndexWriter(files, cache, header, listener, sign, announce)
+        return push_records(opened.store, writer, missing, scan).bytes_sent
     except SecretsError as error:
         raise _refusal(error.secrets, verb) from error
 
@@ -260,13 +258,13 @@ def _write_to_database(
         else closing(Store.open(opened.place, create=True, may_migrate=False))
     ) as database:
         copied = copy_records(opened.store, database, missing, listener, opened.store.path)
-    if lacking := copied.waiting + copied.waiting_rows:
+    if lacking := copied.left.total():
         raise StoreError(
             f"the store is damaged, so {plural(lacking, 'row')} "
             f"{'was' if lacking == 1 else 'were'} not pushed: it lacks what others refer to",
             hint="'evalstore fsck' lists what is wrong",
         )
-    return copied.size
+    return copied.bytes_received
 
 
 def count_kinds(by_table: Mapping[str, int]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 
 from evalstore.core.clock import iso
@@ -61,7 +61,7 @@ class RemotePush:
     writer: str
     records: int
     """How many rows no earlier push has brought; of one that is left out, all of its rows."""
-    left_out: str | None = field(default=None, metadata={"json_name": "leftOut"})
+    left_out: str | None = None
     """Why nothing of it is pulled: `unsigned` or `untrusted`; else None."""
 
 
@@ -76,14 +76,14 @@ class RemoteReport:
     size: int
     """Bytes of its packs and indexes, as a push and a pull count them; of a database, of its
     tables with their indexes."""
-    to_pull: Mapping[str, int] = field(metadata={"json_name": "toPull"})
-    to_push: Mapping[str, int] = field(metadata={"json_name": "toPush"})
+    to_pull: Mapping[str, int]
+    to_push: Mapping[str, int]
     """Without failed calls."""
     pushes: Sequence[RemotePush]
     """Oldest first; a database does not know them."""
     uncounted: str | None = None
     """Why `toPush` also counts what excluded tags keep here; None if it does not."""
-    excluded_runs: int = field(default=0, metadata={"json_name": "excludedRuns"})
+    excluded_runs: int = 0
     """How many runs a push leaves here that the remote lacks: with tests with an excluded tag, or
     earlier versions of tests."""
     last_excluded_tags: Sequence[str] = field(
@@ -216,14 +216,10 @@ def _measure(opened: OpenRemote | OpenDatabase) -> int:
 
 def _list_pushes(cache: IndexCache) -> list[RemotePush]:
     """Return all pushes, oldest first."""
-    pushes: list[tuple[int, RemotePush]] = [
-        (push.created, RemotePush(iso(push.created), push.writer, push.records))
-        for push in cache.list_pushes()
+    pushes = sorted([*cache.list_pushes(), *cache.list_refused()], key=attrgetter("created"))
+    return [
+        RemotePush(iso(push.created), push.writer, push.records, push.reason) for push in pushes
     ]
-    for refused in cache.list_refused():
-        shown = RemotePush(iso(refused.created), refused.writer, refused.records, refused.reason)
-        pushes.append((refused.created, shown))
-    return [push for _, push in sorted(pushes, key=itemgetter(0))]
 
 
 def read_remote(location: Location, name: str) -> None:
@@ -249,7 +245,7 @@ class GarbageReport:
     address: str
     grace: str
     """How long files stay that are no longer needed."""
-    dry_run: bool = field(metadata={"json_name": "dryRun"})
+    dry_run: bool
     collected: Collected = field(metadata={"json_inline": True})
 
 

@@ -18,7 +18,6 @@ from evalstore.exchange.importers.base import (
     JudgedAnswer,
     NotTakenError,
     ShownMessage,
-    SkippedItem,
     check_picture,
     is_file,
     line_of,
@@ -148,7 +147,7 @@ class _Reader:
         model_columns = checker_columns(
             definition.arguments,
             definition.parameters,
-            [line.instance.arguments for line in lines],
+            [line.arguments for line in lines],
         )
         definition = replace(definition, model_columns=model_columns)
         names = names_of(
@@ -228,15 +227,15 @@ class _Reader:
             try:
                 lines = read_text(path).split("\n")
             except NotTakenError as problem:
-                self.imported.skip(path, problem.reason)
+                self.imported.skip(path, problem)
                 continue
             for number, line in enumerate(lines, 1):
                 if not line.strip():
                     continue
                 try:
-                    yield RecordedLine(read_instance(number, line), path)
+                    yield read_instance(path, number, line)
                 except NotTakenError as problem:
-                    self.imported.skip(path, problem.reason, number)
+                    self.imported.skip(path, problem, number)
 
     def _fill_row(
         self, definition: LveTest, conversations: tuple[LveConversation, ...], line: RecordedLine
@@ -245,14 +244,13 @@ class _Reader:
 
         An instance with other parameters can be used if its messages were recorded.
         """
-        line.row, _ = split_arguments(line.instance.arguments, definition.columns)
+        line.row, _ = split_arguments(line.arguments, definition.columns)
         try:
             self._require_filling(definition, conversations, line.row)
         except NotTakenError as problem:
             line.fits = False
-            if not self.options.sessions or line.instance.shown is None:
-                left = SkippedItem(str(line.path), problem.reason, line.instance.line)
-                self.imported.left.append(left)
+            if not self.options.sessions or line.shown is None:
+                self.imported.skip(line.path, problem, line.number)
                 return False
         return True
 
@@ -288,7 +286,7 @@ def read_text(path: Path) -> str:
 
 def _model_arguments(definition: LveTest, lines: Iterable[RecordedLine]) -> list[dict[str, Json]]:
     """Return the model arguments of these lines."""
-    return [split_arguments(line.instance.arguments, definition.parameters)[1] for line in lines]
+    return [split_arguments(line.arguments, definition.parameters)[1] for line in lines]
 
 
 # --- candidates for recorded answers: each model with the temperatures of its answers
@@ -346,17 +344,6 @@ def _first(model: str, tags: TemperatureTags, default: float | None) -> dict[str
 # --- answers and verdicts of instances
 
 
-@dataclass
-class RecordedLine:
-    """An instance with its file and its row."""
-
-    instance: Instance
-    path: Path
-    row: Row = field(default_factory=dict)
-    fits: bool = True
-    """Whether the row fills the current test."""
-
-
 def record(
     imported: Imported,
     definition: LveTest,
@@ -367,12 +354,11 @@ def record(
 ) -> None:
     """Add the answers and verdicts of a test's instances, or the reasons why they are skipped."""
     for line in _distinct_lines(imported, lines):
-        instance = line.instance
         try:
             older_messages = _older_messages(conversations, line)
-            answers = answers_of(instance.response, _turn_names(conversations, older_messages))
+            answers = answers_of(line.response, _turn_names(conversations, older_messages))
         except NotTakenError as problem:
-            imported.skip(line.path, problem.reason, instance.line)
+            imported.skip(line.path, problem, line.number)
             continue
         for run, turns in enumerate(answers):
             imported.recorded.append(
@@ -381,13 +367,13 @@ def record(
                     values={names[parameter]: value for parameter, value in line.row.items()},
                     model=definition.model,
                     answers=turns,
-                    started=instance.started,
+                    started=line.started,
                     run=run,
-                    verdict="pass" if instance.passed else "fail",
+                    verdict="pass" if line.passed else "fail",
                     temperature=temperature_of(definition, line),
                     judge=definition.checker,
                     source=str(line.path),
-                    line=instance.line,
+                    line=line.number,
                     messages=older_messages[run] if older_messages else None,
                 )
             )
@@ -395,11 +381,11 @@ def record(
 
 def matches_current_prompt(conversations: tuple[LveConversation, ...], line: RecordedLine) -> bool:
     """Return whether the messages of an instance, if recorded, equal those of the test."""
-    recorded = line.instance.shown
+    recorded = line.shown
     if recorded is None or not line.fits:
         return line.fits
     current = tuple(conversation.shown(line.row) for conversation in repeated(conversations))
-    if not line.instance.pictures_kept:
+    if not line.pictures_kept:
         current = tuple(
             tuple(message._replace(image=None) for message in messages) for messages in current
         )
@@ -408,7 +394,7 @@ def matches_current_prompt(conversations: tuple[LveConversation, ...], line: Rec
 
 def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
     """Return the temperature of an instance; None if it is not a finite number."""
-    _, own = split_arguments(line.instance.arguments, definition.parameters)
+    _, own = split_arguments(line.arguments, definition.parameters)
     value = model_arguments(definition.model_arguments, own).get("temperature", "")
     try:
         temperature = float(value)
@@ -421,12 +407,10 @@ def _older_messages(
     conversations: tuple[LveConversation, ...], line: RecordedLine
 ) -> tuple[tuple[ShownMessage, ...], ...] | None:
     """Return the messages of an answer to an older prompt; None if the prompt is current."""
-    older = line.instance.shown
+    older = line.shown
     if older is None or matches_current_prompt(conversations, line):
         return None
-    if not line.instance.pictures_kept and any(
-        any(conversation.images) for conversation in conversations
-    ):
+    if not line.pictures_kept and any(any(conversation.images) for conversation in conversations):
         raise NotTakenError("it was recorded with other messages, and does not say which picture")
     for messages in older:
         if all(message.role == "system" for message in messages) or messages[0].text is None:
@@ -464,10 +448,10 @@ def _distinct_lines(imported: Imported, lines: Sequence[RecordedLine]) -> Iterat
     seen: set[str] = set()
     repeated: dict[Path, list[int]] = {}
     for line in lines:
-        if line.instance.text in seen:
-            repeated.setdefault(line.path, []).append(line.instance.line)
+        if line.text in seen:
+            repeated.setdefault(line.path, []).append(line.number)
             continue
-        seen.add(line.instance.text)
+        seen.add(line.text)
         yield line
     for path, numbers in repeated.items():
         subject = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
@@ -481,59 +465,59 @@ def _distinct_lines(imported: Imported, lines: Sequence[RecordedLine]) -> Iterat
 _TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """One line of an instances file."""
+@dataclass
+class RecordedLine:
+    """One line of an instances file, and the row that is made from it."""
 
-    line: int
+    path: Path
+    number: int
+    text: str
     arguments: dict[str, Json]
     """The recorded parameters of the prompt and of the model."""
     response: str | dict[str, str] | list[str] | list[dict[str, str]]
     passed: bool
     started: int
     """Microseconds since 1970; 0 if unknown."""
-    shown: tuple[tuple[ShownMessage, ...], ...] | None = None
+    shown: tuple[tuple[ShownMessage, ...], ...] | None
     """The messages of each conversation, without the last answer; None if not recorded."""
-    pictures_kept: bool = True
+    pictures_kept: bool
     """Whether these messages contain the URLs of pictures."""
-    text: str = ""
-    """The text of the line."""
+    row: Row = field(default_factory=dict)
+    fits: bool = True
+    """Whether the row fills the current test."""
 
 
-def read_instance(line: int, text: str) -> Instance:
+def read_instance(path: Path, number: int, text: str) -> RecordedLine:
     """Parse a line of an instances file; raises `NotTakenError`."""
     try:
         document = parse_json(text)
     except ValueError as error:
-        raise NotTakenError(f"is not JSON: {error}", line=line) from None
+        raise NotTakenError(f"is not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise NotTakenError(f"an instance must be a mapping, not {short_json(document)}", line=line)
+        raise NotTakenError(f"an instance must be a mapping, not {short_json(document)}")
     for name in ("args", "run_info"):
         if not isinstance(document.get(name), dict):
-            raise NotTakenError(f"the instance has no '{name}'", line=line)
+            raise NotTakenError(f"the instance has no '{name}'")
     if not _is_response(document.get("response")):
         value = short_json(document.get("response"))
-        raise NotTakenError(
-            f"'response' must be a text, texts by name, or a list, not {value}", line=line
-        )
+        raise NotTakenError(f"'response' must be a text, texts by name, or a list, not {value}")
     passed = document.get("passed", document.get("is_safe", True))  # the older name
     if not isinstance(passed, bool):
-        raise NotTakenError(f"'passed' must be true or false, not {short_json(passed)}", line=line)
-    return Instance(
-        line=line,
-        arguments=document["args"],
-        response=document["response"],
-        passed=passed,
+        raise NotTakenError(f"'passed' must be true or false, not {short_json(passed)}")
+    return RecordedLine(
+        path,
+        number,
+        text.strip(),
+        document["args"],
+        document["response"],
+        passed,
         started=_microseconds(document["run_info"].get("timestamp")),
-        shown=_kept_messages(document, line),
+        shown=_kept_messages(document),
         pictures_kept=bool(document.get("prompt_out")),
-        text=text.strip(),
     )
 
 
-def _kept_messages(
-    document: dict[str, Json], line: int
-) -> tuple[tuple[ShownMessage, ...], ...] | None:
+def _kept_messages(document: dict[str, Json]) -> tuple[tuple[ShownMessage, ...], ...] | None:
     """Return the recorded messages: `prompt_out` with answers, or the older `prompt` without."""
     messages = document.get("prompt_out") or document.get("prompt")
     if not isinstance(messages, list) or not messages:
@@ -550,7 +534,7 @@ def _kept_messages(
     try:
         return tuple(_conversation(run, model_texts) for run in runs)
     except (AttributeError, LookupError, TypeError, ValueError):
-        raise NotTakenError("the recorded prompt is not a list of messages", line=line) from None
+        raise NotTakenError("the recorded prompt is not a list of messages") from None
 
 
 _ROLES: dict[Json, Role] = {"user": "user", "system": "system", "assistant": "assistant"}

@@ -96,14 +96,14 @@ class _EvalsImporter:
         try:
             document, warning = read_yaml_document(path)
         except FileProblem as problem:
-            self._skip(path, reason_of(problem), problem.line, problem.column)
+            self.imported.skip(path, reason_of(problem), problem.line, problem.column)
             return
         if document.value is None:  # an empty file
             return
         if warning:
             self.imported.warnings.append(warning)
         if not isinstance(document.value, dict):
-            self._skip(path, "an eval file must be a mapping of evals", 1)
+            self.imported.skip(path, "an eval file must be a mapping of evals", 1)
             return
         described = {
             spec["id"]: spec["description"]
@@ -158,14 +158,14 @@ class _EvalsImporter:
         try:
             written = find_class(eval_spec)(eval_spec, sources, self.options)
         except NotTakenError as problem:
-            self._skip(Path(eval_spec.file), f"'{eval_spec.name}': {problem}", eval_spec.line)
+            self.imported.skip(eval_spec.file, f"'{eval_spec.name}': {problem}", eval_spec.line)
             return
         known = set(self.imported.left)  # evals may share samples
         self.imported.left += [item for item in written.left if item not in known]
         self.imported.warnings += written.warnings
         if not written.rows:
-            self._skip(
-                Path(eval_spec.file),
+            self.imported.skip(
+                eval_spec.file,
                 f"'{eval_spec.name}' has no row that can be used",
                 eval_spec.line,
             )
@@ -198,11 +198,6 @@ class _EvalsImporter:
         path = unique(f"tests/{name}", (file[:-6] for file in self.imported.files)) + ".jsonl"
         self.imported.files[path] = data
         return path
-
-    def _skip(
-        self, path: Path, reason: str, line: int | None = None, column: int | None = None
-    ) -> None:
-        self.imported.skip(path, reason, line, column)
 
 
 def _path(name: str) -> str:

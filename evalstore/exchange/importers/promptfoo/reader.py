@@ -13,6 +13,7 @@ from typing import Any
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import (
+    CountedReasons,
     Imported,
     ImportOptions,
     NotTakenError,
@@ -34,7 +35,6 @@ from evalstore.exchange.importers.promptfoo.tests import (
 )
 from evalstore.exchange.importers.recorded_conversations import (
     RecordedConversation,
-    SkippedConversations,
     UniqueNames,
     encodable,
     finite,
@@ -258,8 +258,8 @@ def read_results(path: Path, prefix: str, imported: Imported) -> bool:
 
     A file that is too large to be a configuration is taken as results, and reported.
     """
-    skipped = SkippedConversations(str(path))
-    with_tools = SkippedConversations(str(path))
+    skipped = CountedReasons(str(path))
+    with_tools = CountedReasons(str(path))
     answers: list[_Answer] = []
     count = 0
     problems: list[SkippedItem] = []

@@ -195,12 +195,13 @@ def clone(
     if json:
         output.document(report)
         return
-    source, name = output.safe(report.address), output.safe(report.workspace)
-    size = bytes_text(report.bytes_received)
-    print_sentence(f"cloned {counts_text(report.records)} from {source} into {name}: {size}")
-    place = "bundle" if report.remote == BUNDLE else "remote"
+    pulled = report.pulled
+    source, name = output.safe(pulled.address), output.safe(report.workspace)
+    size = bytes_text(pulled.bytes_received)
+    print_sentence(f"cloned {counts_text(pulled.records)} from {source} into {name}: {size}")
+    place = "bundle" if pulled.remote == BUNDLE else "remote"
     output.talk(f"the tests are not in a {place}: they come from your repository, with git")
-    warn_of_rows_left(report)
+    warn_of_rows_left(pulled)
 
 
 def progress(verb: str) -> CopyProgress:

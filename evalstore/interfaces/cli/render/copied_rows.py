@@ -14,7 +14,6 @@ from evalstore.workspace.settings.remote_names import BUNDLE, STORE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evalstore.exchange.sync.clone import CloneReport
     from evalstore.exchange.sync.pull import PullReport
     from evalstore.exchange.sync.push import PushReport
     from evalstore.exchange.sync.remotes import RemotePush
@@ -95,7 +94,7 @@ def warn_of_left_out(report: PullReport) -> None:
         output.warn(f"so were those of {output.plural(more, 'other writer')}")
 
 
-def warn_of_rows_left(report: PullReport | CloneReport) -> None:
+def warn_of_rows_left(report: PullReport) -> None:
     """Warn of rows that were not copied."""
     if report.newer:
         rows = output.plural(report.newer, "row")
@@ -120,7 +119,7 @@ def print_pushes(pushes: Sequence[RemotePush]) -> None:
     print_table(Table(header, rows, numbers=frozenset({"rows"})))
 
 
-def _warn_of_waiting(report: PullReport | CloneReport) -> None:
+def _warn_of_waiting(report: PullReport) -> None:
     """Warn of rows that were not copied, because they refer to rows that are not there."""
     runs, rows = report.waiting, report.waiting_rows
     counts = {"run": runs, "other row" if runs else "row": rows}
