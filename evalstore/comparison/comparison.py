@@ -277,7 +277,7 @@ def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
     pairs = SortedPairs()
     for batch in pairing.batches():
         for numbers, pair in batch:
-            pairs.add(sort_pair(pair, answers=answers), numbers)
+            pairs.add(sort_pair(pair, answers=answers) if pair else "unchanged", numbers)
     return pairs.finish(pairing.sides)
 
 

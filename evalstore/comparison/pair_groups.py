@@ -110,6 +110,15 @@ class Sides(NamedTuple):
         was, now = numbers
         return self.keys_was[was] if now == _NONE else self.keys_now[now]
 
+    def is_unchanged(self, numbers: Numbers) -> bool:
+        """Return whether both sides have the same verdict on the same answers."""
+        old, new = numbers
+        return (
+            _NONE not in numbers
+            and self.was.answers[old] == self.now.answers[new]
+            and self.was.verdict(old) == self.now.verdict(new)
+        )
+
     def read(self, numbers: Sequence[Numbers]) -> list[Pair]:
         """Return the pairs with these numbers; they are in memory together."""
         was = iter(self.was.read([old for old, _ in numbers if old != _NONE]))
@@ -238,8 +247,11 @@ class Pairing:
         """Return the sort key of a pair."""
         return self.sides.key(numbers)
 
-    def batches(self) -> Iterator[list[tuple[Numbers, Pair]]]:
-        """Yield the pairs with their numbers in batches; those with one sort key are together."""
+    def batches(self) -> Iterator[list[tuple[Numbers, Pair | None]]]:
+        """Yield the pairs with their numbers in batches; those with one sort key are together.
+
+        Of an unchanged pair only the numbers are given.
+        """
         batch: list[Numbers] = []
         last = None
         for numbers in self._all.numbers():
@@ -252,8 +264,10 @@ class Pairing:
         if batch:
             yield self._read(batch)
 
-    def _read(self, numbers: Sequence[Numbers]) -> list[tuple[Numbers, Pair]]:
-        return list(zip(numbers, self.sides.read(numbers), strict=True))
+    def _read(self, numbers: Sequence[Numbers]) -> list[tuple[Numbers, Pair | None]]:
+        differing = [each for each in numbers if not self.sides.is_unchanged(each)]
+        pairs = dict(zip(differing, self.sides.read(differing), strict=True))
+        return [(each, pairs.get(each)) for each in numbers]
 
 
 def pair_by_places(

@@ -51,6 +51,8 @@ class PlacedResults(NumberedSequence[Result]):
         """The number of each system prompt of a file in the last of its results."""
         self.missing = bytearray()
         """1 for each result that lacks an answer or a judgement."""
+        self.answers = array("q")
+        """Digests of the ids of the answers of each result."""
         self._verdicts = bytearray()
         self._rename: Callable[[str], str] | None = None
         self._results = keep_values(self._note(results), tuple, unpack_result)
@@ -71,6 +73,7 @@ class PlacedResults(NumberedSequence[Result]):
             self.files.append(files.setdefault(file, len(files)))
             self.models.append(models.setdefault(model, len(models)))
             self.attempts.append(result.required_answers // len(result.tests))
+            self.answers.append(hash(result.sessions))
             self._verdicts.append(_CODES[result.verdict])
             self.prompts[file, prompt] = prompt_number
             self.missing.append(result.is_missing)

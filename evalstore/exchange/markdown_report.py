@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.comparison.comparison import Pair
-from evalstore.comparison.cost_text import spending_text
+from evalstore.comparison.cost_text import shared_cost_text, spending_text, sum_costs
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
 from evalstore.core.results import Decision, Result
@@ -74,6 +74,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         quoted = [*listed, *failing.results[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
+        spent = sum_costs(store.find_recent_runs(limit=store.count_runs()))
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
     }
@@ -89,7 +90,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             *_failing("Broke earlier", list(earlier), prompts, earlier, feedback),
             *_failing(failing.title, failing.results, failing.prompts, new, feedback),
             *(_noise(compared, totals) if compared else ()),
-            *_costs(run, saved),
+            *_costs(run, saved, shared_cost_text(*spent)),
         ]
     )
 
@@ -227,8 +228,9 @@ def _candidates(overview: Overview) -> Iterator[str]:
         )
         yield f"| {' | '.join(cells)} |"
     yield ""
-    if any(row.is_partly for row in overview.candidates):
-        yield f"{PARTLY_TEXT}."
+    notes = [overview.note, PARTLY_TEXT * any(row.is_partly for row in overview.candidates)]
+    for note in filter(None, notes):
+        yield f"{note}."
         yield ""
 
 
@@ -323,7 +325,7 @@ def _noise(compared: Diff, totals: Stats | None) -> Iterator[str]:
     yield ""
 
 
-def _costs(run: Run, saved: str) -> Iterator[str]:
+def _costs(run: Run, saved: str, spent: str) -> Iterator[str]:
     yield "#### Cost"
     yield ""
     reused = f" Reuse saved {saved}." if saved else ""
@@ -334,3 +336,5 @@ def _costs(run: Run, saved: str) -> Iterator[str]:
         part = " (judging)" if spending["part"] == "evaluator" else ""
         calls = plural(spending["calls"], "call")
         yield f"- {_name(spending['model'])}{part}: {calls}, {spending_text(spending)}"
+    yield ""
+    yield f"All runs cost {spent}."

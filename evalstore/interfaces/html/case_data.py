@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.placed_results import digest_of_cell
 from evalstore.comparison.word_diff import diff_lines
+from evalstore.core.clock import minute
 from evalstore.core.display import safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
@@ -23,7 +24,7 @@ from evalstore.planning.cells.same_cells import index_cells
 from evalstore.planning.judge_names import label_by
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
-from evalstore.results.answer.explanation_text import OTHERS, explanation_sections
+from evalstore.results.answer.explanation_text import explanation_sections
 from evalstore.results.answer.verdict_explanation import find_failing_answer
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.answer import Criteria, TurnView
     from evalstore.results.answer.case_answers import AnswerReader, ResultView
     from evalstore.results.answer.judgements import Judgement
-    from evalstore.results.answer.verdict_explanation import VerdictExplanation
+    from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.growing_results import CellKey
     from evalstore.results.markdown_tokens import Token
@@ -68,13 +69,13 @@ class CaseData:
         diff: Diff | None,
         history: CaseHistory,
         name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
-        explain: Callable[[ResultView, Sequence[Result]], VerdictExplanation],
+        explain: Callable[[ResultView], VerdictReasons],
         listed: Iterable[Result] = (),
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
-        `explain` gets a result and all those of its case; `listed` are those whose texts the
-        summary quotes.
+        `explain` says why a result has its verdict; `listed` are those whose texts the summary
+        quotes.
         """
         self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
@@ -132,7 +133,7 @@ class CaseData:
             "turns": [self._conversation(turns, texts) for turns in conversations],
             **({"request": request} if request else {}),
             **(self._criteria(criteria, texts) if criteria else {}),
-            "cells": [self._cell(view, views, tests, texts) for view in views],
+            "cells": [self._cell(view, tests, texts) for view in views],
         }
 
     def _row(self, views: Sequence[ResultView], question: str) -> TableRow:
@@ -187,7 +188,17 @@ class CaseData:
                     if vote.is_person or (vote.feedback and "pass" not in (vote.verdict, verdict))
                 )
             ),
+            "" if self._pairs.change(view.result) in ("broke", "fixed") else self._since(view),
         )
+
+    def _since(self, view: ResultView) -> str:
+        """Return the first run in which a result did not pass, and what changed there."""
+        history = self._explain(view).history
+        if history is None or history.before is None:
+            return ""
+        changes = ", ".join(change.text for change in history.changes)
+        first = f"since {side_name(history.since.id)}, {minute(history.since.started)}"
+        return f"{first}: {changes}" if changes else first
 
     def _answer(self, view: ResultView) -> str:
         """Return the last turn of the answer; of several, that of one that decided the verdict."""
@@ -224,13 +235,7 @@ class CaseData:
             )
         return turns
 
-    def _cell(
-        self,
-        view: ResultView,
-        views: Sequence[ResultView],
-        tests: Sequence[str],
-        texts: TextTable,
-    ) -> Json:
+    def _cell(self, view: ResultView, tests: Sequence[str], texts: TextTable) -> Json:
         result = view.result
         attempts = attempts_text(attempt.verdict for attempt in view.attempts)
         if attempts and self._pairs.change(result):
@@ -252,12 +257,12 @@ class CaseData:
             "failures": list(map(safe, view.failures)),
             "history": self._history.of(result, view.case),
             "was": self._previous(view, texts),
-            "why": self._reasons(view, [other.result for other in views]),
+            "why": self._reasons(view),
             "score": None if result.score is None else f"{result.score:.2g}",
         }
         return {name: value for name, value in document.items() if value not in ([], None)}
 
-    def _reasons(self, view: ResultView, cells: Sequence[Result]) -> Json:
+    def _reasons(self, view: ResultView) -> Json:
         """Return why a result has its verdict, if it does not pass or was fixed: titles and lines.
 
         A line is its indent and pairs of a text and the name of its colour.
@@ -269,11 +274,9 @@ class CaseData:
             self.table.unexplained += 1
             return None
         self._explained += 1
-        sections = explanation_sections(self._explain(view, cells), None, signs=SIGNS)
+        sections = explanation_sections(self._explain(view), None, signs=SIGNS)
         return [
-            [title, [[line.indent, *line.spans] for line in lines]]
-            for title, lines in sections
-            if title != OTHERS
+            [title, [[line.indent, *line.spans] for line in lines]] for title, lines in sections
         ]
 
     def _previous(self, view: ResultView, texts: TextTable) -> Json:
@@ -609,8 +612,12 @@ class CaseHistory:
         self._entries: list[dict[str, str]] = []
         self._indices: list[CellIndex] = []
         """The results that each run has of the cases of the batch."""
+        self._labels: dict[str, str] = {}
+        """Who gave each label."""
         if run is None:
             return
+        labels = (each for each in store.find_labels() if each.evaluation.verdict != "none")
+        self._labels = {each.id: safe(each.person) for each in labels}
         leaves = read_tree(run.results, store.load_nodes)
         earlier = EarlierRuns(store, PathHistory(store, folder, run.snapshot, {}))
         for other, entries in islice(earlier.before(run, set(leaves)), MOST_RUNS):
@@ -627,10 +634,13 @@ class CaseHistory:
         ]
 
     def of(self, result: Result, case: Case) -> Json:
-        """Return pairs of the number of an earlier run and the verdict on the case."""
+        """Return the number of each earlier run, the verdict on the case, and who labelled it."""
         found = (index.find(result, case.prompts) for index in self._indices)
         return [
-            [number, earlier[0].word or "answered"]
+            [number, earlier[0].word or "answered", *([", ".join(people)] if people else [])]
             for number, earlier in enumerate(found)
             if earlier
+            for people in (
+                [self._labels[id] for id in earlier[0].evaluations if id in self._labels],
+            )
         ]

@@ -122,6 +122,8 @@ class QuotedCell:
     reasons: Sequence[tuple[str, str]] = ()
     """The person or judge and the reason of each that decided it, if it does not pass; else of
     each person."""
+    since: str = ""
+    """Of what broke earlier, the first run in which it did, and what changed there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,7 @@ from evalstore.interfaces.html.summary import listed_results, summarise_results
 from evalstore.interfaces.html.templates import read_asset, render
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.results.answer.case_answers import AnswerReader
-from evalstore.results.answer.verdict_explanation import (
-    VerdictExplanation,
-    explain_stored_result,
-    explain_workspace_result,
-)
+from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.workspace_changes import compare_workspace, find_unchanged_run
 from evalstore.results.flips.regressions import find_open_regressions
@@ -44,7 +40,6 @@ from evalstore.results.show.revision_results import (
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.results.stats.trend import trend_until
 from evalstore.results.verdict_order import SIGNS
-from evalstore.store.results import SessionResults
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.wanted import note_reached
@@ -59,7 +54,6 @@ if TYPE_CHECKING:
     from evalstore.interfaces.html.summary import ReportSummary
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.results.answer.case_answers import ResultView
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
     from evalstore.store import Store
@@ -171,7 +165,7 @@ def build_report(
                 regressions = find_open_regressions(project, run, compared.broke)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
-        rows, sessions = RowResults(project.store), SessionResults(project.store)
+        rows = RowResults(project.store)
         data = CaseData(
             AnswerReader(project, run),
             compared,
@@ -179,7 +173,7 @@ def build_report(
             lambda prompts: label_prompts(
                 project, {id: number for number, id in enumerate(prompts)}
             ),
-            lambda view, cells: _explain(project, run, view, cells, rows, sessions),
+            lambda view: explain_view(project, view, run, rows),
             listed_results(compared, regressions),
         )
         with TemporaryFile() as spool:
@@ -235,25 +229,6 @@ def _parts(
         read += len(part)
         note_reached("results", read, total)
         yield part
-
-
-def _explain(
-    project: Project,
-    run: Run,
-    view: ResultView,
-    cells: Sequence[Result],
-    rows: RowResults,
-    sessions: SessionResults,
-) -> VerdictExplanation:
-    result, case = view.result, view.case
-    if run.id == WORKSPACE:
-        return explain_workspace_result(
-            project, result, cells, case=case, rows=rows, sessions=sessions
-        )
-    folder = project.settings.paths["tests"]
-    return explain_stored_result(
-        project.location, project.store, result, run, folder=folder, rows=rows, sessions=sessions
-    )
 
 
 def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.clock import minute
 from evalstore.core.display import (
@@ -92,11 +92,9 @@ class GroupTable:
     """How many groups are left out, and what a sign means; empty if there is nothing to say."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedCase:
-    """A case that broke or was fixed."""
+class ChangedResult(NamedTuple):
+    """A result that broke or was fixed."""
 
-    name: str
     model: str
     verdicts: tuple[SideVerdict, ...]
     attempts: str
@@ -104,8 +102,15 @@ class ChangedCase:
     reason: str
     texts: QuotedCell
     """The question and the answers; empty if the case is not in the table."""
+
+
+class ChangedCase(NamedTuple):
+    """A case with those of its results that changed in the same way."""
+
+    name: str
     place: int
     """The number of the case in the table; -1 if it is not there."""
+    results: tuple[ChangedResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class ChangeList:
     count: str
     """How many cases it has, and results if these are more."""
     cases: tuple[ChangedCase, ...]
-    """The first of the results."""
+    """The cases of the first results."""
     more: str
     """How many others there are; empty without one."""
 
@@ -149,6 +154,8 @@ class ReportSummary:
     name: str
     """The name of the workspace."""
     run: str
+    head: tuple[str, ...]
+    """When it was, its message, and what it is compared with."""
     sentence: str
     notes: tuple[str, ...]
     """What else is to be known about the numbers, in one line."""
@@ -199,27 +206,29 @@ def summarise_results(
     overview = make_overview(run, totals, diff, regressions)
     lists: list[ChangeList] = []
     if diff:
+        again, earlier = divide_regressions(diff, regressions)
         for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):
-            cases = (
-                _changed_case(pair.either, table, describe_pair(diff, pair))
-                for pair in pairs[:MOST_CHANGES]
-            )
-            lists.append(_list(id, title, pairs.rows(), cases))
-        earlier = (
-            _changed_case(each.result, table, _describe_regression(diff, each, names))
-            for each in regressions[:MOST_CHANGES]
-        )
-        rows = ((each.result.file, each.result.row) for each in regressions)
-        lists.append(_list("before", "Broke earlier", rows, earlier))
+            results = [(pair.either, describe_pair(diff, pair)) for pair in pairs[:MOST_CHANGES]]
+            more = [(each.result, _describe_regression(diff, each, names)) for each in again]
+            again = []
+            lists.append(_list(id, title, pairs.rows(), results, table, more))
+        results = [
+            (each.result, _describe_regression(diff, each, names))
+            for each in earlier[:MOST_CHANGES]
+        ]
+        rows = ((each.result.file, each.result.row) for each in earlier)
+        lists.append(_list("before", "Broke earlier", rows, results, table))
     lists, is_now = [each for each in lists if each.cases], run.id == WORKSPACE
-    since = side_name(diff.was, names.get(diff.was, ())) if diff else ""
+    since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
     return ReportSummary(
         title=f"{safe(name)}: {safe(overview.sentence)}",
         name=safe(name),
         run=safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
+        head=tuple(_head(run, since)),
         sentence=safe(overview.sentence),
         notes=(
-            *map(safe, _notes(run, counts, diff, totals, since)),
+            *map(safe, _notes(run, counts, diff, totals)),
+            *[overview.note] * bool(overview.note),
             *[_LABELLED] * is_labelled_later,
         ),
         candidates=tuple(map(_rate_row, overview.candidates)),
@@ -228,7 +237,7 @@ def summarise_results(
         trend_notes=(*trend.notes, *[_BROKE] * any(run.reasons for run in trend.runs)),
         broke=tuple(each for each in lists if each.id != "fixed"),
         fixed=next((each for each in lists if each.id == "fixed"), None),
-        since=safe(since),
+        since=since,
         change_lines=tuple(line.text for line in summary_lines(diff)) if diff else (),
         groups=tuple(
             _group_table(stats)
@@ -259,8 +268,20 @@ def _rate_row(row: CandidateRow) -> RateRow:
     )
 
 
+def _head(run: Run, since: str) -> Iterable[str]:
+    """Yield when a run was, its message, and what it is compared with."""
+    if run.id != WORKSPACE:
+        yield minute(run.started)
+        if run.message:
+            yield safe(run.message)
+    if since:
+        yield f"compared with {since}"
+    elif run.id != WORKSPACE:
+        yield "first run"
+
+
 def _notes(
-    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None, since: str
+    run: Run, counts: Mapping[str, int], diff: Diff | None, totals: Stats | None
 ) -> Iterable[str]:
     if run.status != "complete":
         yield f"this run is {run.status}: some answers or verdicts are missing"
@@ -274,16 +295,15 @@ def _notes(
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
     if diff:
-        yield f"compared with {since}"
-        if labels := diff.labelled.total():
+        if labels := diff.labelled.total() - diff.lapsed:
             yield f"{labels:,} changed by a label"
+        if diff.lapsed:
+            yield f"{diff.lapsed:,} changed as a label no longer counts"
         comparison = diff.comparison
         change = comparison.change()
         if change.moved and not comparison.by_verdict:
             yield change.finding
         yield from diff.notes
-    elif run.id != WORKSPACE:
-        yield "first run"
     if totals and totals.total.cost:
         cost = total_cost(totals.total)
         priced = money(run.cost) if totals.is_simulated else cost_text(run.cost, run.spending)
@@ -294,7 +314,6 @@ def _notes(
 
 
 def _about(run: Run) -> Iterable[tuple[str, str]]:
-    yield "started", minute(run.started)
     if run.id != WORKSPACE:
         yield "run", run.id
         yield "status", run.status
@@ -303,8 +322,6 @@ def _about(run: Run) -> Iterable[tuple[str, str]]:
         yield "commit", f"{run.git.commit[:12]}{changed}"
     if run.author:
         yield "author", safe(run.author)
-    if run.message:
-        yield "message", safe(run.message)
     if scope_text(run):
         yield "selection", safe(scope_text(run))
     judges = list(dict.fromkeys(evaluator.id for evaluator in run.evaluators))
@@ -342,25 +359,46 @@ def _facts(
 # --- changes
 
 
-def _list(id: str, title: str, rows: Iterable[object], cases: Iterable[ChangedCase]) -> ChangeList:
-    """Return the list of results, of which `rows` are the cases of all."""
-    names, shown = [*rows], tuple(cases)
-    more = len(names) - len(shown)
-    return ChangeList(
-        id, title, ", ".join(count_cases(names)), shown, plural(more, "more result") if more else ""
-    )
+def _list(
+    id: str,
+    title: str,
+    rows: Iterable[object],
+    results: Sequence[tuple[Result, PairFacts]],
+    table: CaseTable,
+    others: Sequence[tuple[Result, PairFacts]] = (),
+) -> ChangeList:
+    """Return the list of the cases of some results, of which `rows` are the cases of all.
+
+    `others` are more results of these cases.
+    """
+    names = [*rows]
+    cases: dict[str, list[tuple[Result, PairFacts]]] = {}
+    for each in results:
+        cases.setdefault(each[1].name, []).append(each)
+    for each in others:
+        if each[1].name in cases:
+            cases[each[1].name].append(each)
+    shown = tuple(_changed_case(listed, table) for listed in cases.values())
+    more = len(names) - len(results)
+    text = plural(more, "more result") if more else ""
+    return ChangeList(id, title, ", ".join(count_cases(names)), shown, text)
 
 
-def _changed_case(result: Result, table: CaseTable, facts: PairFacts) -> ChangedCase:
+def _changed_case(results: Sequence[tuple[Result, PairFacts]], table: CaseTable) -> ChangedCase:
+    result, facts = results[0]
     number = table.places.find(result.file, result.row, result.prompt_number)
-    return ChangedCase(
-        name=safe(facts.name),
+    changed = tuple(_changed_result(*each, table) for each in results)
+    return ChangedCase(safe(facts.name), -1 if number is None else number, changed)
+
+
+def _changed_result(result: Result, facts: PairFacts, table: CaseTable) -> ChangedResult:
+    texts = table.quoted.get(cell_of(result), QuotedCell())
+    return ChangedResult(
         model=safe(facts.model),
         verdicts=facts.verdicts,
         attempts=table.attempts.get(cell_of(result), ""),
-        reason=safe(facts.reason),
-        texts=table.quoted.get(cell_of(result), QuotedCell()),
-        place=-1 if number is None else number,
+        reason=safe("; ".join(filter(None, (texts.since, facts.reason)))),
+        texts=texts,
     )
 
 
@@ -378,8 +416,25 @@ def _describe_regression(
 
 def listed_results(diff: Diff | None, regressions: Sequence[Regression]) -> list[Result]:
     """Return the results whose question and answers the summary shows."""
-    pairs = (*diff.broke[:MOST_CHANGES], *diff.fixed[:MOST_CHANGES]) if diff else ()
-    return [*(pair.either for pair in pairs), *(each.result for each in regressions[:MOST_CHANGES])]
+    if diff is None:
+        return []
+    pairs = (*diff.broke[:MOST_CHANGES], *diff.fixed[:MOST_CHANGES])
+    again, earlier = divide_regressions(diff, regressions)
+    listed = (*again, *earlier[:MOST_CHANGES])
+    return [*(pair.either for pair in pairs), *(each.result for each in listed)]
+
+
+def divide_regressions(
+    diff: Diff, regressions: Sequence[Regression]
+) -> tuple[list[Regression], list[Regression]]:
+    """Return what broke earlier of cases that broke now, the first of it, and of other cases."""
+    broke = {*diff.broke.rows()}
+    again: list[Regression] = []
+    earlier: list[Regression] = []
+    for each in regressions:
+        file, row = each.result[:2]
+        (again if (file, hash((file, row))) in broke else earlier).append(each)
+    return again[:MOST_CHANGES], earlier
 
 
 # --- groups and runs

@@ -30,7 +30,11 @@ from evalstore.results.attempts import attempts_text
 if TYPE_CHECKING:
     from evalstore.comparison.word_diff import ChangedLine, TextPiece
     from evalstore.core.runs import Run
-    from evalstore.results.answer.verdict_explanation import FailedCheck, VerdictExplanation
+    from evalstore.results.answer.verdict_explanation import (
+        FailedCheck,
+        VerdictExplanation,
+        VerdictReasons,
+    )
     from evalstore.results.flips.result_changes import ResultChange
     from evalstore.results.flips.result_history import JudgedAttempts, VerdictCounts
     from evalstore.results.labels.labels import LabelIndex
@@ -52,7 +56,7 @@ _LISTED = 8
 
 
 def explanation_sections(
-    explanation: VerdictExplanation, now: int | None, signs: Mapping[str, str]
+    explanation: VerdictExplanation | VerdictReasons, now: int | None, signs: Mapping[str, str]
 ) -> Iterator[tuple[str, list[StyledLine]]]:
     """Yield the sections to show below the verdict, each a title and lines.
 
@@ -179,7 +183,7 @@ def _clip(text: str) -> str:
 
 
 def _attempt_lines(
-    explanation: VerdictExplanation, signs: Mapping[str, str]
+    explanation: VerdictExplanation | VerdictReasons, signs: Mapping[str, str]
 ) -> Iterator[StyledLine]:
     """Yield how many of several attempts fail, and the verdict on each."""
     attempts = explanation.history.attempts if explanation.history else ()
@@ -189,7 +193,7 @@ def _attempt_lines(
     yield StyledLine((StyledSpan(summary),), _INDENT)
     for attempt in attempts:
         verdict = verdict_span(attempt.verdict, signs)
-        is_shown = explanation.answer.id in attempt.sessions
+        is_shown = explanation.session in attempt.sessions
         yield StyledLine(
             (
                 StyledSpan(f"{verdict.text}  ", verdict.colour),
@@ -203,7 +207,9 @@ def _attempt_lines(
 # --- history
 
 
-def _history_lines(explanation: VerdictExplanation, now: int | None) -> Iterator[StyledLine]:
+def _history_lines(
+    explanation: VerdictExplanation | VerdictReasons, now: int | None
+) -> Iterator[StyledLine]:
     history = explanation.history
     if history is None:
         return

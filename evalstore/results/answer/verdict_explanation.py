@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import failing_number, schemas_of
@@ -18,6 +18,7 @@ from evalstore.checks.difference_locator import (
 )
 from evalstore.checks.types.judge import without_judge
 from evalstore.core.clock import iso
+from evalstore.core.display import WORKSPACE
 from evalstore.core.values import Json
 from evalstore.files.json_output import to_json
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -32,7 +33,6 @@ from evalstore.results.attempts import Attempt, shown_session
 from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.prompt_names import name_prompts
-from evalstore.results.show.session_details import read_session_details
 from evalstore.store.results import read_results
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.results.answer.case_answers import ResultView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.planned_work import PlannedWork
     from evalstore.store import Store
-    from evalstore.store.results import SessionResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,16 @@ class OtherResult:
     def verdict(self) -> str | None:
         """Return the verdict, or `pending`; None for an answer that nothing judges."""
         return self.result.word
+
+
+class VerdictReasons(NamedTuple):
+    """What an answer failed, and since when."""
+
+    result: Result
+    session: str | None
+    """The answer that stands for it; None without one."""
+    failed_checks: tuple[FailedCheck, ...]
+    history: ResultHistory | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,11 @@ class VerdictExplanation:
     def verdict(self) -> str | None:
         """Return the verdict, or `pending`; None for an answer that nothing judges."""
         return self.result.word
+
+    @property
+    def session(self) -> str | None:
+        """Return the id of the answer that is shown."""
+        return self.answer.id
 
     @property
     def since(self) -> Run | None:
@@ -275,32 +290,27 @@ def explain_stored_result(
     *,
     session: str | None = None,
     view: AnswerView | None = None,
-    folder: str | None = None,
     cells: Sequence[Result] | None = None,
-    rows: RowResults | None = None,
-    sessions: SessionResults | None = None,
 ) -> VerdictExplanation:
     """Explain a result of a run; `view` is the page of its answer, if it has been read.
 
-    `folder` is that of the test files, if it is known. `cells` are all results of its case; None:
-    those in the run. Those who explain several results share `rows` and `sessions`.
+    `cells` are all results of its case; None: those in the run.
     """
-    folder = folder or open_workspace(location).settings.paths["tests"]
-    rows = rows or RowResults(store)
-    history = find_history(store, folder, result, run, rows=rows)
-    view = view or _read_view(location, store, result, run.id, session, history, sessions)
+    folder = open_workspace(location).settings.paths["tests"]
+    history = find_history(store, folder, result, run)
+    view = view or _read_view(location, store, result, run.id, session, history)
     if cells is None:
         file = result.file
         leaf = find_entry([run.results], file, store.load_nodes).get(run.results)
-        in_run = rows.find({file: leaf}, {file: [result.row]})[file].cells if leaf else []
-        cells = [cell for cell, _ in in_run if cell.row == result.row]
+        found = RowResults(store).find({file: leaf}, {file: [result.row]}) if leaf else {}
+        cells = [cell for cell, _ in found[file].cells if cell.row == result.row] if leaf else []
     names = _prompt_names(location, cells)
     return VerdictExplanation(
         result=result,
         run=run.id,
         prompt=names.get(result.prompt, ""),
         answer=view,
-        failed_checks=tuple(find_failed_checks(store, view)),
+        failed_checks=tuple(find_failed_checks(store, view.judgements)),
         history=history,
         others=_others(result, cells, names),
     )
@@ -311,37 +321,54 @@ def explain_workspace_result(
     result: Result,
     cells: Sequence[Result],
     *,
-    case: Case | None = None,
     session: str | None = None,
     view: AnswerView | None = None,
-    rows: RowResults | None = None,
-    sessions: SessionResults | None = None,
 ) -> VerdictExplanation:
-    """Explain a result of the workspace; `cells` are all results of its `case`."""
+    """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
     names = _prompt_names(location, cells)
-    case = case or _find_case(project, result)
-    history = None
-    if case is not None:
-        history = find_history(
-            store,
-            project.settings.paths["tests"],
-            result,
-            workspace_as_run(project),
-            case=case,
-            file=name_in_newest_run(project, result.file),
-            project=project,
-            rows=rows,
-        )
-    view = view or _read_view(location, store, result, None, session, history, sessions)
+    case = _find_case(project, result)
+    history = _history_now(project, result, case) if case else None
+    view = view or _read_view(location, store, result, None, session, history)
     return VerdictExplanation(
         result=result,
         run=None,
         prompt=names.get(result.prompt, ""),
         answer=view,
-        failed_checks=tuple(find_failed_checks(store, view)),
+        failed_checks=tuple(find_failed_checks(store, view.judgements)),
         history=history,
         others=_others(result, cells, names),
+    )
+
+
+def explain_view(project: Project, view: ResultView, run: Run, rows: RowResults) -> VerdictReasons:
+    """Explain a result of a run or of the workspace whose judgements have been read.
+
+    Those who explain several results share `rows`.
+    """
+    store, result = project.store, view.result
+    if run.id == WORKSPACE:
+        history = _history_now(project, result, view.case, rows)
+    else:
+        history = find_history(store, project.settings.paths["tests"], result, run, rows=rows)
+    session = _find_shown(store, result, history)
+    judged = (each for each in view.judgements if session in each.sessions)
+    return VerdictReasons(result, session, tuple(find_failed_checks(store, judged)), history)
+
+
+def _history_now(
+    project: Project, result: Result, case: Case, rows: RowResults | None = None
+) -> ResultHistory | None:
+    """Return the history of a result of the workspace."""
+    return find_history(
+        project.store,
+        project.settings.paths["tests"],
+        result,
+        workspace_as_run(project),
+        case=case,
+        file=name_in_newest_run(project, result.file),
+        project=project,
+        rows=rows,
     )
 
 
@@ -366,20 +393,22 @@ def _read_view(
     run: str | None,
     named: str | None,
     history: ResultHistory | None,
-    sessions: SessionResults | None,
 ) -> AnswerView:
-    """Read the page of an answer: of the named session, or of the one that stands for the result.
-
-    Of answers that are judged together, the first that fails stands for the result.
-    """
-    attempts = history.attempts if history and not history.is_pending else ()
-    session = named or shown_session(result, attempts or _judged_sessions(store, result))
+    """Read the page of an answer: of the named session, or of the one that stands for it."""
+    session = named or _find_shown(store, result, history)
     if session is None:
         return question_of(location, result, run)
-    if named is None:
-        session = find_failing_answer(store, result, session)
-    judged = read_session_details(location, store, session, result, sessions)
-    return read_answer(location, store, session, result, judged)
+    return read_answer(location, store, session, result)
+
+
+def _find_shown(store: Store, result: Result, history: ResultHistory | None) -> str | None:
+    """Return the session that stands for a result; None without one.
+
+    Of answers that are judged together, it is the first that fails.
+    """
+    attempts = history.attempts if history and not history.is_pending else ()
+    session = shown_session(result, attempts or _judged_sessions(store, result))
+    return session and find_failing_answer(store, result, session)
 
 
 def _judged_sessions(store: Store, result: Result) -> list[Attempt]:
@@ -427,9 +456,9 @@ class FailedCheck:
     """Whether texts of the difference that differ only in case are the same."""
 
 
-def find_failed_checks(store: Store, view: AnswerView) -> Iterator[FailedCheck]:
-    """Yield the checks that did not pass in the judgements that count."""
-    for judgement in view.judgements:
+def find_failed_checks(store: Store, judgements: Iterable[Judgement]) -> Iterator[FailedCheck]:
+    """Yield the checks that did not pass in those of the judgements that count."""
+    for judgement in judgements:
         if judgement.evaluator == CHECKS and not judgement.why_not:
             yield from _checks_of(store, judgement)
 

@@ -115,15 +115,22 @@ class PairReasons:
         changes += judgements
         return changes or [*filter(None, [self._other_judgement(was, now)])]
 
+    def has_lapsed_label(self, pair: Pair) -> bool:
+        """Return whether a label of the earlier result no longer counts."""
+        words = self._judgement_words(pair)
+        return bool(words) and words[0].endswith(NO_LONGER)
+
+    def _judgement_words(self, pair: Pair) -> Sequence[str]:
+        both = [side.evaluations if side else () for side in (pair.was, pair.now)]
+        return self.judgements.get((both[0], both[1]), ())
+
     def has_other_label(self, pair: Pair) -> bool:
         """Return whether the verdict changed as a label was given or removed.
 
         Or as it no longer counts, although the answer is the same.
         """
-        both = [side.evaluations if side else () for side in (pair.was, pair.now)]
-        words = self.judgements.get((both[0], both[1]), ())
-        if not (words and words[0].endswith(NO_LONGER)):
-            return is_by_label(pair, words)
+        if not self.has_lapsed_label(pair):
+            return is_by_label(pair, self._judgement_words(pair))
         was, now = answers = sessions_of(pair)
         is_same = was == now or answers in self.same_answers
         return is_same and not (pair.has_same_verdict or pair.is_now_pending)

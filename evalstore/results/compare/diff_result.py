@@ -135,6 +135,13 @@ class Diff:
         )
 
     @property
+    def lapsed(self) -> int:
+        """Return how many of these changed because a label no longer counts."""
+        changed = chain(self.broke, self.fixed, self.comparison.changed)
+        labelled = filter(self.reasons.has_other_label, changed) if self.labelled else ()
+        return sum(map(self.reasons.has_lapsed_label, labelled))
+
+    @property
     def rates(self) -> tuple[Rate, Rate]:
         """Return the pass rates of both sides over the cases that are judged on both."""
         return self.comparison.rates()

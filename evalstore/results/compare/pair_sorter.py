@@ -84,11 +84,11 @@ class PairSorter:
     def sort(self, pairing: Pairing, name: Callable[[str], str]) -> Comparison:
         """Return the comparison; `name` returns the name by which a file is shown."""
         for batch in pairing.batches():
-            groups = self._find_groups([pair for _, pair in batch])
-            listed = list(zip(groups, batch, strict=True))
+            groups = iter(self._find_groups([pair for _, pair in batch if pair]))
+            listed = [(next(groups) if pair else "unchanged", each) for each, pair in batch]
             # Of one row, what was found to be equal comes after what was not asked anew.
-            listed.sort(key=lambda entry: (pairing.key(entry[1][0]), entry[0] == _EQUAL))
-            for group, (numbers, _) in listed:
+            listed.sort(key=lambda entry: (pairing.key(entry[1]), entry[0] == _EQUAL))
+            for group, numbers in listed:
                 self._pairs.add(_GROUP.get(group, group), numbers)
         was = pairing.sides.was.with_names(name)
         return self._pairs.finish(pairing.sides._replace(was=was))

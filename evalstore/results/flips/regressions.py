@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import sort_pairs
@@ -89,8 +90,12 @@ class _Failure(NamedTuple):
     """The newest other run that did, if the case passed; empty: it did not pass."""
 
 
-def _failure(result: Result, then: Result, case: Case) -> _Failure:
-    return _Failure(result, _Place._make(then[: len(_Place._fields)]), case.prompts)
+def _failure(result: Result, case: Case) -> _Failure:
+    return _Failure(result, _place(result), case.prompts)
+
+
+def _place(result: Result) -> _Place:
+    return _Place._make(result[: len(_Place._fields)])
 
 
 _Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
@@ -124,12 +129,13 @@ def find_regressions(
     now = (reading.nodes, reading.files) if workspace else (run.snapshot, {})
     follow = partial(PathHistory, store, folder, *now)
     batches = workspace() if workspace else iterate_cases(store, run)
+    leaves = {} if workspace else read_tree(run.results, store.load_nodes)
     decide, failures = partial(_judge_past, counting), _find_failures(batches)
     ordered = SortedValues(keys=4)
     ordered.add(
         [result.file, result.row, place, number, tuple(result), passed_in or partly]
         for place, number, (result, _, _, passed_in, partly) in _search(
-            store, run, follow, failures, decide, kind=counting.kind
+            store, run, follow, failures, decide, kind=counting.kind, leaves=leaves
         )
         if passed_in or partly
     )
@@ -169,7 +175,7 @@ def has_case_without_verdict(
     newest = baseline.run if baseline else store.find_run_before()
     if newest is None:
         return True
-    failures = (_failure(result, result, case) for result, case in cells)
+    failures = (_failure(result, case) for result, case in cells)
     after = replace(newest, started=newest.started + 1, id="0" * 32)
     root = project.workspace.root
     counting = GateRuns(root, read_state(root), None)
@@ -196,14 +202,16 @@ def _search(
     decide: _Decide,
     counts: RunFilter = every_run,
     kind: Callable[[Run], object] = every_run,
+    leaves: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[tuple[int, int, _Failure]]:
     """Yield the failures but for those of which an earlier run tells that they are none.
 
     Each is given with the number of runs that were searched before one decided that it is a
     regression, whatever older runs have, or `_OPEN`; and with its own number. `follow` returns the
-    paths of files before the run, and failures of a file are best next to each other.
+    paths of files before the run, and failures of a file are best next to each other. `leaves` are
+    the results from which the failures are, by file: an earlier run with the same has the failure.
     """
-    rows, left = RowResults(store), enumerate(failures)
+    rows, left, moved = RowResults(store), enumerate(failures), set[int]()
     limit = store.count_runs()
     recent = RecentRuns(store, run, limit)
     for waiting in map(dict, in_batches(left)):
@@ -213,17 +221,25 @@ def _search(
             here = {number: each for number, each in waiting.items() if each.result.file in entries}
             if not here:
                 continue
-            cells = ((each.then, each.prompts) for each in here.values())
-            found = find_cells(rows, entries, cells, is_judged)
-            for (number, failure), was in zip(here.items(), found, strict=True):
-                if was is None:
-                    continue
-                known = decide(failure, was[0], past)
+            others = {
+                number: each
+                for number, each in here.items()
+                if number in moved or entries[each.result.file] != leaves.get(each.result.file)
+            }
+            cells = ((each.then, each.prompts) for each in others.values())
+            found = dict(zip(others, find_cells(rows, entries, cells, is_judged), strict=True))
+            for number, failure in here.items():
+                was, then, prompts = failure.result, failure.then, failure.prompts
+                if number in others:
+                    if (cell := found[number]) is None:
+                        continue
+                    moved.add(number)
+                    was, then, prompts = cell[0], _place(cell[0]), cell[1].prompts
+                known = decide(failure, was, past)
                 if known is None:
                     del waiting[number]
                     continue
-                then = _Place._make(was[0][: len(_Place._fields)])
-                waiting[number] = known._replace(then=then, prompts=was[1].prompts)
+                waiting[number] = known._replace(then=then, prompts=prompts)
                 if (known, then) != (failure, failure.then):
                     runs.forget(failure.result.file)
             for number in _judged_later(store, past, waiting):
@@ -320,7 +336,7 @@ def _find_failures(batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator
     for batch in batches:
         for result, case in batch:
             if result.verdict not in (None, "pass"):
-                yield _failure(result, result, case)
+                yield _failure(result, case)
 
 
 # --- finds the regressions of a run that broke in an earlier one, and names them for its reports

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result, Session
     from evalstore.planning.options import Location
     from evalstore.store import Store
-    from evalstore.store.results import SessionResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +46,10 @@ def read_session_details(
     store: Store,
     id: str,
     result: Result | None = None,
-    sessions: SessionResults | None = None,
 ) -> SessionDetails:
     """Read a session as part of the case of `result`; without it, as the newest run has it.
 
-    Labels that came after that run count.
-
-    Those who read several share `sessions`. Raises `StoreError` when the store does not have it.
+    Labels that came after that run count. Raises `StoreError` when the store does not have it.
     """
     session = store.find_sessions([id]).get(id)
     if session is None:
@@ -76,7 +72,7 @@ def read_session_details(
         id,
         counted,
         current if cells else None,
-        partial(_evaluations_elsewhere, store, id, result, sessions),
+        partial(_evaluations_elsewhere, store, id, result),
     )
     rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
     if len(cells) > 1:
@@ -92,12 +88,10 @@ def _urgency(judgement: Judgement, rows: Mapping[str, str]) -> tuple[bool, bool,
     return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
 
 
-def _evaluations_elsewhere(
-    store: Store, id: str, result: Result | None, sessions: SessionResults | None
-) -> set[str]:
+def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
     """Return the evaluation versions of a session in other cases than that of `result`."""
     if result is None:
         return set()
-    cells = cells_with(store, id, sessions)
+    cells = cells_with(store, id)
     others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
     return {other.evaluation for other in others if other.evaluation}

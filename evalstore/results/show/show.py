@@ -301,16 +301,14 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def cells_with(
-    store: Store, session: str, sessions: SessionResults | None = None
-) -> dict[Result, Run]:
+def cells_with(store: Store, session: str) -> dict[Result, Run]:
     """Return the results with a session, each with its run.
 
     They are read from the newest run that has the session, and from the runs before it for cases
-    that this run left out. Those who read several share `sessions`.
+    that this run left out.
     """
     cells: dict[Cell, tuple[Result, Run]] = {}
-    sessions = sessions or SessionResults(store)
+    sessions = SessionResults(store)
     for run in store.find_recent_runs():
         here = sessions.find(run.results, session)
         for result in here:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
 
+_RECORDED = "“Best” leaves out recorded answers: no candidate gave them"
 _MOST_NAMED = 2
 """The most candidates that the sentence names for their change."""
 
@@ -116,6 +117,8 @@ class Overview:
     candidates: tuple[CandidateRow, ...]
     rates: str = ""
     """What the sentence says of the candidates; empty for a run of some cases."""
+    note: str = ""
+    """Which of the rates the sentence leaves out; empty if it compares all."""
 
 
 def make_overview(
@@ -172,7 +175,8 @@ def make_overview(
         "".join(f"{part}. " for part in ("; ".join(filter(None, listed)), best) if part).rstrip()
         for listed in (changes, shifted)
     )
-    return Overview(sentence, rows, rates)
+    is_left_out = best.startswith("Best") and any(row.name == RECORDED for row in rows)
+    return Overview(sentence, rows, rates, _RECORDED * is_left_out)
 
 
 def _partial_text(run: Run) -> str:

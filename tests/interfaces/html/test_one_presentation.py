@@ -72,8 +72,13 @@ def test_what_reuse_saved_is_the_same_in_each(tmp_path: Path, evalstore: Evalsto
     printed = evalstore("-C", str(root), "run", "--fail-on", "none").stdout
     match = re.search(r"saved (\$\S+ simulated) by reuse", printed)
     assert match, printed
-    assert f"Reuse saved {match[1]}." in evalstore("-C", str(root), "report", "--markdown").stdout
-    assert f"saved by reuse {match[1]}" in " ".join(summary_of(report(root)))
+    markdown, page = evalstore("-C", str(root), "report", "--markdown").stdout, report(root)
+    facts = " ".join(summary_of(page))
+    assert f"Reuse saved {match[1]}." in markdown
+    assert f"saved by reuse {match[1]}" in facts
+    spent = re.search(r"All runs cost (\$.+)\.\n$", markdown)
+    assert spent
+    assert f"cost of all runs {spent[1]}" in facts
 
 
 def test_results_whose_call_failed_have_the_same_word(tmp_path: Path, evalstore: Evalstore) -> None:

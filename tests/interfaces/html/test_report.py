@@ -94,12 +94,59 @@ def edit(root: Path, old: str, new: str, name: str = "tests/hello.md") -> None:
 
 
 def test_the_summary_of_a_first_run(root: Path) -> None:
-    assert summary_of(report(root))[:4] == [
+    assert summary_of(report(root))[:3] == [
         "Best: first, 100%.",
-        "first run",
         "first 100.0% 1 of 1 20.7% to 100.0% $0",
         "second 0.0% 0 of 1 0.0% to 79.3% $0",
     ]
+
+
+def test_the_first_line_says_which_run_it_is_and_what_it_is_compared_with(root: Path) -> None:
+    assert call(root, "run", "--message", "Kinder <b>", "--fail-on", "none") == 0
+    was, now = ([*log(Location(root)).entries][at].run for at in (1, 0))
+    for revision, told in (("@~1", "first run"), ("@", f"compared with run {was.id[:8]}")):
+        head = report(root, revision).read_text("utf-8").partition("<main>")[0].rpartition("<p ")[2]
+        assert told in head
+        assert (f"run {now.id[:8]}" in head) == (revision == "@") == ("Kinder &lt;b&gt;" in head)
+        assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", head)
+
+
+def test_best_says_that_it_leaves_out_recorded_answers(tmp_path: Path) -> None:
+    recorded = TEST.replace("tags: [greeting]", "answer: Hi")
+    root = make_workspace(tmp_path / "desk", {"tests/recorded.md": recorded})
+    told = "“Best” leaves out recorded answers: no candidate gave them"
+    for is_there in (True, False):
+        assert call(root, "run", "--fail-on", "none") == 0
+        assert any(told in line for line in summary_of(report(root))) == is_there
+        assert (f"\n{told}.\n" in markdown_report(Location(root))) == is_there
+        (root / "tests/recorded.md").unlink(missing_ok=True)
+
+
+def test_an_earlier_verdict_says_who_labelled_it(root: Path) -> None:
+    assert call(root, "label", "tests/hello.md", "pass", "--model", "second", "--as", "Ada") == 0
+    assert call(root, "run", "--fail-on", "none") == 0
+    anew(root, "second", {"answer": "Go away!"})
+    assert call(root, "run", "--fail-on", "none") == 0
+    cells = data_of(report(root).read_text("utf-8"), "block-0")["cases"][0]["cells"]
+    assert [cell.get("history") for cell in cells][1] == [[0, "pass", "Ada"], [1, "fail"]]
+
+
+def test_a_case_is_listed_once_with_its_candidates(root: Path) -> None:
+    anew(root, "second", {"answer": "Hi."})
+    assert call(root, "run", "--fail-on", "none") == 0
+    anew(root, "first", {"answer": "Go away!"})
+    anew(root, "second", {"answer": "Go away."}, version="v3")
+    assert call(root, "run", "--fail-on", "none") == 0
+    for title in ("Broke (1 case, 2 results)", "Broke earlier (1 case, 2 results)"):
+        lines = summary_of(report(root))
+        listed = lines[lines.index(title) + 1 :][:16]
+        assert listed[:3] == ["tests/hello.md", "question", "Hello"]
+        assert "tests/hello.md" not in listed[1:]
+        assert [line.split()[0] for line in listed if "✗ fail" in line] == ["first", "second"]
+        causes = ("model changed", "extraIdentifier")
+        assert sum(any(each in line for each in causes) for line in listed) == 2
+        (root / "tests/bye.md").write_text(TEST.replace("Hello", "Bye"))
+        assert call(root, "run", "--fail-on", "none") == 0
 
 
 def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
@@ -143,10 +190,9 @@ def test_the_summary_says_what_broke_and_was_fixed(root: Path) -> None:
     edit(root, "Hello", "Hi")
     assert call(root, "run", "--fail-on", "none") == 0
     summary = summary_of(report(root))
-    assert summary[:4] == [
+    assert summary[:3] == [
         "first got worse, 100% to 0%; second got better, 0% to 100%; 1 case broke, 1 fixed. "
         "Best: second, 100%.",
-        "compared with run #",
         "first 0.0% 0 of 1 0.0% to 79.3% -100.0 $0",
         "second 100.0% 1 of 1 20.7% to 100.0% +100.0 $0",
     ]
@@ -262,11 +308,12 @@ def test_the_workspace_has_what_broke_earlier_as_a_run_has_it(
     workspace = summary_of(report(root, "@work"))
     place, earlier = (
         run.index("Broke earlier (1 case)") + 1,
-        "tests/hello.md first ✗ fail (passed in",
+        "tests/hello.md first ✗ fail (since run #, ",
     )
     count = "1 case" if is_edited else "2 cases"  # with what the last run broke
     same = workspace.index(f"Broke earlier ({count})") + 1
     assert run[place].startswith(earlier)
+    assert run[place].endswith(" UTC: test text edited; passed in run #)")
     same += [line.startswith(earlier) for line in workspace[same:]].index(True)
     assert workspace[same : same + 7] == run[place : place + 7]
     assert f"{count} broke earlier" in workspace[0]
@@ -358,7 +405,7 @@ def test_a_run_whose_calls_failed(tmp_path: Path) -> None:
     path = report(root)
     summary = summary_of(path)
     told = "this run is incomplete: some answers or verdicts are missing"
-    assert summary[1] == f"{told} · 1 of 2 results pending · first run"
+    assert summary[1] == f"{told} · 1 of 2 results pending"
     block = data_of(path.read_text(encoding="utf-8"), "block-0")
     (failure,) = block["cases"][0]["cells"][0]["failures"]
     assert "no such <key>" in failure
@@ -369,7 +416,7 @@ def test_undecided_results_are_counted_beside_the_rate(tmp_path: Path) -> None:
     root = make_workspace(tmp_path / "desk", files)
     call(root, "run", "--fail-on", "none")
     summary = summary_of(report(root))
-    assert summary[:2] == ["Both candidates pass 0%.", "undecided: 2 of 2 results · first run"]
+    assert summary[:2] == ["Both candidates pass 0%.", "undecided: 2 of 2 results"]
     assert summary[2].startswith("first 0.0% 0 of 1 ")
 
 
@@ -382,7 +429,7 @@ def test_a_partial_run_says_so(root: Path) -> None:
 def test_the_workspace_can_be_reported_before_it_is_run(root: Path) -> None:
     edit(root, "Hello", "Hi")
     summary = summary_of(report(root, "@work"))
-    assert summary[:2] == ["Nothing is judged yet.", "2 of 2 results pending · compared with run #"]
+    assert summary[:2] == ["Nothing is judged yet.", "2 of 2 results pending"]
     text = (root / "report.html").read_text(encoding="utf-8")
     assert "the workspace as it is now" in text
     assert data_of(text, "block-0")["texts"][0] == "Hi"
@@ -402,7 +449,7 @@ def test_a_run_that_ends_meanwhile_does_not_matter(
 
     monkeypatch.setattr("evalstore.interfaces.html.report.find_marked_results", find_then_run)
     summary = summary_of(report(root))
-    assert summary[:2] == ["Best: first, 100%.", "first run"]
+    assert summary[:2] == ["Best: first, 100%.", "first 100.0% 1 of 1 20.7% to 100.0% $0"]
 
 
 def test_the_policy_allows_only_the_script_and_the_style_of_the_page(root: Path) -> None:
@@ -598,14 +645,14 @@ def test_a_change_by_a_label_is_not_that_of_a_candidate(root: Path) -> None:
     assert call(root, "label", "tests/hello.md", "fail", "--model", "first", "--as", "Ada") == 0
     headline, note, *_ = summary_of(report(root, "@work"))
     assert headline == "People's labels changed 1 result: 1 case broke. Best: first, 50%."
-    assert " · 1 changed by a label · " in note
+    assert "1 changed by a label · " in note
     (root / "models/second.yaml").write_text(scripted("second", {"answer": "Welcome."}))
     edit(root, "Bye", "Goodbye", "tests/bye.md")
     assert call(root, "run", "--fail-on", "none") == 0
     headline, note, *_ = summary_of(report(root))
     told = "second got better, 0% to 50%; 1 case broke, 1 fixed; people's labels changed 1 result."
     assert headline.startswith(told)
-    assert " · 1 changed by a label · " in note
+    assert "1 changed by a label · " in note
     text = markdown_report(Location(root))
     assert "\n`second` got better, 0% to 50%; people's labels changed 1 result. " in text
     outcome = log(Location(root), limit=1).entries[0].outcome
@@ -662,7 +709,8 @@ def test_a_label_that_no_longer_counts_on_the_same_answer_is_no_change_of_a_cand
     assert call(root, "run", "--fail-on", "none") == 0
     headline, note, *_ = summary_of(report(root))
     assert headline == f"{told} Best: first, 100%."
-    assert (" · 1 changed by a label" in note) == ("labels" in told)
+    assert ("1 changed as a label no longer counts" in note) == ("labels" in told)
+    assert "changed by a label" not in note
     assert "label of Ada no longer counts" in markdown_report(Location(root))
 
 
@@ -697,4 +745,9 @@ def test_a_case_that_broke_for_another_candidate_did_not_also_break_earlier(root
     headline, *lines = summary_of(report(root))
     told = "second got worse, 100% to 50%; 1 case broke, 1 other broke earlier. "
     assert headline.startswith(told)
-    assert "Broke earlier (2 cases)" in lines
+    place = lines.index("Broke earlier (1 case)")
+    assert lines[place + 1].startswith("tests/hello.md first ✗ fail (since run #")
+    both = lines[lines.index("Broke (1 case)") : place]
+    assert both[:4] == ["Broke (1 case)", "tests/bye.md", "question", "Bye"]
+    assert both[4] == "second ✓ pass → ✗ fail (model changed)"
+    assert any(line.startswith("first ✗ fail (since run #") for line in both)

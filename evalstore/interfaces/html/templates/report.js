@@ -321,8 +321,8 @@
         turns.length > 1 ? make("p", {class: "role"}, "turn " + (turn + 1)) : null, shown(texts[text]))),
       make("p", {class: "note"}, facts, base ? " " : null,
         base ? make("a", {href: base + "/label/" + facts.slice(0, 8) + (by ? "?by=" + encodeURIComponent(by) : "")}, "Label") : null)));
-    const history = (detail.history || []).map(([run, word]) => make("li", null, verdict(word),
-      " run " + runs[run].id + ", " + new Date(runs[run].at).toISOString().slice(0, 16).replace("T", " ") + " UTC"));
+    const history = (detail.history || []).map(([run, word, people]) => make("li", {text: true}, verdict(word),
+      " run " + runs[run].id + ", " + new Date(runs[run].at).toISOString().slice(0, 16).replace("T", " ") + " UTC" + (people ? ", label of " + people : "")));
     return make("article", {"aria-label": data.models[detail.model]},
       make("h3", {text: true}, data.models[detail.model]),
       make("p", null, verdict(cell.word), cell.change ? make("em", {class: "change"}, " " + cell.change) : null,

@@ -308,6 +308,8 @@ Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>
 The run cost $0.0600 simulated.
 - `scripted/one`: 2 calls, $0.0600 simulated
 - `scripted/judge` (judging): 2 calls, $0
+
+All runs cost $0.1200 simulated (answers $0.1200, judging $0).
 """
     )
 
