@@ -583,11 +583,12 @@ def _address(token: Token) -> str:
 
 
 def _texts(nodes: Iterable[Json]) -> Iterator[str]:
-    """Yield the texts of nodes; the address of a link is in its tooltip."""
+    """Yield the texts of nodes; the address of a link is in its tooltip, `ol` counts from 1."""
     for node in nodes:
         if isinstance(node, str):
             yield node
         else:
+            yield from map(str, range(1, len(node) if node[0] == "ol" else 0))
             yield from _texts(node[1:])
 
 

@@ -22,7 +22,7 @@ from evalstore.interfaces.html.case_data import CaseData, CaseHistory
 from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.embedding import content_policy, data_block, write_list_block
 from evalstore.interfaces.html.summary import listed_results, summarise_results
-from evalstore.interfaces.html.templates import read_asset, render
+from evalstore.interfaces.html.templates import read_asset, read_script, render
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
@@ -287,7 +287,7 @@ def write_page(
     served: ServedPage | None,
 ) -> None:
     """Write the page; `data` has the elements with the data of the script."""
-    script, style = read_asset("report.js"), read_asset("report.css")
+    script, style = read_script("report.js"), read_asset("report.css")
     rows = table.rows.choose(MOST_ROWS)
     rates = {row.name: row.rate for row in summary.candidates}
     names = [safe(table.models[column]) for column in table.columns]

@@ -33,6 +33,11 @@ def read_asset(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
+def read_script(name: str) -> str:
+    """Return the script of a page that shows texts."""
+    return read_asset("texts.js") + read_asset(name)
+
+
 def render(name: str, **values: Any) -> bytes:
     """Render a template; every value is escaped, but for `Drawing`."""
     text = _environment().get_template(name).render(**values)

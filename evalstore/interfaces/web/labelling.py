@@ -6,6 +6,7 @@ that labels say how often the judges are right.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager, suppress
 from heapq import nsmallest
 from itertools import chain
@@ -16,10 +17,12 @@ from evalstore import __version__
 from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core.display import case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
-from evalstore.interfaces.html.case_data import shown_text
+from evalstore.core.values import AnswerRef
+from evalstore.interfaces.html.case_data import TextTable, shown_text
 from evalstore.interfaces.html.charts import Drawing
+from evalstore.interfaces.html.embedding import data_block
 from evalstore.interfaces.html.report import read_images
-from evalstore.interfaces.html.templates import read_asset, render
+from evalstore.interfaces.html.templates import read_asset, read_script, render
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels.add_labels import label_results
@@ -121,7 +124,7 @@ class LabelPages:
             sources = dict(read_images(project.store, images))
             ids = [*dict.fromkeys(file.id for turn in turns for file in turn.text_files)]
             files = project.store.load_files(ids[:_MOST_FILES]) if ids else {}
-            texts = {id: shown_text(files[id].data.decode("utf-8", "replace")) for id in files}
+            contents = {id: shown_text(files[id].data.decode("utf-8", "replace")) for id in files}
         given = _by_person(stored_labels(self._location), answer)
         people = [(label.verdict, None) for label in given.values() if label.verdict != "none"]
         own = given.pop(person, None)
@@ -132,14 +135,23 @@ class LabelPages:
             if own and not vote.is_person and answer.session in vote.sessions
         ]
         earlier = [each for each in self._offered(only) if each < answer.session]
+        texts, is_single = TextTable(), sum(len(each.answers) for each in shown) == 1
+        told = criteria.instructions if criteria else ""
+        if is_single:
+            told = told.replace(str(AnswerRef(((0, 0),))), "[the answer]")
         return self._render(
             title=safe(answer.title),
             only=only,
             session=answer.session,
-            parts=[_part(*both, sources, texts) for both in zip(asked, shown, strict=True)],
-            told=shown_text(criteria.instructions) if criteria and criteria.instructions else "",
+            parts=[
+                _part(*both, sources, contents, texts, is_numbered=not is_single)
+                for both in zip(asked, shown, strict=True)
+            ],
+            told=texts.add(told) if told else None,
             checks=[(safe(each.meaning), shown_text(each.text)) for each in checks],
-            prompts=[(safe(name), shown_text(text)) for name, text in prompts],
+            prompts=[(safe(name), texts.add(_VALUE.sub(_value, text))) for name, text in prompts],
+            texts=texts.entries,
+            data=Drawing(data_block("texts", texts.entries).decode(errors="backslashreplace")),
             definitions=[(safe(name), shown_text(text)) for name, text in definitions.items()],
             attempt=answer.result.sessions.index(answer.session) + 1,
             attempts=len(answer.result.sessions) if is_one else 1,
@@ -231,7 +243,7 @@ class LabelPages:
             workspace=safe(self._name),
             base=self._base,
             style=Drawing(read_asset("report.css")),
-            script=Drawing(read_asset("label.js")),
+            script=Drawing(read_script("label.js")),
             version=__version__,
             signs=SIGNS,
         )
@@ -265,23 +277,45 @@ def _part(
     conversation: Sequence[TurnView],
     session: SessionView,
     sources: Mapping[str, Json],
-    texts: Mapping[str, str],
-) -> tuple[list[tuple[str, str, list[Any]]], list[str]]:
+    contents: Mapping[str, str],
+    texts: TextTable,
+    *,
+    is_numbered: bool,
+) -> tuple[list[tuple[str, int, list[Any]]], list[tuple[str, int]]]:
     """Return the turns of a conversation with its answers in their places, and those after them.
 
-    A turn has the path, the id, the picture and the text of each of its files, as far as it is
-    shown.
+    A turn has its role, the number of its text, and of each of its files the path, the id, the
+    picture and the text, as far as it is shown.
     """
-    left = list(map(shown_text, session.answers))
-    turns: list[tuple[str, str, list[Any]]] = []
+    left = [
+        (f"answer {number}" if is_numbered else "answer", texts.add(text))
+        for number, text in enumerate(session.answers, start=1)
+    ]
+    turns: list[tuple[str, int, list[Any]]] = []
     for turn in conversation:
         if turn.answer is None:
             files = [(safe(file.path), file.id) for file in turn.files]
-            listed = [(path, id, sources.get(id), texts.get(id)) for path, id in files]
-            turns.append((turn.role, shown_text(turn.text), listed))
+            listed = [(path, id, sources.get(id), contents.get(id)) for path, id in files]
+            turns.append((turn.role, texts.add(turn.text), listed))
         elif left:
-            turns.append(("answer", left.pop(0), []))
+            turns.append((*left.pop(0), []))
     return turns, left
+
+
+_VALUES = {
+    "_evaluationInstructions": "the instructions",
+    "_actualResponse": "the answer",
+    "_messages": "the conversation",
+    "_systemPrompt": "the system prompt",
+    "_schema": "the JSON schema",
+    "_tools": "the tools",
+}
+"""What a judge is shown in the place of a name in its prompt."""
+_VALUE = re.compile(r"\{\{(" + "|".join(_VALUES) + r")\}\}")
+
+
+def _value(name: re.Match[str]) -> str:
+    return f"[{_VALUES[name[1]]}]"
 
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:

@@ -34,7 +34,7 @@ from evalstore.interfaces.html.charts import Drawing
 from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
 from evalstore.interfaces.html.summary import RunRow, run_changes
-from evalstore.interfaces.html.templates import read_asset, render
+from evalstore.interfaces.html.templates import read_asset, read_script, render
 from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.candidate_order import candidate_order
@@ -91,8 +91,8 @@ class ResultsSite(LocalSite):
 
     def __init__(self, location: Location) -> None:
         super().__init__()
-        script, style = read_asset("report.js"), read_asset("report.css")
-        others = RELOAD, read_asset("list.js"), read_asset("label.js")
+        script, style = read_script("report.js"), read_asset("report.css")
+        others = RELOAD, read_asset("list.js"), read_script("label.js")
         policy = content_policy(script, style, *others, is_served=True)
         self.policy = f"{policy}; frame-ancestors 'none'"
         self.pages = BuiltPages(location, self.base)

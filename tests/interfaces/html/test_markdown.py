@@ -17,6 +17,8 @@ from evalstore.results.markdown_tokens import LONGEST
     [
         ("A **b** _c_", [["p", "A ", ["strong", "b"], " ", ["em", "c"]]]),
         ("- x\n- y", [["ul", ["li", ["p", "x"]], ["li", ["p", "y"]]]]),
+        ("1. x\n2. y", [["ol", ["li", ["p", "x"]], ["li", ["p", "y"]]]]),
+        ("3. x\n4. y", None),
         ("# T\n\n> q", [["h1", "T"], ["blockquote", ["p", "q"]]]),
         ("`a<b`", [["p", ["code", "a<b"]]]),
         ("```py\nx = 1\n```", [["small", "py"], ["pre", "x = 1"]]),

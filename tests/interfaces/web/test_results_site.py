@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -884,7 +885,8 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
 
 def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
     tone = (
-        "---\nid: tone\ntags: [_evaluator]\n---\n\nIs it <kind>?\n\n# 👤\n\n{{_actualResponse}}\n"
+        "---\nid: tone\ntags: [_evaluator]\n---\n\nIs it <kind>?\n\n{{_evaluationInstructions}}\n\n"
+        "# 👤\n\n{{_actualResponse}}\n"
     )
     test = "# 👤\n\nHello\n\n---\n\n~~~checks\n- judge: tone\n~~~\n"
     root = make_workspace(tmp_path / "desk", {"prompts/tone.md": tone, "tests/hello.md": test})
@@ -893,6 +895,9 @@ def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
         text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
     assert "What the judge is asked: prompt" in text
     assert re.search("tone</span>.*Is it &lt;kind&gt;[?]", text)
+    assert "[the instructions]" in text
+    assert "[the answer]" in text
+    assert "{{" not in text
 
 
 def test_the_end_names_the_filter_and_says_how_often_judges_agree(
@@ -1164,21 +1169,59 @@ def test_all_answers_that_are_judged_together_and_their_files_are_shown(tmp_path
         text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
     assert "These 3 answers are judged together: one label is for all of them." in text
     assert text.count("turn-assistant") >= 3
+    assert re.findall("<h3>(.*?)</h3>", text) == [f"Conversation {number}" for number in (1, 2, 3)]
     assert "Passes if all answers are equal:" in text
     assert "0 of 2 answers have your label." in text
     assert "Thirty &lt;days&gt;." in text
 
 
+def test_a_form_that_is_sent_twice_stores_one_label(labelled: tuple[Path, str]) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    form = {"by": "Ada", "verdict": "fail", "note": "Rude.", "seen": ""}
+    with ThreadPoolExecutor(2) as pool:
+        found = [*pool.map(lambda _: post(address, path, **form).status, range(2))]
+    assert found == [303, 303]
+    assert labels_in(root) == [("Ada", "fail", "Rude.")]
+    form = {"by": "Ada", "verdict": "none", "confirmed": "on"}
+    assert [post(address, path, **form).status for _ in range(2)] == [303, 303]
+    assert [label[1] for label in labels_in(root)] == ["fail", "none"]
+
+
+def test_json_and_markdown_are_shown_as_on_the_page_of_a_case(tmp_path: Path, page: Page) -> None:
+    answer = {"answer": '{"city": "<b>Oslo", "rain": true}'}
+    test = "# \N{BUST IN SILHOUETTE}\n\nSome **rain**?\n\n---\n\nIs {{answer}} kind?\n"
+    files = {"models/first.yaml": scripted("first", answer), "tests/hello.md": test}
+    root = make_workspace(tmp_path / "desk", files)
+    assert call(root, "run", "-m", "first", "--fail-on", "none") == 0
+    with serving(root) as address:
+        page.go(f"{address}label?by=Ada")
+        text = "document.querySelector('{}').textContent"
+        assert page.value(text.format("section[aria-labelledby=asked] strong")) == "rain"
+        lines = '{\n  "city": "<b>Oslo",\n  "rain": true\n}'
+        assert page.value(text.format("section[aria-labelledby=answer] pre.json")) == lines
+        assert (
+            page.value(text.format("section[aria-labelledby=told] .text"))
+            == "Is [the answer] kind?"
+        )
+        page.go(f"{address}run/@")
+        page.value("document.querySelector('#matrix a').click()")
+        assert page.value(text.format("#case article pre.json")) == lines
+
+
 def test_answers_of_a_conversation_are_between_its_messages(tmp_path: Path) -> None:
     person = "# \N{BUST IN SILHOUETTE}"
     test = f"{person}\n\nOne?\n\n# \N{ROBOT FACE} @first\n\n{person}\n\nTwo?\n"
-    root = make_workspace(tmp_path / "desk", {"tests/hello.md": f"{test}\n---\n\nBe kind.\n"})
+    told = "Compare {{answers}}."
+    root = make_workspace(tmp_path / "desk", {"tests/hello.md": f"{test}\n---\n\n{told}\n"})
     assert call(root, "run", "--fail-on", "none") == 0
     with serving(root) as address:
         text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
     kinds = re.findall(r'class="turn turn-(\w+)"', text)
     assert kinds == ["user", "assistant", "user", "assistant"]
-    assert text.index("One?") < text.index(">answer<") < text.index("Two?")
+    assert text.index("One?") < text.index(">answer 1<") < text.index("Two?")
+    assert text.index("Two?") < text.index(">answer 2<")
+    assert "Compare [answer 1, 2]." in text
     assert "whose verdict is shown after your label" in text
 
 

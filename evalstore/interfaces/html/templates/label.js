@@ -10,6 +10,8 @@
   addEventListener("click", (event) => {  // the second click of two was meant for the page before
     if (event.detail && event.target.closest("button, summary") && performance.now() - arrived < 1000) event.preventDefault();
   });
+  const texts = JSON.parse(document.getElementById("texts")?.textContent ?? "[]");
+  for (const part of document.querySelectorAll("[data-text]")) part.replaceWith(showText(texts[part.dataset.text], false));
   sessionStorage.setItem("by", only.value);  // for the links of the other pages
   if (form) form.elements.by.addEventListener("change", (event) => {
     const by = event.target.value = event.target.value.trim();
