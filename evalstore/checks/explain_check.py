@@ -12,6 +12,8 @@ from evalstore.checks.suggestions import suggest_check
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 
+_SETTINGS = {"json_as": lambda settings: [*map(_setting, settings)]}
+
 
 @dataclass(frozen=True, slots=True)
 class CheckExplanation:
@@ -24,23 +26,10 @@ class CheckExplanation:
     notes: str
     main: str | None
     """The setting that `type: value` sets; None if the type has no value."""
-    settings: tuple[CheckSetting, ...]
-    common: tuple[CheckSetting, ...]
+    settings: tuple[CheckSetting, ...] = field(metadata=_SETTINGS)
+    common: tuple[CheckSetting, ...] = field(metadata={"json_name": "commonSettings", **_SETTINGS})
     """The settings that all checks have; those that it requires are marked."""
     examples: tuple[CheckExample, ...] = field(default=())
-
-    def document(self) -> dict[str, Json]:
-        """Return the explanation as JSON."""
-        return {
-            "type": self.type,
-            "revision": self.revision,
-            "description": self.description,
-            "notes": self.notes,
-            "main": self.main,
-            "settings": [_setting(setting) for setting in self.settings],
-            "commonSettings": [_setting(setting) for setting in self.common],
-            "examples": [example._asdict() for example in self.examples],
-        }
 
 
 def explain_check(name: str) -> CheckExplanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from evalstore.core import hashing
 from evalstore.core.canonical_json import canonical_json
@@ -13,7 +13,7 @@ from evalstore.core.clock import MOMENTS, iso, local_minute, read_moment
 from evalstore.core.display import kind_word, plural, short
 from evalstore.core.errors import NotARevisionError, RevisionError
 from evalstore.core.runs import Run
-from evalstore.core.values import FileVersion, Json
+from evalstore.core.values import FileVersion
 from evalstore.store.ids import as_bytes
 from evalstore.store.store import Store
 
@@ -36,26 +36,17 @@ TAG = "application/vnd.evalstore.tag+json"
 """The type of the small files that give names to runs; they are copied as other files are."""
 
 
-class RunTag(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RunTag:
     """A name that a run was given, or lost."""
 
     name: str
     run: str
     """The id of the run."""
-    at: int
+    at: int = field(metadata={"json_as": iso})
     """Microseconds since 1970, UTC."""
     by: str
-    is_removed: bool
-
-    def document(self) -> Json:
-        """Return it as JSON."""
-        return {
-            "name": self.name,
-            "run": self.run,
-            "at": iso(self.at),
-            "by": self.by,
-            "removed": self.is_removed,
-        }
+    is_removed: bool = field(metadata={"json_name": "removed"})
 
 
 def read_tag(data: bytes) -> RunTag | None:

@@ -113,9 +113,9 @@ def test_a_value_without_a_form_in_json_is_an_error() -> None:
 
 
 WRITTEN_BY_HAND = {
-    *("CheckExplanation", "Checkup", "Diff", "FailureEntry", "JudgeStats", "JudgeTable", "Listing"),
-    *("LogEntry", "PricePart", "ResultPage"),
-    *("Rate", "RateChange", "Regression", "ResultGroup", "RunBudget", "RunTag", "SearchHit"),
+    *("Checkup", "Diff", "FailureEntry", "JudgeStats", "Listing"),
+    *("LogEntry", "PricePart"),
+    *("Rate", "RateChange", "Regression", "ResultGroup", "RunBudget", "SearchHit"),
     *("ShownItem", "Stats", "VerdictChanges", "VerdictExplanation"),
 }
 """Classes whose JSON is not an image of their fields: it is flat, nested or computed."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from evalstore.core.display import bytes_text
 from evalstore.interfaces.cli import output
+from evalstore.interfaces.cli.app import Globals
 from evalstore.remotes.differences import CopyListener
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 class CopyProgress(CopyListener):
     """Shows how many rows were copied; nothing with `--progress none`."""
 
-    def __init__(self, verb: str, mode: Mode, noun: str = "rows") -> None:
+    def __init__(self, verb: str, noun: str = "rows") -> None:
         self._verb = verb
         self._noun = noun
-        self._mode = choose_mode(mode)
+        self._mode = choose_mode(Globals.progress)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._total = self._done = self._size = 0

@@ -46,7 +46,8 @@ class TerminalProgress(ProgressListener):
         self._mode = choose_mode(mode)
         self._says_start = mode == self._mode == "plain"
         self._wait = _FIRST_SECONDS if self._says_start else PLAIN_SECONDS
-        self._bars: ProgressBars | None = None
+        self._bars: Bars | None = None
+        self._tasks: Mapping[str, TaskID] = {}
         self._done = {"asked": 0, "judged": 0, "failed": 0}
         self._total = (0, 0)
         self._tokens = 0
@@ -61,14 +62,15 @@ class TerminalProgress(ProgressListener):
             )
         if self._mode != "auto":
             return
-        self._bars = ProgressBars({"asked": asks, "judged": judgements})
+        self._bars, self._tasks = make_bars({"asked": asks, "judged": judgements})
         self._bars.start()
 
     def advance(self, kind: str, count: int) -> None:
         """Count finished calls, and show them."""
         self._done[kind] += count
         if self._bars:
-            self._bars.advance(kind, count)
+            if kind in self._tasks:
+                self._bars.advance(self._tasks[kind], count)
             self._show_figures()
         elif self._mode == "plain" and time.monotonic() - self._last > self._wait:
             self._last, self._wait = time.monotonic(), PLAIN_SECONDS
@@ -112,7 +114,8 @@ class TerminalProgress(ProgressListener):
     def note(self, message: str) -> None:
         """Print a line above the bars."""
         if self._bars:
-            self._bars.note(output.safe(for_here(message)))
+            text = output.safe(for_here(message))
+            self._bars.console.print(text, markup=False, highlight=False)
         else:
             output.talk(output.safe(message))
 
@@ -148,51 +151,10 @@ _BESIDE = 50
 """The columns beside it, with numbers of three digits."""
 
 
-class _Bars(Progress):
+class Bars(Progress):
     """Bars with a line below them."""
 
     figures = Text()
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """Return the bars and the line."""
-        yield from super().get_renderables()
-        if self.figures:
-            yield self.figures
-
-
-class ProgressBars:
-    """A bar for the answers and one for the judgements of a run, where there are any."""
-
-    def __init__(self, totals: Mapping[str, int]) -> None:
-        """`totals` are the numbers to be `asked` and `judged`."""
-        console = Console(stderr=True, no_color=output.color is False)
-        digits = max(len(str(total)) for total in totals.values())
-        beside = _BESIDE + 2 * max(0, digits - 3)
-        self.bars = _Bars(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=max(_LEAST_BAR, min(_BAR, console.width - beside))),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("elapsed,"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            console=console,
-            transient=True,
-        )
-        self._tasks: dict[str, TaskID] = {
-            kind: self.bars.add_task(_NAMES[kind], total=total)
-            for kind, total in totals.items()
-            if total
-        }
-
-    def start(self) -> None:
-        """Show the bars."""
-        self.bars.start()
-
-    def advance(self, kind: str, count: int) -> None:
-        """Count calls; those without a bar change nothing."""
-        if kind in self._tasks:
-            self.bars.advance(self._tasks[kind], count)
 
     def show(self, verdicts: str, failed: str, spent: str) -> None:
         """Show the verdicts so far, the failed calls and the cost below the bars."""
@@ -201,12 +163,34 @@ class ProgressBars:
             (f"{'  ' * bool(number)}{text}", style)
             for number, (text, style) in enumerate((text, style) for text, style in parts if text)
         ]
-        self.bars.figures = Text.assemble(*spans, no_wrap=True, overflow="ellipsis")
+        self.figures = Text.assemble(*spans, no_wrap=True, overflow="ellipsis")
 
-    def note(self, message: str) -> None:
-        """Print a line above the bars."""
-        self.bars.console.print(message, markup=False, highlight=False)
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Return the bars and the line."""
+        yield from super().get_renderables()
+        if self.figures:
+            yield self.figures
 
-    def stop(self) -> None:
-        """Remove the bars."""
-        self.bars.stop()
+
+def make_bars(totals: Mapping[str, int]) -> tuple[Bars, dict[str, TaskID]]:
+    """Return a bar for the answers and one for the judgements of a run, where there are any.
+
+    `totals` are the numbers to be `asked` and `judged`.
+    """
+    console = Console(stderr=True, no_color=output.color is False)
+    digits = max(len(str(total)) for total in totals.values())
+    beside = _BESIDE + 2 * max(0, digits - 3)
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=max(_LEAST_BAR, min(_BAR, console.width - beside))),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("elapsed,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=console,
+        transient=True,
+    )
+    return bars, {
+        kind: bars.add_task(_NAMES[kind], total=total) for kind, total in totals.items() if total
+    }

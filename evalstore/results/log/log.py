@@ -202,6 +202,6 @@ def untag(location: Location, name: str) -> list[RunTag]:
         if name not in tags:
             raise RevisionError(f"no run is called '{name}'", hint=suggest(name, tags, "names"))
         at = max(clock.now(), tags[name].at + 1)
-        tag = tags[name]._replace(at=at, by=name_of_user(location.directory), is_removed=True)
+        tag = replace(tags[name], at=at, by=name_of_user(location.directory), is_removed=True)
         add_tag(store, tag)
         return [tag]

@@ -711,10 +711,6 @@ class JudgeTable:
     started: int = field(metadata={"json_as": iso})
     groups: tuple[JudgeStats, ...]
 
-    def document(self) -> Json:
-        """Return the judges as JSON."""
-        return {**fields_to_json(self), "groups": [each.document() for each in self.groups]}
-
 
 def compared(pairs: Counter[tuple[str, str]]) -> int:
     """Return how many pairs are of a pass or a fail on both sides."""

@@ -25,6 +25,7 @@ from evalstore.core.values import (
     Text,
 )
 from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.planning import pricing
 from evalstore.planning.open_project import open_project, open_store
@@ -88,7 +89,7 @@ def _checks() -> Listing:
     from evalstore.checks.explain_check import explain_checks
 
     rows = [
-        {**check.document(), "example": check.examples[0].check if check.examples else None}
+        {**to_json(check), "example": check.examples[0].check if check.examples else None}
         for check in explain_checks()
     ]
     return Listing("checks", rows, ("type", "description", "settings", "example"))

@@ -161,7 +161,7 @@ def test_only_results_are_chosen_by_verdict(judged: Path, evalstore: Evalstore) 
 
 def test_judges_are_those_of_the_command_for_python(judged: Path, documents: Any) -> None:
     judges = library.Workspace(judged).judges()
-    assert judges.document()["groups"] == documents("stats", "--by", "judge")["groups"] != []
+    assert library.to_json(judges)["groups"] == documents("stats", "--by", "judge")["groups"] != []
 
 
 @pytest.mark.parametrize("verdicts", [[], ["fail"]])

@@ -12,7 +12,8 @@ import typer
 from evalstore.core.errors import NO
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import options, output
-from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.list_formats import print_data
 
@@ -49,10 +50,9 @@ def grep(
     A text matches if it contains all words; the last one may be the beginning of a word. Case
     and accents do not matter. PATTERN is not a regular expression. Exit code 1: nothing was found.
     """
-    from evalstore.interfaces.cli.copy_progress import CopyProgress
     from evalstore.results.search.grep import iterate_hits
 
-    with CopyProgress("indexing", Globals.progress, "texts") as progress:
+    with show_progress("indexing", "texts") as progress:
         shown: int | None = None
 
         def report(done: int, total: int) -> bool:

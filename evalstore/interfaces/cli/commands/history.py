@@ -357,8 +357,7 @@ def tag(
     else:
         named, before = tag_run(here(), name, revision)
         changed = [named]
-    listed = {"tags": [each.document() for each in changed]}
-    if print_data(listed, ["tags"], output_format, kind="tag", json=json):
+    if print_data({"tags": changed}, ["tags"], output_format, kind="tag", json=json):
         return
     if before and before.run != changed[0].run:
         runs = f"{output.short(before.run)} to {output.short(changed[0].run)}"

@@ -13,6 +13,7 @@ import typer
 from evalstore.core.errors import OK, USAGE, EvalstoreError
 from evalstore.interfaces.cli import completions, help, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import OptionGroup, in_section, option
 from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
@@ -289,10 +290,9 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
 
 def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:
     from evalstore.exchange.sync.pull_for_plan import pull_for_plan
-    from evalstore.interfaces.cli.copy_progress import CopyProgress
     from evalstore.interfaces.cli.render.copied_rows import pull_line, warn_of_left_out
 
-    with CopyProgress("pulling", Globals.progress) as listener:
+    with show_progress("pulling") as listener:
         report = pull_for_plan(
             here(),
             remote,
@@ -308,11 +308,10 @@ def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None
 def _push(remote: str, exit_code: int) -> int:
     """Push the results of a run that is stored; return the exit code of both."""
     from evalstore.exchange.sync.push import push
-    from evalstore.interfaces.cli.copy_progress import CopyProgress
     from evalstore.interfaces.cli.render.copied_rows import push_line, tell_of_excluded
 
     try:
-        with CopyProgress("pushing", Globals.progress) as listener:
+        with show_progress("pushing") as listener:
             report = push(here(), remote, listener=listener)
         output.talk(push_line(report))
         tell_of_excluded(report.excluded_runs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from evalstore.core.display import bytes_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
-from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.option_values import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.copied_rows import (
@@ -95,7 +95,7 @@ def push(
     """
     from evalstore.exchange.sync.push import push as operation
 
-    with progress("pushing") as listener:
+    with show_progress("pushing") as listener:
         report = operation(
             here(),
             remote,
@@ -149,7 +149,7 @@ def pull(
             raise EvalstoreError("'--baseline' needs '--for-plan'")
         from evalstore.exchange.sync.pull import pull as operation
 
-        with progress("pulling") as listener:
+        with show_progress("pulling") as listener:
             report = operation(here(), remote, dry_run=dry_run, listener=listener)
         _print_pulled(report, json=json)
         return
@@ -160,7 +160,7 @@ def pull(
         )
     from evalstore.exchange.sync.pull_for_plan import pull_for_plan
 
-    with progress("pulling") as listener:
+    with show_progress("pulling") as listener:
         report = pull_for_plan(here(), remote, baseline=baseline, listener=listener)
     _print_pulled(report, json=json)
 
@@ -190,7 +190,7 @@ def clone(
     """
     from evalstore.exchange.sync.clone import clone as operation
 
-    with progress("pulling") as listener:
+    with show_progress("pulling") as listener:
         report = operation(here(), address, directory, listener=listener)
     if json:
         output.document(report)
@@ -204,11 +204,11 @@ def clone(
     warn_of_rows_left(pulled)
 
 
-def progress(verb: str) -> CopyProgress:
-    """Return the progress of a command that copies or checks rows."""
+def show_progress(verb: str, noun: str = "rows") -> CopyProgress:
+    """Return the progress of a command that copies, checks or indexes rows."""
     from evalstore.interfaces.cli.copy_progress import CopyProgress
 
-    return CopyProgress(verb, Globals.progress)
+    return CopyProgress(verb, noun)
 
 
 # --- `remote`
@@ -304,7 +304,10 @@ def remote(
         if not print_data(report, lists, output_format, kind=kind, json=json):
             _print_report(report)
     elif action == "gc":
-        collected = _collect_garbage(name, dry_run=dry_run, grace=grace)
+        with show_progress("compacting") as listener:
+            collected = remotes.collect_remote_garbage(
+                here(), name, grace=grace, dry_run=dry_run, listener=listener
+            )
         if not print_data(collected, lists, output_format, kind=kind, json=json):
             print_collected(collected)
     elif action == "list":
@@ -373,19 +376,6 @@ def _print_report(report: RemoteReport) -> None:
         print_pushes(list(reversed(report.pushes[-_PUSHES:])))
         if len(report.pushes) > _PUSHES:
             output.line(f"and {len(report.pushes) - _PUSHES:,} older pushes")
-
-
-def _collect_garbage(name: str | None, *, dry_run: bool, grace: str | None) -> GarbageReport:
-    from evalstore.exchange.sync.remotes import collect_remote_garbage
-
-    with progress("compacting") as listener:
-        return collect_remote_garbage(
-            here(),
-            name,
-            grace=grace,
-            dry_run=dry_run,
-            listener=listener,
-        )
 
 
 # --- prints what a clean-up of a remote has done

@@ -10,7 +10,8 @@ import typer
 
 from evalstore.core.errors import NO, EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
-from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.app import app, here
+from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.output import for_here
 from evalstore.interfaces.cli.render.list_formats import print_data
@@ -350,9 +351,8 @@ def fsck(
 
 def _fsck_remote(name: str | None, *, json: bool) -> None:
     from evalstore.exchange.sync.fsck import RemoteFsckReport, fsck_remote
-    from evalstore.interfaces.cli.copy_progress import CopyProgress
 
-    with CopyProgress("checking", Globals.progress) as listener:
+    with show_progress("checking") as listener:
         report = fsck_remote(here(), name, listener)
     if json:
         output.document(report)

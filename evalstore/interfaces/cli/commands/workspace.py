@@ -237,7 +237,7 @@ def _explain_checks(names: Sequence[str], output_format: str, *, json: bool) -> 
         )
     explanation = explain_check(names[0])
     if json or output_format == "json":
-        output.document(explanation.document())
+        output.document(explanation)
     else:
         print_check_explanation(explanation)
 

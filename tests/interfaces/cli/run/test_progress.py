@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.interfaces.cli.progress import ProgressBars, TerminalProgress
+from evalstore.interfaces.cli.progress import TerminalProgress, make_bars
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,13 +65,12 @@ def test_bars_and_the_figures_below_them_fit_the_terminal(
     monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    bars = ProgressBars({"asked": 600, "judged": 700})
-    bars.advance("asked", 240)
-    bars.advance("judged", 60)
-    bars.advance("failed", 2)
+    bars, tasks = make_bars({"asked": 600, "judged": 700})
+    bars.advance(tasks["asked"], 240)
+    bars.advance(tasks["judged"], 60)
     bars.show("45 pass, 15 fail", "2 calls failed", "$0.0240, 18.6k tokens")
-    with bars.bars.console.capture() as captured:
-        bars.bars.console.print(*bars.bars.get_renderables())
+    with bars.console.capture() as captured:
+        bars.console.print(*bars.get_renderables())
     asking, judging, figures = (line.rstrip() for line in captured.get().splitlines())
     assert asking.startswith("asking  ━")
     assert " 240/600 " in asking
