@@ -14,19 +14,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.clock import minute
 from evalstore.core.display import clip, percent, plural, safe, side_name, spread, whole_percent
+from evalstore.interfaces.html.templates import Drawing
 from evalstore.results.stats.trend import rate_texts
 
 if TYPE_CHECKING:
     from evalstore.results.stats.trend import Trend, TrendLine, TrendPoint
-
-
-class Drawing(str):
-    """An SVG image, which a template inserts as it is."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return self
 
 
 _WIDTH, _HEIGHT = 850, 156

@@ -12,17 +12,22 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
-from evalstore import __version__
 from evalstore.comparison.cost_text import shared_cost_text, sum_costs
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import WORKSPACE, case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_data import CaseData, CaseHistory
-from evalstore.interfaces.html.charts import Drawing
-from evalstore.interfaces.html.embedding import content_policy, data_block, write_list_block
 from evalstore.interfaces.html.summary import listed_results, summarise_results
-from evalstore.interfaces.html.templates import read_asset, read_script, render
+from evalstore.interfaces.html.templates import (
+    Drawing,
+    content_policy,
+    data_block,
+    read_asset,
+    read_script,
+    render,
+    write_list_block,
+)
 from evalstore.planning.candidate_order import candidate_order
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
@@ -39,7 +44,6 @@ from evalstore.results.show.revision_results import (
 )
 from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.results.stats.trend import trend_until
-from evalstore.results.verdict_order import SIGNS
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.wanted import note_reached
@@ -298,13 +302,10 @@ def write_page(
             summary=summary,
             served=served,
             policy=content_policy(script, style, is_served=served is not None),
-            style=Drawing(style),
-            version=__version__,
             models=[(name, rates.get(name, "")) for name in names],
             rows=[_static_row(row, table) for row in rows],
             case_count=len({row.case for row in rows}),
             total=table.rows.count_cases(),
-            signs=SIGNS,
         )
     )
     copyfileobj(data, out)
@@ -340,7 +341,6 @@ def waiting_page(name: str, base: str, run: str, reached: Reached | None, proble
         workspace=safe(name),
         base=base,
         run="" if problem else run or "the workspace as it is now",
-        style=Drawing(read_asset("report.css")),
         script=Drawing(RELOAD),
         reached=reached,
         problem=problem,

@@ -21,7 +21,7 @@ from evalstore.core.display import (
 )
 from evalstore.interfaces.html.case_data import MOST_EXPLAINED
 from evalstore.interfaces.html.case_table import QuotedCell
-from evalstore.interfaces.html.charts import Drawing, interval_chart, trend_chart
+from evalstore.interfaces.html.charts import interval_chart, trend_chart
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import (
     PairFacts,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
+    from evalstore.interfaces.html.templates import Drawing
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
     from evalstore.results.stats.groups import ResultGroup

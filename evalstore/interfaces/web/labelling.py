@@ -13,16 +13,13 @@ from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore import __version__
 from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core.display import case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.values import AnswerRef
 from evalstore.interfaces.html.case_data import TextTable, shown_text
-from evalstore.interfaces.html.charts import Drawing
-from evalstore.interfaces.html.embedding import data_block
 from evalstore.interfaces.html.report import read_images
-from evalstore.interfaces.html.templates import read_asset, read_script, render
+from evalstore.interfaces.html.templates import Drawing, data_block, read_script, render
 from evalstore.results.answer.answer_text import judgement_title
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.labels.add_labels import label_results
@@ -30,7 +27,6 @@ from evalstore.results.prompt_names import name_prompts_of_cases
 from evalstore.results.show.revision_results import find_results, find_run, open_revision
 from evalstore.results.stats.stats import agreement, judge_stats
 from evalstore.results.table.cases import stored_labels
-from evalstore.results.verdict_order import SIGNS
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
@@ -242,10 +238,7 @@ class LabelPages:
             is_sample=total == MOST_ANSWERS,
             workspace=safe(self._name),
             base=self._base,
-            style=Drawing(read_asset("report.css")),
             script=Drawing(read_script("label.js")),
-            version=__version__,
-            signs=SIGNS,
         )
 
     def _find(self, session: str) -> AskedAnswer:

@@ -23,18 +23,21 @@ from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
-from evalstore import __version__
 from evalstore.comparison.cost_text import sum_costs
 from evalstore.core.clock import minute
 from evalstore.core.display import WORKSPACE, cost_text, plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
-from evalstore.interfaces.html.charts import Drawing
-from evalstore.interfaces.html.embedding import content_policy
 from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
 from evalstore.interfaces.html.summary import RunRow, run_changes
-from evalstore.interfaces.html.templates import read_asset, read_script, render
+from evalstore.interfaces.html.templates import (
+    Drawing,
+    content_policy,
+    read_asset,
+    read_script,
+    render,
+)
 from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.candidate_order import candidate_order
@@ -450,9 +453,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         "runs.html",
         workspace=safe(name),
         served=served,
-        style=Drawing(read_asset("report.css")),
         script=Drawing(read_asset("list.js")),
-        version=__version__,
         candidates=list(map(safe, names)),
         now=replace(
             workspace,

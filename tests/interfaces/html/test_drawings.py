@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstore.interfaces.html.charts import interval_chart, trend_chart
-from evalstore.interfaces.html.embedding import data_block
-from evalstore.interfaces.html.templates import render
+from evalstore.interfaces.html.templates import data_block, render
 from evalstore.results.stats.trend import CandidateCounts, TrendRun, make_trend
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from evalstore.exchange.markdown_report import markdown_report
 from evalstore.interfaces.html import case_data, summary
-from evalstore.interfaces.html.embedding import source_hash
+from evalstore.interfaces.html.templates import source_hash
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
 from evalstore.results.compare.diff import diff
