@@ -78,7 +78,7 @@ def print_diff(diff: Diff, *, answers: bool, stat: bool, flips: bool = False) ->
         output.line(f"note: {output.safe(note)}")
     if diff.models:
         output.line(f"{' -> '.join(map(output.safe, diff.models))} in {side_name(diff.was)}")
-    print_lines(summary_lines(diff), output.table_width())
+    print_lines(summary_lines(diff))
     is_listed = not stat and any(getattr(diff.comparison, change) for change in changes)
     if is_listed or (not stat and (diff.edits or diff.participants[0])):
         output.line()
@@ -136,11 +136,11 @@ def _print_edits(diff: Diff) -> None:
     for subject, edits in by_subject(diff.edits, diff.sources).items():
         output.line(f"    {output.safe(subject)}")
         for edit in edits[:_EDITS]:
-            print_lines(edit_lines(edit, width=width, indent=8), output.table_width())
+            print_lines(edit_lines(edit, width=width, indent=8))
         if len(edits) > _EDITS:
             output.line(f"        … {len(edits) - _EDITS} more")
     for edit in diff.participants[0]:
-        print_lines(edit_lines(edit, width=width, indent=4), output.table_width())
+        print_lines(edit_lines(edit, width=width, indent=4))
 
 
 def _print_pairs(diff: Diff, change: str, pairs: PairGroup | list[Pair], *, answers: bool) -> None:
@@ -165,16 +165,16 @@ def _print_pairs(diff: Diff, change: str, pairs: PairGroup | list[Pair], *, answ
     described = ((pair, reasons(pair)) for pair in shown)
     for alike in join_alike(described, _change) if is_joined else ([each] for each in described):
         for pair, _ in alike[:MOST_ALIKE]:
-            line = pair_line(diff, pair, signs={}, indent=4, with_ids=True)
-            print_lines([line], output.table_width())
+            print_lines([pair_line(diff, pair, signs={}, indent=4, with_ids=True)])
         pair, lines = alike[0]
         print_wrapped(lines)
         if len(alike) > MOST_ALIKE:
             output.line(f"        {alike_text(len(alike) - MOST_ALIKE)}")
         if answers:
             for text in diff.answer_diff(pair):
-                colour = {"+": "new", "-": "old"}.get(text[:1], "")
-                print_lines([StyledLine((StyledSpan(output.safe(text), colour),), 8)])
+                colour = {"+": "new", "-": "old"}.get(text[:1])
+                line = output.paint(output.safe(text), colour) if colour else output.safe(text)
+                output.line(f"        {line}".rstrip())
     if len(pairs) > len(shown):
         output.line(f"    … {len(pairs) - len(shown)} more (-v lists all)")
 
@@ -264,7 +264,7 @@ def print_log(log: Log, *, oneline: bool, graph: bool = False, dated: bool = Fal
             head, *values = edit_lines(edit, width=width, indent=10)
             label = StyledSpan("edit: ")
             lines = [StyledLine((label, *head.spans), 4), *values]
-            print_lines(lines, output.table_width(), prefix=prefix.other)
+            print_lines(lines, prefix=prefix.other)
     if log.total > len(log.entries):
         output.talk(f"({log.total - len(log.entries)} older)")
     if log.others:

@@ -18,17 +18,12 @@ _LEAST = 20
 """The fewest columns to which a line is wrapped."""
 
 
-def print_lines(
-    lines: Iterable[StyledLine],
-    columns: int | None = None,
-    *,
-    is_yaml: bool = False,
-    prefix: str = "",
-) -> None:
-    """Print lines, wrapped between words to this many columns, or as long as they are.
+def print_lines(lines: Iterable[StyledLine], *, is_yaml: bool = False, prefix: str = "") -> None:
+    """Print lines, wrapped between words in a terminal, else as long as they are.
 
     In YAML each part of a comment begins with `#`. A prefix is printed before each part.
     """
+    columns = output.table_width()
     if columns is not None:
         columns -= output.columns_of(prefix)
     for line in lines:
@@ -114,14 +109,14 @@ def alike_text(count: int) -> str:
     return f"… and {f'{count:,} ' if count else ''}more with the same reason"
 
 
-def print_block(block: TextBlock, indent: str = "", columns: int | None = None) -> None:
+def print_block(block: TextBlock, indent: str = "") -> None:
     """Print a named text: one line beside its name, more below it; nothing when empty."""
     listed = output.safe(block.text, lines=True).strip("\n").rstrip().split("\n")
     label = StyledSpan(f"{output.safe(block.title)}:", "heading")
     margin = len(indent)
     if len(listed) > 1:
         lines = [StyledLine((StyledSpan(part),), margin + 4) for part in listed]
-        print_lines([StyledLine((label,), margin)], columns)
-        print_lines(lines, columns, is_yaml=bool(block.lines))
+        print_lines([StyledLine((label,), margin)])
+        print_lines(lines, is_yaml=bool(block.lines))
     elif listed[0]:
-        print_lines([StyledLine((label, StyledSpan(f" {listed[0]}")), margin)], columns)
+        print_lines([StyledLine((label, StyledSpan(f" {listed[0]}")), margin)])

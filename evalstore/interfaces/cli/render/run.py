@@ -16,12 +16,10 @@ from evalstore.interfaces.cli.render.lines import (
 )
 from evalstore.interfaces.cli.render.status import case_place, print_untrusted
 from evalstore.interfaces.cli.render.table import (
-    BESIDE_PLACE,
     Table,
+    align_cases,
     fit,
     print_table,
-    shorten_models,
-    shorten_places,
 )
 from evalstore.results.case_reference import show_command
 from evalstore.results.edits.distinct_labels import shorten_labels
@@ -38,7 +36,7 @@ from evalstore.runs.run_text import (
 from evalstore.runs.status.status_text import skipped_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from evalstore.planning.code_trust import Untrusted
     from evalstore.runs.run_report import RunReport
@@ -73,10 +71,10 @@ def print_report(report: RunReport, threshold: float | None, *, extent: Extent =
     print_changes(report)
     _print_results(report, extent)
     _print_models(report)
-    print_lines([verdict_line(summary, {})], output.table_width())
+    print_lines([verdict_line(summary, {})])
     by_count = sorted(report.failures.items(), key=lambda failure: -failure[1])
     failed = (failure_line(message, count, {}) for message, count in by_count)
-    print_lines(failed, output.table_width())
+    print_lines(failed)
     print_untrusted(report.untrusted)
     if report.failures:
         output.talk('(use "evalstore log --failures" to see where, and how to fix them)')
@@ -116,7 +114,7 @@ def _print_thresholds(report: RunReport) -> None:
 def _print_end(report: RunReport, summary: RunSummary, threshold: float | None) -> None:
     """Print why the run was stopped, or whether the gate passed."""
     if stopped := list(stop_lines(summary)):
-        print_lines(stopped, output.table_width())
+        print_lines(stopped)
         if summary.is_refresh:
             output.talk("(use --max-age instead of --refresh to keep it)")
     elif report.gate == "failed":
@@ -164,7 +162,7 @@ def print_changes(report: RunReport, *, is_data: bool = True) -> None:
     if changes is None or not changes.is_any:
         return
     if is_data:
-        print_lines([changes_line(changes)], output.table_width())
+        print_lines([changes_line(changes)])
     else:
         output.talk(changes_line(changes).text)
     run = output.short(report.run)
@@ -183,16 +181,12 @@ def _print_results(report: RunReport, extent: Extent) -> None:
     listed = list_results(report, "results" if output.verbose else extent)
     prompts = report.totals.prompts
     places = [case_place(each.file, each.row, each.prompt, prompts) for each in listed.results]
-    widest = max(map(output.columns_of, places), default=0)
-    names = shorten_models((each.model for each in listed.results), widest, BESIDE_PLACE)
-    models = max(map(output.columns_of, names.values()), default=0)
-    left = shorten_places(places, models + BESIDE_PLACE)
-    wide = max(map(output.columns_of, left), default=0)
-    described = zip(listed.entries, left, strict=False)
+    aligned = [*zip(*align_cases(places, [each.model for each in listed.results]), strict=True)]
+    described = zip(listed.entries, aligned, strict=False)
     is_joined = extent == "news" and not output.verbose
     for alike in join_alike(described, _reasons) if is_joined else ([it] for it in described):
-        for entry, label in alike[:MOST_ALIKE]:
-            output.line(_result_line(entry, label, wide, names, models))
+        for entry, (place, model) in alike[:MOST_ALIKE]:
+            output.line(_result_line(entry, f"{place}  {model}"))
         for text in alike[0][0].feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")
@@ -201,8 +195,8 @@ def _print_results(report: RunReport, extent: Extent) -> None:
             output.line(f"           {alike_text(count)}")
     if listed.rest:
         output.line(listed.rest)
-    for cell, label in zip(listed.before, left, strict=False):
-        output.line(f"    {output.pad(label, wide)}  {names[cell.model]}")
+    for _, (place, model) in zip(listed.before, aligned, strict=False):
+        output.line(f"    {place}  {model}".rstrip())
     if listed.failed_before > len(listed.before) > 0:
         output.line(f"    … {listed.failed_before - len(listed.before):,} more")
     if listed.entries or listed.rest:
@@ -218,25 +212,20 @@ def _print_results(report: RunReport, extent: Extent) -> None:
         output.talk(f'(use "{output.safe(command)}" to see why)')
 
 
-def _reasons(described: tuple[ListedResult, str]) -> object:
+def _reasons(described: tuple[ListedResult, object]) -> object:
     """Return what results have in common that are listed together; None for one without reasons."""
     entry, _ = described
     return (entry.result.word, entry.mark, entry.feedback) if entry.feedback else None
 
 
-def _result_line(
-    entry: ListedResult, label: str, wide: int, names: Mapping[str, str], models: int
-) -> str:
+def _result_line(entry: ListedResult, place: str) -> str:
     """Return the line of a result, or where it is too long two or three."""
     cell, word = entry.result, entry.result.word or "answered"
     session = output.faint(output.short(cell.sessions[0])) if cell.sessions else ""
     colour = "broke" if entry.regression else _MARKS.get(entry.change, "broke")
     marks = [f"  ({output.paint(entry.mark, colour)})"] if entry.mark else []
     marks += [f"  {entry.attempts}"] if entry.attempts else []
-    line = (
-        f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-        f"{output.pad(names[cell.model], models)}  {session}"
-    )
+    line = f"{output.paint(output.pad(word, 9), word)}  {place}  {session}"
     columns = output.table_width()
     end = "".join(marks)
     if end and columns is not None and output.shown_columns(line + end) > columns:

@@ -27,10 +27,9 @@ from evalstore.interfaces.cli.render.history import print_log
 from evalstore.interfaces.cli.render.lines import print_block, print_lines
 from evalstore.interfaces.cli.render.table import (
     BESIDE_PLACE,
+    align_cases,
     ids_that_fit,
     leaves_room,
-    shorten_models,
-    shorten_places,
 )
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import selection_text
@@ -333,7 +332,7 @@ def _print_criteria(evaluation: Json, item: ShownItem, indent: str = "") -> None
 
 
 def _block(name: str, text: str, indent: str = "") -> None:
-    print_block(TextBlock(name, text), indent, output.table_width())
+    print_block(TextBlock(name, text), indent)
 
 
 # --- any fields ----------------------------------------------------------------------------
@@ -388,7 +387,6 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     With an explanation: where the answer differs from what was expected, and since when.
     """
     now = time.time_ns() // 1000
-    columns = output.table_width()
     when = _ago(view.facts.started) if view.facts else ""
     kind = output.paint("answer" if view.id else "case", "pending")
     model = view.model or (explanation.result.model if explanation else "")
@@ -396,31 +394,31 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
     output.line(f"{name}  {output.safe(model)}  {when}".rstrip())
     several = len(view.places) > 1
     if explanation and not several:
-        print_lines([explained_place(explanation)], columns)
+        print_lines([explained_place(explanation)])
     else:
-        print_lines((_place(place, with_verdict=several) for place in view.places), columns)
+        print_lines(_place(place, with_verdict=several) for place in view.places)
     if explanation and explanation.run and explanation.edit:
         output.line(f"as in run {output.short(explanation.run)}, {explanation.edit}")
     is_judged = any(shown_place.is_judged for shown_place in view.places)
-    print_lines(missing_lines(view, is_judged=is_judged), columns)
+    print_lines(missing_lines(view, is_judged=is_judged))
     own, others = own_judgements(view), [*other_judgements(view)]
     _print_judgements(view, own, now)
-    print_lines(note_lines(view), columns)
+    print_lines(note_lines(view))
     if explanation and explanation.planned:
-        print_lines(text_lines(explanation.planned.text, "pending"), columns)
+        print_lines(text_lines(explanation.planned.text, "pending"))
     if explanation:
         print_verdict_explanation(explanation)
     output.line()
     current, earlier = criteria(view)
     for block in conversation(view):
-        print_block(block, columns=columns)
+        print_block(block)
     if view.together:
         output.line(output.paint("judged together:", bold=True))
-        print_lines(together_lines(view), columns)
+        print_lines(together_lines(view))
     has_failed = explanation is not None and explanation.result.verdict not in ("pass", None)
     has_reasoning = output.verbose or has_failed
     for block in (*current, *(reasoning(own) if has_reasoning else ())):
-        print_block(block, columns=columns)
+        print_block(block)
     if explanation:
         print_other_results(explanation)
     for title, judgements in others:
@@ -428,9 +426,9 @@ def print_answer(view: AnswerView, explanation: VerdictExplanation | None = None
         _print_judgements(view, judgements, now, indent=4)
     earlier += [block for _, judgements in others for block in reasoning(judgements)]
     for block in earlier if output.verbose else ():
-        print_block(block, columns=columns)
+        print_block(block)
     output.line()
-    print_lines(footer_lines(view, now), columns)
+    print_lines(footer_lines(view, now))
 
 
 def _print_judgements(
@@ -440,21 +438,21 @@ def _print_judgements(
         row = view.rows.get(judgement.id, "")
         lines = judgement_lines(judgement, now, signs={}, row=row)
         shown = (line._replace(indent=line.indent + indent) for line in lines)
-        print_lines(shown, output.table_width())
+        print_lines(shown)
 
 
 def print_verdict_explanation(explanation: VerdictExplanation) -> None:
     """Print where an answer differs from what was expected, and since when."""
     for title, lines in explanation_sections(explanation, time.time_ns() // 1000, {}):
         output.line(output.paint(f"{title}:", bold=True))
-        print_lines(lines, output.table_width())
+        print_lines(lines)
 
 
 def print_other_results(explanation: VerdictExplanation) -> None:
     """Print the results of other candidates and system prompts, if there are any."""
     if others := list(other_lines(explanation, {})):
         output.line(output.paint(f"{OTHERS}:", bold=True))
-        print_lines(others, output.table_width())
+        print_lines(others)
 
 
 def _place(place: AnswerPlace, *, with_verdict: bool) -> StyledLine:
@@ -489,19 +487,15 @@ def print_results(item: ShownItem) -> None:
     behind = max(output.shown_columns(_behind(result, item)) for result, _ in shown)
     has_room = leaves_room(BESIDE_PLACE + behind)
     others = BESIDE_PLACE + behind * has_room
-    names = (result["model"] for result, _ in shown)
-    models = shorten_models(names, max(map(columns, places)), others)
-    of_model = max(map(columns, models.values()))
-    places = shorten_places(places, others + of_model)
-    of_place = max(map(columns, places))
-    before = of_word + of_place + of_model + 6
-    for (result, _), place in zip(shown, places, strict=True):
+    places, models = align_cases(places, [result["model"] for result, _ in shown], others)
+    before = of_word + columns(places[0]) + columns(models[0]) + 6
+    for (result, _), place, model in zip(shown, places, models, strict=True):
         word, more = word_of(result), _behind(result, item)
         beside = output.shown_columns(more) * has_room
         parts = (
             output.paint(output.pad(word, of_word), word),
-            output.pad(place, of_place),
-            output.pad(models[result["model"]], of_model),
+            place,
+            model,
             ids_that_fit(result["sessions"], before + beside),
             more[2:] if has_room else "",
         )

@@ -9,10 +9,9 @@ from evalstore.core.display import StyledLine, StyledSpan, case_name, money
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.lines import print_lines
 from evalstore.interfaces.cli.render.table import (
-    BESIDE_PLACE,
     Table,
+    align_cases,
     print_table,
-    shorten_models,
     shorten_places,
 )
 from evalstore.planning.status.summed_items import SummedItems
@@ -218,12 +217,12 @@ def print_untrusted(files: list[Untrusted]) -> None:
 
 def _print_wrapped(text: str) -> None:
     """Print an entry of a list, wrapped between words in a terminal."""
-    print_lines([StyledLine((StyledSpan(text),), 4)], output.table_width())
+    print_lines([StyledLine((StyledSpan(text),), 4)])
 
 
 def _print_values(item: FileChange | OtherReason | PlanItem | Difference, indent: int) -> None:
     width = None if output.verbose else output.width()
-    print_lines(value_lines(item, width=width, indent=indent), output.table_width())
+    print_lines(value_lines(item, width=width, indent=indent))
 
 
 def _print_items(status: Status) -> None:
@@ -243,24 +242,12 @@ def _print_items_of_kind(
     items: Iterable[PlanItem], prompts: dict[str, dict[str | None, str]]
 ) -> None:
     """Print items, which are read several times."""
-
-    def name(item: PlanItem) -> str:
-        return " by ".join(filter(None, (item.model, item.evaluator)))
-
     places = [case_place(item.file, item.row, item.prompt, prompts) for item in items]
-    widest = max(map(output.columns_of, places))
-    names = shorten_models((name(item) for item in items), widest, BESIDE_PLACE)
-    model_width = max(map(output.columns_of, names.values()))
-    places = shorten_places(places, model_width + BESIDE_PLACE)
-    place_width = max(map(output.columns_of, places))
+    names = [" by ".join(filter(None, (item.model, item.evaluator))) for item in items]
     last_reason = None
-    for item, place in zip(items, places, strict=True):
+    for item, place, name in zip(items, *align_cases(places, names), strict=True):
         count = f" ({item.count}x)" if item.count > 1 else ""
-        _print_wrapped(
-            f"{output.pad(place, place_width)}  "
-            f"{output.pad(names[name(item)], model_width)}  "
-            f"{output.safe(reason_text(item))}{count}"
-        )
+        _print_wrapped(f"{place}  {name}  {output.safe(reason_text(item))}{count}")
         reason = (reason_text(item), item.was, item.now)
         if reason != last_reason:
             _print_values(item, 8)

@@ -128,19 +128,27 @@ def shorten_places(places: list[str], others: int) -> list[str]:
     )
 
 
-def shorten_models(models: Iterable[str], places: int, others: int) -> dict[str, str]:
-    """Return the names of models, as long as the terminal allows, by their full names.
+def align_cases(
+    places: list[str], models: Sequence[str], others: int = BESIDE_PLACE
+) -> tuple[list[str], list[str]]:
+    """Return names of cases and of models as two columns, as long as the terminal allows.
 
-    Beside them are names of cases of up to `places` columns, which keep more than half of the
-    room if both are cut, and `others` columns.
+    Beside them are `others` columns. Cases keep more than half of the room if both are cut.
     """
-    names = [*dict.fromkeys(models)]
+    names = {name: output.safe(name) for name in models}
     columns = None if output.wide else output.table_width()
-    if columns is None:
-        return {name: output.safe(name) for name in names}
-    room = columns - others
-    least = int(max(room, _LEAST_NAMES) * _OF_MODEL)
-    return dict(zip(names, shorten_labels(names, max(least, room - places)), strict=True))
+    if columns is not None:
+        room = columns - others
+        least = int(max(room, _LEAST_NAMES) * _OF_MODEL)
+        most = max(least, room - max(map(output.columns_of, places), default=0))
+        names = dict(zip(names, shorten_labels(names, most), strict=True))
+    of_model = max(map(output.columns_of, names.values()), default=0)
+    places = shorten_places(places, of_model + others)
+    of_place = max(map(output.columns_of, places), default=0)
+    return (
+        [output.pad(place, of_place) for place in places],
+        [output.pad(names[model], of_model) for model in models],
+    )
 
 
 def leaves_room(others: int) -> bool:
