@@ -70,7 +70,7 @@ FIXED = {
     "checks.expressions.check._MANY": "the rank of a problem in a list, no amount of work",
     "checks.text_differences._MANY_WORDS": "what is looked for in a text",
     "checks.text_differences._LEAST_SCORE_OF_PART": "how similar two words are",
-    "interfaces.cli.commands.grep._MANY": "from here on a note explains why nothing is seen",
+    "interfaces.cli.commands.queries._MANY": "from here on a note explains why nothing is seen",
     "interfaces.cli.help._MANY": "how a page of help is divided",
     "interfaces.cli.render.table._GAP": "blanks on the screen",
     "runs.execution.limits.rate_limiter.FIRST": "how many calls begin together",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.files.atomic_write import write_whole
-from evalstore.interfaces.mcp.arguments import PageArguments
+from evalstore.interfaces.mcp.read_tools import PageArguments
 from evalstore.interfaces.mcp.server import READ_TOOLS, RUN, Tool, argument_names, input_schema
 
 PAGE = Path(__file__).parent.parent / "docs" / "mcp.md"

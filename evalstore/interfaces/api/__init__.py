@@ -5,10 +5,9 @@ Nothing here prints, asks on a terminal or needs one, and what can go wrong is a
 """
 
 from evalstore.core.runs import Run, RunCandidate, RunEvaluator
-from evalstore.interfaces.api.progress import Progress
 from evalstore.interfaces.api.result_reader import Answer
 from evalstore.interfaces.api.text_check import check
-from evalstore.interfaces.api.workspace import Workspace, import_tests, init, to_json
+from evalstore.interfaces.api.workspace import Progress, Workspace, import_tests, init, to_json
 
 __all__ = [
     "Answer",

@@ -142,14 +142,14 @@ def _require_bounds(keywords: Mapping[str, Any]) -> None:
         raise EvalstoreError(f"'{name}' must be {words}, not {value!r}")
 
 
-def run_revision(run: Run | str) -> str:
-    """Return the revision of a run; a text is returned unchanged."""
-    return run if isinstance(run, str) else run.id
+def run_revision(run: Run | str | None) -> str | None:
+    """Return the revision of a run; None and a text are returned unchanged."""
+    return run if run is None or isinstance(run, str) else run.id
 
 
 def any_revision(run: Run | str | None) -> str:
     """Return the revision of a run; None stands for the workspace."""
-    return "@work" if run is None else run_revision(run)
+    return "@work" if run is None else run if isinstance(run, str) else run.id
 
 
 def run_id(location: Location, run: Run | str | None) -> str | None:

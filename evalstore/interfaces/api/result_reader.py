@@ -261,8 +261,8 @@ class ResultReader(OpenedWorkspace):
 
         selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
         with self._use() as location:
-            revisions = (None if run is None else run_revision(run) for run in (was, now))
-            return diff(location, *revisions, selection=selection, answers=answers)
+            sides = map(run_revision, (was, now))
+            return diff(location, *sides, selection=selection, answers=answers)
 
     def diff_models(
         self,
@@ -280,7 +280,7 @@ class ResultReader(OpenedWorkspace):
         from evalstore.results.compare.diff_within import diff_models
 
         selection = SelectionOptions(paths=texts("paths", paths))
-        revision = None if run is None else run_revision(run)
+        revision = run_revision(run)
         with self._use() as location:
             return diff_models(location, revision, (was, now), selection=selection, answers=answers)
 
@@ -302,7 +302,7 @@ class ResultReader(OpenedWorkspace):
         from evalstore.results.compare.diff_within import diff_prompts
 
         selection = SelectionOptions(paths=texts("paths", paths), models=texts("models", models))
-        revision = None if run is None else run_revision(run)
+        revision = run_revision(run)
         with self._use() as location:
             return diff_prompts(
                 location, revision, (was, now), selection=selection, answers=answers

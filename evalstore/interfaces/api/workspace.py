@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, Unpack
 
@@ -23,7 +23,6 @@ from evalstore.interfaces.api.options import (
     any_revision,
     run_revision,
 )
-from evalstore.interfaces.api.progress import CallbackListener, Progress
 from evalstore.interfaces.api.result_reader import ResultReader, system_errors
 
 if TYPE_CHECKING:
@@ -43,6 +42,68 @@ if TYPE_CHECKING:
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.workspace_checks.check import CheckReport
 
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a run."""
+
+    asks: int = 0
+    """Answers to get."""
+    judgements: int = 0
+    """Judgements to make, as planned."""
+    asked: int = 0
+    judged: int = 0
+    failed: int = 0
+    """Calls that failed."""
+    usd: float = 0.0
+    """The known cost of the calls so far."""
+    note: str = ""
+    """Something the user should read now; or empty."""
+
+
+class CallbackListener(ProgressListener):
+    """Calls a function with the progress of a run; never confirms a price.
+
+    An exception of the function interrupts the run, and is kept in `error`.
+    """
+
+    def __init__(self, callback: Callable[[Progress], object]) -> None:
+        self._callback = callback
+        self._progress = Progress()
+        self._interrupt: Callable[[], None] | None = None
+        self.error: Exception | None = None
+
+    def start(self, asks: int, judgements: int) -> None:
+        """Report the numbers of the plan."""
+        self._send(replace(self._progress, asks=asks, judgements=judgements))
+
+    def advance(self, kind: str, count: int) -> None:
+        """Report that `count` more calls are `asked`, `judged` or `failed`."""
+        previous = getattr(self._progress, kind)
+        self._send(replace(self._progress, **{kind: previous + count}))
+
+    def note(self, message: str) -> None:
+        """Report a message to the user."""
+        self._send(self._progress, message)
+
+    def interruptible(self, stop: Callable[[], None]) -> None:
+        """Keep the function that stops the run."""
+        self._interrupt = stop
+        if self.error is not None:
+            stop()
+
+    def _send(self, progress: Progress, note: str = "") -> None:
+        self._progress = replace(progress, usd=self.usd)
+        if self.error is not None:
+            return
+        try:
+            self._callback(replace(self._progress, note=note))
+        except Exception as error:  # noqa: BLE001 - raised again when the run is recorded
+            self.error = error
+            if self._interrupt is not None:
+                self._interrupt()
+
+
 _T = TypeVar("_T")
 
 
@@ -60,8 +121,7 @@ class ResultWriter(ResultReader):
         from evalstore.interfaces.html.report import write_report
 
         with self._use() as location:
-            other = None if compare is None else run_revision(compare)
-            path = str(Path(file).absolute())
+            path, other = str(Path(file).absolute()), run_revision(compare)
             return write_report(location, any_revision(run), path, compare=other)
 
     def report_markdown(self, run: Run | str = "@", *, compare: Run | str | None = None) -> str:
@@ -72,8 +132,7 @@ class ResultWriter(ResultReader):
         from evalstore.exchange.markdown_report import markdown_report
 
         with self._use() as location:
-            other = None if compare is None else run_revision(compare)
-            return markdown_report(location, run_revision(run), other)
+            return markdown_report(location, any_revision(run), run_revision(compare))
 
     def export(
         self, file: StrPath, run: Run | str | None = "@", *, format: Format | None = None

@@ -158,16 +158,13 @@ def hoist(argv: Sequence[str]) -> list[str]:
 def commands() -> Callable[..., Any]:
     """Return all commands, created once however often a process calls `main`."""
     from evalstore.interfaces.cli.commands import (  # noqa: F401
-        check,
-        grep,
         history,
         import_,
         label,
+        queries,
         report,
         run,
         sharing,
-        sql,
-        stats,
         upkeep,
         view,
         workspace,

@@ -37,10 +37,11 @@ from evalstore.core.errors import STOPPED, EvalstoreError, describe_bug
 from evalstore.core.values import Json
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import to_json
-from evalstore.interfaces.api.progress import CallbackListener, Progress
 from evalstore.interfaces.api.result_reader import system_errors
+from evalstore.interfaces.api.workspace import CallbackListener, Progress
 from evalstore.interfaces.mcp import read_tools
-from evalstore.interfaces.mcp.arguments import (
+from evalstore.interfaces.mcp.read_tools import (
+    PAGE,
     Arguments,
     DiffArguments,
     ExplainArguments,
@@ -52,8 +53,10 @@ from evalstore.interfaces.mcp.arguments import (
     ShowArguments,
     StatsArguments,
     StatusArguments,
+    describe_error,
+    fenced,
+    fit,
 )
-from evalstore.interfaces.mcp.read_tools import PAGE, describe_error, fenced, fit
 from evalstore.planning.options import Location, RunOptions
 
 if TYPE_CHECKING:

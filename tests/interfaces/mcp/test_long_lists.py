@@ -11,7 +11,7 @@ from evalstore import Workspace
 from evalstore.core.results import Failure
 from evalstore.files import json_output
 from evalstore.interfaces.mcp import read_tools
-from evalstore.interfaces.mcp.arguments import (
+from evalstore.interfaces.mcp.read_tools import (
     DiffArguments,
     PageArguments,
     SearchArguments,

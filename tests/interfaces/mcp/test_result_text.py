@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.core.values import Json
-from evalstore.interfaces.mcp.arguments import PageArguments
-from evalstore.interfaces.mcp.read_tools import PAGE, as_text, fenced, fit, with_page
+from evalstore.interfaces.mcp.read_tools import PAGE, PageArguments, as_text, fenced, fit, with_page
 
 MANY = [{"text": "x" * 3_000}] * 100
 

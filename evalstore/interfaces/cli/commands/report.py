@@ -1,16 +1,24 @@
-"""`report`, `export`."""
+"""`report`, `export`, `stats`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from evalstore.core.display import bytes_text
+from evalstore.core.display import WORKSPACE, bytes_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.columns import FORMATS, Format
 from evalstore.interfaces.cli import completions, options, output, streams
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.render.list_formats import print_data
+from evalstore.interfaces.cli.render.table import Table, print_table
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from evalstore.results.stats.stats import JudgeTable, Stats
+
 
 _PAGE = "evalstore-report.html"
 
@@ -162,3 +170,161 @@ def export(
         return
     write_exports(here(), revision, [file], format)
     output.talk(f"wrote {output.safe(str(file))}")
+
+
+# --- `stats`
+
+
+JUDGES_OPTIONAL = ("judged", "undecided", "failed alone", "passed alone", "passed")
+"""The columns of the table of judges that a narrow terminal leaves out, in this order."""
+
+
+@app.command()
+def stats(
+    revision: options.WorkspaceOrRun = "@work",
+    by: Annotated[
+        list[str] | None,
+        option(
+            "--by LIST",
+            "Group by model, prompt, tag, file (comma-separated), or by judge alone.  "
+            "[default: model]",
+            completions.groups,
+            show_default=False,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None, option("--query NAME", "Apply this query of 'analysisQueries'.")
+    ] = None,
+    currency: Annotated[
+        str | None,
+        option("--currency CODE", "Show costs in a currency that has a file (default: USD)."),
+    ] = None,
+    output_format: options.Output = "table",
+    json: options.Json = False,
+) -> None:
+    """Show pass rates, costs and latencies.
+
+    Costs are those of the answers and verdicts that count, whichever run paid for them. Intervals
+    treat the results of one test file as related, so few files make wide intervals. '--by judge'
+    shows how each judge agrees with people and with other judges, for its version in REV only.
+    """
+    from evalstore.results.stats.stats import stats as operation
+
+    names = [name.strip() for value in by or ["model"] for name in value.split(",")]
+    if names in (["judge"], ["evaluator"]) and not (query or currency):
+        from evalstore.results.stats.stats import judge_stats
+
+        judges = judge_stats(here(), revision)
+        if not print_data(judges, ["groups"], output_format, kind="stats --by judge", json=json):
+            print_judges(judges)
+        return
+    statistics = operation(
+        here(), revision, list(dict.fromkeys(names)), query=query, currency=currency
+    )
+    if not print_data(statistics, ["groups"], output_format, kind="stats", json=json):
+        print_stats(statistics)
+
+
+def print_stats(statistics: Stats) -> None:
+    """Print statistics as a table."""
+    from evalstore.results.stats.groups import (
+        ALWAYS,
+        INTERVAL_BAR,
+        OPTIONAL,
+        PARTLY_TEXT,
+        partly_judged,
+        table_cells,
+    )
+
+    about = f", {output.safe(statistics.query)}" if statistics.query else ""
+    part = f", only {output.safe(statistics.selection)}" if statistics.selection else ""
+    if statistics.is_workspace:
+        output.line(f"workspace, all cases as they are now{about}")
+    else:
+        when = output.ago(statistics.started)
+        output.line(f"run {output.short(statistics.run)}, {when}{part}{about}")
+    is_whole = output.wide or output.table_width() is None  # as a file or a pipe has all columns
+    groups = [*statistics.groups] if is_whole else statistics.plain_groups
+    left_out = len(statistics.groups) - len(groups)
+    partly = [*partly_judged(groups), False]
+    groups += [statistics.total] if len(statistics.groups) > 1 or not groups else []
+    rows = [
+        table_cells(group, statistics.by, statistics.currency, is_partly=is_partly)
+        for group, is_partly in zip(groups, partly, strict=False)
+    ]
+    always = {*statistics.by, *ALWAYS}
+    kept = [name for name in rows[0] if name in always or any(row[name] for row in rows)]
+    numbers = frozenset(kept) - {*statistics.by, INTERVAL_BAR}
+    print_table(Table(kept, [[row[name] for name in kept] for row in rows], numbers, OPTIONAL))
+    if left_out:
+        output.talk(f"({output.plural(left_out, 'special tag')} left out; --wide shows all)")
+    rerolls = statistics.rerolls.text(statistics.total.rate.passed)
+    if rerolls:
+        for text in output.wrap(rerolls, output.width()):
+            output.line(text)
+    if any(partly):
+        for text in output.wrap(f"note: {PARTLY_TEXT}", output.width()):
+            output.talk(text)
+    if statistics.leaves_out_cases:
+        output.talk(
+            '(use "evalstore stats @work" for all cases with the candidates in the settings)'
+        )
+    if statistics.is_simulated and statistics.total.cost:
+        note = "note: the costs are simulated: scripted models call no service, so nothing is paid"
+        for text in output.wrap(note, output.width()):
+            output.talk(text)
+    if statistics.priced_later:
+        calls = output.plural(statistics.priced_later, "call")
+        output.talk(f"note: the price of {calls} was unknown then; today's price is used")
+    if statistics.total.unpriced:
+        count = statistics.total.unpriced
+        things = "1 answer or verdict" if count == 1 else f"{count:,} answers and verdicts"
+        them = "it" if count == 1 else "them"
+        output.talk(f"note: the price of {things} is unknown; the costs do not include {them}")
+
+
+def print_judges(table: JudgeTable) -> None:
+    """Print the judges as a table."""
+    from evalstore.results.stats.stats import agreement
+
+    where = "workspace" if table.run == WORKSPACE else f"run {output.short(table.run)}"
+    output.line(f"{where}, judges")
+
+    def wrong(pairs: Counter[tuple[str, str]], said: str, label: str) -> str:
+        count = pairs[said, label]
+        labels = count + pairs[label, label]
+        return f"{count:,} of {labels:,} ({count / labels:.0%})" if labels else "-"
+
+    header = (
+        *("judge", "judged", "passed", "undecided", "agrees with people", "false passes"),
+        *("false fails", "agrees with judges", "passed alone", "failed alone"),
+    )
+    rows = []
+    for judge in table.groups:
+        words = judge.verdicts
+        decided = words["pass"] + words["fail"]
+        rows.append(
+            (
+                judge.judge,
+                f"{words.total():,}",
+                output.percent(words["pass"] / decided if decided else None),
+                f"{words['undecided'] + words['error']:,}",
+                agreement(judge.people) or "-",
+                *(wrong(judge.people, *both) for both in (("pass", "fail"), ("fail", "pass"))),
+                agreement(judge.judges) or "-",
+                *(f"{judge.alone[word]:,}" for word in ("pass", "fail")),
+            )
+        )
+    print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
+    notes = [
+        f"{output.safe(each.judge)}: {len(each.compared):,} of {len(each.labelled):,} labelled "
+        "answers compared; verdicts by other versions of the judge or the instructions are left out"
+        for each in table.groups
+        if len(each.compared) < len(each.labelled)
+    ]
+    if any(agreement(judge.people) for judge in table.groups):
+        notes.insert(0, "labels on answers that were replaced are compared, too")
+    elif not notes:
+        notes = ["no judge has decided an answer with a label: 'evalstore label' gives labels"]
+    for text in (line for note in notes for line in output.wrap(f"({note})", output.width())):
+        output.talk(text)

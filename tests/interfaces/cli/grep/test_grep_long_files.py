@@ -12,7 +12,7 @@ import pytest
 from evalstore.core import batches
 from evalstore.core.errors import NO, OK
 from evalstore.interfaces.cli import copy_progress
-from evalstore.interfaces.cli.commands import grep as command
+from evalstore.interfaces.cli.commands import queries as command
 from evalstore.planning.options import Location
 from evalstore.results.search import grep as operation
 from evalstore.results.search import grep as text_places
