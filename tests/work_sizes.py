@@ -72,7 +72,7 @@ FIXED = {
     "checks.text_differences._LEAST_SCORE_OF_PART": "how similar two words are",
     "interfaces.cli.commands.queries._MANY": "from here on a note explains why nothing is seen",
     "interfaces.cli.help._MANY": "how a page of help is divided",
-    "interfaces.cli.render.table._GAP": "blanks on the screen",
+    "interfaces.cli.render.layout._GAP": "blanks on the screen",
     "runs.execution.limits.rate_limiter.FIRST": "how many calls begin together",
     "exchange.importers.lve.test_writer._FEW": "which of two forms a written file has",
     "core.notebooks.html_tables.MOST_ROWS": "how much a notebook shows",

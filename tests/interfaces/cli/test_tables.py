@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalstore.core.display import columns_of
-from evalstore.interfaces.cli.render.table import Table, fit
+from evalstore.interfaces.cli.render.layout import Table, fit
 from tests.builders import tree
 from tests.interfaces.cli.run.test_run import edit
 

@@ -11,7 +11,7 @@ from evalstore.core.errors import NO
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.options import argument, option
-from evalstore.interfaces.cli.render.table import Table, print_table
+from evalstore.interfaces.cli.render.layout import Table, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

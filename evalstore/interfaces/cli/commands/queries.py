@@ -15,8 +15,8 @@ from evalstore.interfaces.cli import options, output
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.render.layout import Table, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data
-from evalstore.interfaces.cli.render.table import Table, print_table
 from evalstore.store.rows.views import VIEWS
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from evalstore.exchange.exports.columns import FORMATS, Format
 from evalstore.interfaces.cli import completions, options, output, streams
 from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.render.layout import Table, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data
-from evalstore.interfaces.cli.render.table import Table, print_table
 
 if TYPE_CHECKING:
     from collections import Counter

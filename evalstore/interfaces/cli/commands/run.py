@@ -290,7 +290,7 @@ def _join(name: str, selection: SelectionOptions, options: RunOptions, mode: Mod
 
 def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None:
     from evalstore.exchange.sync.pull_for_plan import pull_for_plan
-    from evalstore.interfaces.cli.render.copied_rows import pull_line, warn_of_left_out
+    from evalstore.interfaces.cli.commands.sharing import pull_line, warn_of_left_out
 
     with show_progress("pulling") as listener:
         report = pull_for_plan(
@@ -308,7 +308,7 @@ def _pull(remote: str, selection: SelectionOptions, options: RunOptions) -> None
 def _push(remote: str, exit_code: int) -> int:
     """Push the results of a run that is stored; return the exit code of both."""
     from evalstore.exchange.sync.push import push
-    from evalstore.interfaces.cli.render.copied_rows import push_line, tell_of_excluded
+    from evalstore.interfaces.cli.commands.sharing import push_line, tell_of_excluded
 
     try:
         with show_progress("pushing") as listener:

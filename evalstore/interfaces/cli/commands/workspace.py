@@ -18,8 +18,8 @@ from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, from_here, here
 from evalstore.interfaces.cli.options import argument, option
+from evalstore.interfaces.cli.render.layout import Table, align_points, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data
-from evalstore.interfaces.cli.render.table import Table, align_points, print_table
 from evalstore.planning.options import Kind, SelectionOptions
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from evalstore.core.display import (
     side_name,
 )
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.render.lines import (
+from evalstore.interfaces.cli.render.layout import (
     MOST_ALIKE,
     alike_text,
     join_alike,

@@ -8,19 +8,17 @@ from evalstore.comparison.cost_text import spending_text
 from evalstore.core.display import is_simulated, money, plural
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.output import for_here
-from evalstore.interfaces.cli.render.lines import (
+from evalstore.interfaces.cli.render.layout import (
     MOST_ALIKE,
-    alike_text,
-    join_alike,
-    print_lines,
-)
-from evalstore.interfaces.cli.render.status import case_place, print_untrusted
-from evalstore.interfaces.cli.render.table import (
     Table,
     align_cases,
+    alike_text,
     fit,
+    join_alike,
+    print_lines,
     print_table,
 )
+from evalstore.interfaces.cli.render.status import case_place, print_untrusted
 from evalstore.results.case_reference import show_command
 from evalstore.results.edits.distinct_labels import shorten_labels
 from evalstore.results.flips.flips_text import changes_line

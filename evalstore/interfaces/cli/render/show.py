@@ -24,12 +24,13 @@ from evalstore.core.runs import restore_run
 from evalstore.core.values import VERDICTS, Case, Json, Message, Usage, order_counts
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.history import print_log
-from evalstore.interfaces.cli.render.lines import print_block, print_lines
-from evalstore.interfaces.cli.render.table import (
+from evalstore.interfaces.cli.render.layout import (
     BESIDE_PLACE,
     align_cases,
     ids_that_fit,
     leaves_room,
+    print_block,
+    print_lines,
 )
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.options import selection_text

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evalstore.core.display import StyledLine, StyledSpan, case_name, money
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.render.lines import print_lines
-from evalstore.interfaces.cli.render.table import (
+from evalstore.interfaces.cli.render.layout import (
     Table,
     align_cases,
+    print_lines,
     print_table,
     shorten_places,
 )
