@@ -35,6 +35,7 @@ from evalstore.interfaces.cli.app import (
     explain_resources,
     here,
 )
+from evalstore.interfaces.cli.option_values import is_set
 from evalstore.interfaces.cli.options import OptionGroup, Table, grouped, option
 from evalstore.interfaces.cli.output import PAGED, find_pager, use_folder
 
@@ -100,7 +101,7 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
     output.quiet, output.verbose, output.wide = options.quiet, options.verbose, options.wide
     is_paged = context.invoked_subcommand in PAGED and not options.no_pager
     output.use_pager(find_pager() if is_paged else None)
-    if _is_typed(context, "directory"):
+    if is_set(context, "directory", by="COMMANDLINE"):
         use_folder(options.directory, chain.from_iterable(GROUPS.values()))
     Globals.directory, Globals.folder = _find_folder(options.directory), options.directory
     Globals.config = None if options.config is None else Globals.directory / options.config
@@ -108,12 +109,6 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
     Globals.overrides = options.overrides
     Globals.allow_outside = options.allow_outside
     Globals.progress = options.progress
-
-
-def _is_typed(context: typer.Context, name: str) -> bool:
-    """Return whether an option is on the command line, and not in a variable or a default."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _find_folder(named: Path | None) -> Path:

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 
 Values = Mapping[str, Any]
 """The values of the options and arguments of a command, by parameter."""
-Rules = Mapping[str, Callable[[Values], object]]
+Rules = dict[str, Callable[[Values], object]]
 """From a parameter to whether it has no meaning beside the values of the others."""
 
 
@@ -64,7 +64,7 @@ _RUN: Rules = {
 }
 _JOINS = ("join", "until_eof", "concurrency", "json")
 """The options of a runner that joins a run; the others were chosen where it was begun."""
-RULES: Mapping[str, Rules] = {
+RULES: dict[str, Rules] = {
     "check": {
         "into": _lacks("schema"),
         "format": lambda values: values["json"] or values["output_format"] != "table",
@@ -118,10 +118,6 @@ RULES: Mapping[str, Rules] = {
 """The rules of each command, in the order in which they are applied."""
 
 
-_of_workspaces: dict[tuple[str, str], Callable[[Values], object]] = {}
-"""Further rules, by command and parameter: those that depend on the workspace."""
-
-
 def _find_rule(command: str, name: str) -> Callable[[Values], object] | None:
     """Return the rule of an option."""
     rule = RULES.get(command, {}).get(name)
@@ -131,15 +127,15 @@ def _find_rule(command: str, name: str) -> Callable[[Values], object] | None:
 
 
 def unsuited(command: str, name: str) -> Callable[[Callable[[Values], bool]], None]:
-    """Return a decorator of a rule that depends on the workspace, in the module of its command."""
+    """Return a decorator of a further rule, which depends on the workspace."""
 
     def keep(rule: Callable[[Values], bool]) -> None:
-        _of_workspaces[command, name] = rule
+        RULES[command][name] = _any(RULES[command][name], rule)
 
     return keep
 
 
-def _is_set(context: Any, name: str, *, by: str) -> bool:
+def is_set(context: Any, name: str, *, by: str) -> bool:
     """Return whether an option is set by the `COMMANDLINE`, or by a variable: `ENVIRONMENT`."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == by
@@ -152,18 +148,15 @@ def ignore_unsuited(context: Any) -> None:
     """
     parameters = {parameter.name: parameter for parameter in context.command.params}
     rules = RULES.get(context.info_name, {})
-    is_format_given = _is_set(context, "output_format", by="COMMANDLINE")
+    is_format_given = is_set(context, "output_format", by="COMMANDLINE")
     for name in (*rules, *(parameters.keys() - rules.keys())):
         is_unsuited = _find_rule(context.info_name, name)
         if name == "json" and is_format_given:
             is_unsuited = bool
-        if is_unsuited is None:
-            continue
         parameter = parameters.get(name)
-        if parameter is None or not _is_set(context, name, by="ENVIRONMENT"):
+        if not (is_unsuited and parameter and is_set(context, name, by="ENVIRONMENT")):
             continue
-        further = _of_workspaces.get((context.info_name, name))
-        if is_unsuited(context.params) or (further and further(context.params)):
+        if is_unsuited(context.params):
             default = parameter.get_default(context)
             context.params[name] = parameter.process_value(context, default)
 

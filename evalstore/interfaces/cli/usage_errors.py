@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.interfaces.cli.option_values import is_set
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -158,8 +159,7 @@ def _name(parameter: Any) -> str:
 
 def _source(parameter: Any, context: Any) -> str:
     """Return where the value of a parameter is from: its variable, or as `_name` does."""
-    source = context.get_parameter_source(parameter.name) if context is not None else None
-    if source is None or source.name != "ENVIRONMENT":
+    if context is None or not is_set(context, parameter.name, by="ENVIRONMENT"):
         return _name(parameter)
     own = [parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or ()
     prefix = f"{context.auto_envvar_prefix}_{parameter.name.upper()}"

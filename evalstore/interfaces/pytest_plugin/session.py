@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -470,7 +470,7 @@ class _Describer:
         self._judgements = self._read_judgements()
         busy = busy_cells(plan) if plan.asks or plan.judgements else []
         self._busy = set(map(cell_key, busy))
-        self._prompts: dict[str | None, str] = {}
+        self._name_prompt = cache(partial(prompt_label, project))
 
     def _read_judgements(self) -> Mapping[str, str]:
         """Return the messages of failed judgements by the id of their subject."""
@@ -508,11 +508,6 @@ class _Describer:
             reason=reason,
             can_run=cell_key(cell) in self._busy,
         )
-
-    def _name_prompt(self, prompt: str | None) -> str:
-        if prompt not in self._prompts:
-            self._prompts[prompt] = prompt_label(self._project, prompt)
-        return self._prompts[prompt]
 
     def _find_failure(self, cell: Cell) -> str:
         """Return the message of a failed call of a cell; empty if none failed."""
