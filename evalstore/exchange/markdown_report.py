@@ -14,7 +14,7 @@ from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
 from evalstore.core.results import Decision, Result
 from evalstore.core.runs import Run
-from evalstore.exchange.exports.cells import code_block, code_span
+from evalstore.exchange.exports.writers import code_block, code_span
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue
 from evalstore.planning.options import Location, is_partial

@@ -41,7 +41,7 @@ def find_first_pushes(
     wanted = [bytes.fromhex(id) for id in ids] if workspace.settings.remotes else []
     if not wanted:
         return {}
-    from evalstore.remotes.known_runs import iterate_former, open_known
+    from evalstore.remotes.index_cache import iterate_former, open_known
 
     pushes: dict[str, FirstPush] = {}
     for remote in workspace.settings.remotes:

@@ -104,7 +104,7 @@ def _open(
 
 
 def _find_remote_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
-    from evalstore.remotes.known_runs import find_known_runs
+    from evalstore.remotes.index_cache import find_known_runs
 
     return find_known_runs(workspace, remote)
 

@@ -14,7 +14,6 @@ from itertools import islice
 
 from evalstore.core.errors import RemoteError, StoreError
 from evalstore.remotes.acceptance import LARGEST_SIGNATURE
-from evalstore.remotes.arrivals import find_absent
 from evalstore.remotes.differences import CopyListener, MissingIds, count_ids, split_ids
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.indexes import (
@@ -249,6 +248,15 @@ def _iterate_whole(store: Store, ids: MissingIds) -> Iterator[CheckedRecord]:
                 hint="pull what 'evalstore fsck' lists, or run 'evalstore fsck --repair'",
             )
         yield from batch
+
+
+def find_absent(store: Store, ids: set[bytes], below: str | None = None) -> set[bytes]:
+    """Return those of these ids that a store lacks; with `below`, in the tables before this one."""
+    tables = COPIED_TABLES[: COPIED_TABLES.index(below)] if below else COPIED_TABLES
+    absent = set(ids)
+    for table in reversed(tables):  # most references are to answers and judgements
+        absent -= store.find_present(table, absent)
+    return absent
 
 
 class SecretsError(Exception):

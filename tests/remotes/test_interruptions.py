@@ -13,7 +13,7 @@ from evalstore.exchange.sync.pull import PullReport
 from evalstore.exchange.sync.pull import pull as pull_all
 from evalstore.exchange.sync.pull_for_plan import pull_for_plan
 from evalstore.planning.options import Location
-from evalstore.remotes import arrivals, packs
+from evalstore.remotes import packs, pull
 from evalstore.remotes.differences import CopyListener
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.places.folder import FolderFiles
@@ -79,7 +79,7 @@ def _small_packs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many packs, indexes and transactions, also for few rows."""
     monkeypatch.setattr(packs, "LARGEST_PACK", 3_000)
     monkeypatch.setattr("evalstore.remotes.push.MOST_RECORDS", 17)
-    monkeypatch.setattr(arrivals, "_ROWS", 5)
+    monkeypatch.setattr(pull, "_ROWS", 5)
 
 
 def _copy_of(remote: Path, tmp_path: Path, name: str) -> dict[tuple[str, bytes], object]:

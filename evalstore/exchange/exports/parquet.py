@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from evalstore.core import batches
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.columns import COLUMNS, SCHEMA_VERSION
 from evalstore.exchange.exports.rows import Export
 from evalstore.exchange.exports.writers import ByteWriter
 
-_IN_A_GROUP = 5_000
+_IN_A_GROUP = 6_000
 """Rows of a group of the file."""
 _MOST_BYTES = 64 * 2**20
-"""Bytes of text after which a batch and a group end, however few rows they have."""
+"""Bytes of text after which a group ends, however few rows it has."""
 
 
 def require_pyarrow(format: str = "Parquet") -> None:
@@ -44,8 +43,8 @@ def write_parquet(export: Export, file: ByteWriter) -> None:
 
     schema = _make_schema()
     with parquet.ParquetWriter(file, schema) as writer:
-        for group in _read_groups(export, schema):
-            writer.write_table(group)
+        for batch in _read_batches(export, schema):
+            writer.write_batch(batch)
 
 
 def _make_schema() -> Any:
@@ -64,22 +63,6 @@ def _make_schema() -> Any:
     )
 
 
-def _read_groups(export: Export, schema: Any) -> Iterator[Any]:
-    """Yield the rows as a `pyarrow.Table` for each group of the file."""
-    import pyarrow as arrow
-
-    group: list[Any] = []
-    rows = size = 0
-    for batch in _read_batches(export, schema):
-        group.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _IN_A_GROUP or size > _MOST_BYTES:
-            yield arrow.Table.from_batches(group, schema)
-            group, rows, size = [], 0, 0
-    if group:
-        yield arrow.Table.from_batches(group, schema)
-
-
 def _read_batches(export: Export, schema: Any) -> Iterator[Any]:
     """Yield the rows as `pyarrow.RecordBatch`es."""
     import pyarrow as arrow
@@ -90,10 +73,10 @@ def _read_batches(export: Export, schema: Any) -> Iterator[Any]:
 
 
 def _take_rows(export: Export) -> list[dict[str, Any]]:
-    """Return the next rows: many short ones, or few long ones."""
+    """Return the next rows for a group: many short ones, or few long ones."""
     rows: list[dict[str, Any]] = []
     size = 0
-    for row in islice(export.rows, batches.SIZE):
+    for row in islice(export.rows, _IN_A_GROUP):
         rows.append(row)
         size += len(row["answer"] or "") + len(row["feedback"])
         if size > _MOST_BYTES:

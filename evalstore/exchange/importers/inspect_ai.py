@@ -26,17 +26,15 @@ from evalstore.exchange.importers.base import (
     reason_of,
 )
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
-from evalstore.exchange.importers.recorded_conversations import (
-    RecordedConversation,
-    finite,
-    token_counts,
-    write_conversations,
-)
 from evalstore.exchange.importers.recorded_messages import (
     TOOLS_AS_TEXT,
+    RecordedConversation,
+    finite,
     read_answer,
     read_conversation,
     shows_tools,
+    token_counts,
+    write_conversations,
 )
 from evalstore.files.access import LARGEST_DOCUMENT, LARGEST_SOURCE, too_large
 

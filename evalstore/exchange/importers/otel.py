@@ -22,16 +22,14 @@ from evalstore.exchange.importers.base import (
     parsed,
 )
 from evalstore.exchange.importers.json_lines import find_sources, read_documents
-from evalstore.exchange.importers.recorded_conversations import (
-    RecordedConversation,
-    token_counts,
-    write_conversations,
-)
 from evalstore.exchange.importers.recorded_messages import (
     TOOLS_AS_TEXT,
+    RecordedConversation,
     read_answer,
     read_conversation,
     shows_tools,
+    token_counts,
+    write_conversations,
 )
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")

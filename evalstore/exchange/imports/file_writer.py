@@ -33,8 +33,7 @@ from evalstore.exchange.importers.base import (
     RecordedVerdict,
     SkippedItem,
 )
-from evalstore.exchange.importers.template_writer import safe_file_name, unique
-from evalstore.exchange.importers.yaml_writer import block
+from evalstore.exchange.importers.template_writer import block, safe_file_name, unique
 from evalstore.exchange.imports.records import IMPORTED, ImportedHistory
 from evalstore.files.access import LARGEST_SOURCE, LARGEST_TEXT, read_file
 from evalstore.files.atomic_write import remove_abandoned, write_whole

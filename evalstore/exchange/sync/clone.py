@@ -20,8 +20,7 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.planning.reasons.ignored_variables import warn_outside
 from evalstore.remotes.differences import CopyListener
-from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.known_runs import cache_path
+from evalstore.remotes.index_cache import IndexCache, cache_path
 from evalstore.remotes.places.layout import require_remote
 from evalstore.workspace.settings.remote_names import (
     DEFAULT_REMOTE,

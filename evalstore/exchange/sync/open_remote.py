@@ -20,8 +20,7 @@ from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
 from evalstore.remotes.acceptance import acceptance_of, signing_key_of
-from evalstore.remotes.index_cache import IndexCache
-from evalstore.remotes.known_runs import cache_path
+from evalstore.remotes.index_cache import IndexCache, cache_path
 from evalstore.remotes.places.folder import FolderFiles
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address

@@ -1,13 +1,18 @@
-"""The command `push`: copies to a remote what it does not have, or writes a bundle."""
+"""The command `push`: copies to a remote what it does not have, or writes a bundle.
+
+What only excluded tags need is imported when there are some, to keep other pushes quick.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.display import plural, short
@@ -19,26 +24,56 @@ from evalstore.exchange.sync.open_remote import (
     is_place,
     open_files_or_database,
 )
-from evalstore.exchange.sync.pushed_rows import (
-    ChosenRows,
-    choose_rows,
-    choose_since,
-    count_excluded_runs,
-    find_missing_rows,
+from evalstore.files.fields import nearest, suggest
+from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.remotes.differences import (
+    CopyListener,
+    MissingIds,
+    count_by_table,
+    count_ids,
+    find_missing,
 )
-from evalstore.planning.open_project import open_store, open_workspace
-from evalstore.planning.options import Location
-from evalstore.remotes.differences import CopyListener, MissingIds, count_by_table
 from evalstore.remotes.index_cache import IndexCache
 from evalstore.remotes.indexes import IndexHeader
 from evalstore.remotes.places.layout import is_remote, make_remote
 from evalstore.remotes.push import Announce, IndexWriter, SecretsError, push_records, refuse_secrets
 from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
+from evalstore.remotes.reachable import ReachedIds, find_reached
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
+from evalstore.store.contents import damaged
+from evalstore.store.ids import as_bytes, as_id
+from evalstore.store.records import COPIED_TABLES, ID_BYTES
+from evalstore.store.references import (
+    OF_SESSIONS,
+    OF_VERSIONS,
+    iterate_case_references,
+    iterate_references,
+)
+from evalstore.store.revisions import TAG, read_tag, resolve_run
+from evalstore.store.schema.table_definitions import (
+    EVALUATIONS,
+    FAILURES,
+    NODES,
+    RUNS,
+    SESSIONS,
+    VERSIONS,
+)
+from evalstore.store.trees.case_files import iterate_unseen
+from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.output_paths import require_writable
 from evalstore.workspace.settings.env_files import variables_of
 from evalstore.workspace.settings.remote_names import BUNDLE
 from evalstore.workspace.user_name import name_of_writer
+
+if TYPE_CHECKING:
+    from evalstore.core.values import Json
+    from evalstore.exchange.sync.open_remote import OpenDatabase, OpenRemote
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
+    from evalstore.remotes.differences import IdSource, MissingIds
+    from evalstore.store import Store
+    from evalstore.store.records import IdSnapshot
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
 """The tables that are counted apart, with the words for their rows; all others are `versions`."""
@@ -291,3 +326,365 @@ def _refusal(secrets: Sequence[FoundSecret], verb: str) -> EvalstoreError:
         ),
         hint=f"'evalstore show {short(secrets[0].id)}' prints it; revoke it, then add --allow-keys",
     )
+
+
+# --- which rows a push copies
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRuns:
+    """The runs after a revision, and what else is copied with them."""
+
+    store: Store
+    earlier: frozenset[bytes]
+    """The ids of the run that the revision names and of those before it."""
+    later: frozenset[bytes]
+    others: frozenset[bytes]
+    """The ids of the calls that have failed since, and of the names of runs."""
+
+    def reach(self) -> ReachedIds:
+        """Return what the later runs reach."""
+        return find_reached(self.store, self.later, others=self.others)
+
+    def reach_beyond(self) -> ReachedIds:
+        """Return what the later runs reach and the earlier ones do not."""
+        return find_reached(self.store, self.later, presumed=self.earlier, others=self.others)
+
+
+def choose_since(store: Store, revision: str, *, with_failures: bool) -> ChosenRuns:
+    """Return the runs after the one that a revision names; raises `RevisionError`."""
+    run = resolve_run(store, revision)
+    earlier, later = map(frozenset, store.find_run_ids(run.started, run.id))
+    failures = store.find_failure_ids(run.ended) if with_failures else ()
+    return ChosenRuns(store, earlier, later, frozenset((*failures, *store.load_files_of(TAG))))
+
+
+class ChosenRows(NamedTuple):
+    """The rows that a push copies unless the remote has them."""
+
+    ids: ReachedIds | None = None
+    """None: all rows of the store."""
+    excluded_runs: ReachedIds | None = None
+    """The runs that must not be copied, because of their tags."""
+
+
+def pushed_tables(*, with_failures: bool) -> list[str]:
+    """Return the tables whose rows are pushed."""
+    return [name for name in COPIED_TABLES if with_failures or name != FAILURES.name]
+
+
+def choose_rows(
+    location: Location,
+    opened: OpenRemote | OpenDatabase,
+    *,
+    since: str | None = None,
+    exclude_tags: Sequence[str] = (),
+    with_failures: bool = False,
+) -> ChosenRows:
+    """Return the rows that a push copies; the remote is not read.
+
+    To the tags are added those that the remote excludes. Raises `EvalstoreError`.
+    """
+    reached = None
+    if since is not None:
+        reached = choose_since(opened.store, since, with_failures=with_failures).reach()
+    if exclude_tags or opened.exclude_tags:
+        shared = find_untagged_rows(
+            location, exclude_tags, opened.exclude_tags, reached, with_failures=with_failures
+        )
+        return ChosenRows(shared.ids, shared.excluded_runs)
+    return ChosenRows(reached)
+
+
+def find_missing_rows(
+    opened: OpenRemote | OpenDatabase, chosen: ChosenRows, *, with_failures: bool = False
+) -> MissingIds:
+    """Return those of the chosen rows that the remote lacks, as far as it was read."""
+    with opened.ids() as theirs:
+        if chosen.ids is not None:
+            return find_missing(chosen.ids, theirs)
+        with opened.store.snapshot_ids() as ids:
+            return find_missing(ids, theirs, pushed_tables(with_failures=with_failures))
+
+
+def count_excluded_runs(opened: OpenRemote | OpenDatabase, chosen: ChosenRows) -> int:
+    """Return how many runs stay here although the remote lacks them, as far as it was read."""
+    if chosen.excluded_runs is None:
+        return 0
+    with opened.ids() as theirs:
+        return count_ids(find_missing(chosen.excluded_runs, theirs))
+
+
+# --- which rows a push copies that leaves out cases with some tags
+
+
+_EVALUATORS = VERSIONS["evaluator"].name
+_REFERRING = tuple(VERSIONS[kind].name for kind in ("test", "evaluation", "evaluator", "prompt"))
+"""The tables of versions that may refer to others, each before those that it refers to."""
+_UNSHARED_SELECTIONS = frozenset({"name", "keepGoing"})
+"""Selections of a run: by a text, and without files that have errors."""
+_FIRST, _LAST = bytes(ID_BYTES), b"\xff" * ID_BYTES
+
+
+class SharedRows(NamedTuple):
+    """What may be copied."""
+
+    ids: ReachedIds
+    excluded_runs: ReachedIds
+    """The runs that are not among them, as they refer to something excluded."""
+
+
+def find_shared_rows(
+    store: Store,
+    shared: frozenset[bytes],
+    excluded: frozenset[bytes],
+    within: IdSource | None = None,
+) -> SharedRows:
+    """Return the answers, judgements and runs that may be copied, and all that these refer to.
+
+    Both collections have ids of versions of tests, prompts and evaluations. All that an answer, a
+    judgement or a case of a run refers to is shared, and no evaluator has an excluded prompt.
+    Failed calls are not among them, nor runs that may name a test they were not about. With
+    `within`, which has all that its rows refer to, only those that it has.
+    """
+    with store.snapshot_ids() as rows:  # what is written meanwhile is not examined
+        sorting = _Sorting(rows, shared, excluded)
+        sorting.sort_evaluators()
+        sorting.sort_sessions()
+        sorting.sort_judgements()
+        sorting.sort_nodes()
+        sorting.sort_runs(rows if within is None else within)
+        sorting.reach_versions()
+        for id, data in store.load_files_of(TAG).items():
+            if (tag := read_tag(data)) and as_bytes(tag.run) in sorting.chosen:
+                sorting.chosen.add(id)
+        chosen = {
+            table: sorting.chosen & _ids_of(rows, table)
+            for table in COPIED_TABLES
+            if table != FAILURES.name
+        }
+    if within is not None:
+        for table, ids in chosen.items():
+            ids &= _ids_of(within, table)
+    return SharedRows(_join(chosen), _join({RUNS.name: sorting.excluded_runs}))
+
+
+def _ids_of(source: IdSource, table: str) -> set[bytes]:
+    return {as_id(id) for (id,) in source.find_range(table, _FIRST, _LAST)}
+
+
+def _join(rows: Mapping[str, set[bytes]]) -> ReachedIds:
+    return ReachedIds({table: b"".join(sorted(ids)) for table, ids in rows.items() if ids})
+
+
+class _Sorting:
+    """Sorts the rows of a store, table by table, into those that may be copied and others."""
+
+    def __init__(
+        self, rows: IdSnapshot, shared: frozenset[bytes], excluded: frozenset[bytes]
+    ) -> None:
+        self._rows = rows
+        self._shared = shared
+        self._touched = set(excluded)
+        """What is excluded, and the rows that refer, directly or not, to it."""
+        self._below: dict[bytes, bytes] = {}
+        """What a node refers to, concatenated, unless it is touched."""
+        self.chosen: set[bytes] = set()
+        """The rows that may be copied, and what they refer to."""
+        self.excluded_runs: set[bytes] = set()
+
+    def sort_evaluators(self) -> None:
+        """Find the evaluators that must not be copied."""
+        for id, content in self._rows.iterate_contents(_EVALUATORS):
+            if not self._touched.isdisjoint(_references(content)):
+                self._touched.add(id)
+
+    def sort_sessions(self) -> None:
+        """Choose the answers to questions that are shared."""
+        for id, *fields in self._rows.iterate_fields(SESSIONS.name, OF_SESSIONS):
+            references = [as_bytes(field) for field in fields]
+            about = references[:2]  # the test and the prompt
+            if all(each in self._shared for each in about if each is not None):
+                self.chosen.update((id, *filter(None, references)))
+            else:
+                self._touched.add(id)
+
+    def sort_judgements(self) -> None:
+        """Choose the judgements of chosen answers whose instructions are shared."""
+        names = ("evaluation", "evaluator", "sessions")
+        for id, evaluation, evaluator, sessions in self._rows.iterate_fields(
+            EVALUATIONS.name, names
+        ):
+            answers = _read_ids(id, sessions)
+            judged_by = (as_bytes(evaluation), as_bytes(evaluator))
+            if (
+                judged_by[0] in self._shared
+                and judged_by[1] not in self._touched
+                and answers <= self.chosen
+            ):
+                self.chosen.update((id, *filter(None, judged_by)))
+            else:
+                self._touched.add(id)
+
+    def sort_nodes(self) -> None:
+        """Find the nodes that refer, maybe through others, to a row that must not be copied.
+
+        A case that is not shared is such a row.
+        """
+        nodes = _ids_of(self._rows, NODES.name)
+        inner: dict[bytes, set[bytes]] = {}
+        """The nodes that a node refers to."""
+        for id, content in self._rows.iterate_contents(NODES.name):
+            references = set(_references(content))
+            has_others = content["kind"] == "cases" and not references - nodes <= self._shared
+            if has_others or not references.isdisjoint(self._touched):
+                self._touched.add(id)
+            else:
+                self._below[id] = b"".join(references)
+                inner[id] = nodes & references
+        while more := [id for id, below in inner.items() if not below.isdisjoint(self._touched)]:
+            self._touched.update(more)
+            for id in more:
+                del inner[id], self._below[id]
+
+    def sort_runs(self, wanted: IdSource) -> None:
+        """Choose those of these runs that refer to nothing that must not be copied, with nodes."""
+        pending: list[bytes] = []
+        runs = _ids_of(wanted, RUNS.name)
+        for id, content in self._rows.iterate_contents(RUNS.name):
+            if id not in runs:
+                continue
+            references = set(_references(content))
+            is_named = _UNSHARED_SELECTIONS.intersection(content.get("selection", ()))
+            if not is_named and self._touched.isdisjoint(references):
+                self.chosen.add(id)
+                pending += references
+            else:
+                self.excluded_runs.add(id)
+        while pending:
+            id = pending.pop()
+            if id not in self.chosen:
+                self.chosen.add(id)
+                below = self._below.get(id, b"")
+                pending += [below[at : at + ID_BYTES] for at in range(0, len(below), ID_BYTES)]
+
+    def reach_versions(self) -> None:
+        """Choose the versions that chosen versions refer to."""
+        for table in _REFERRING:
+            for id, content in self._rows.iterate_contents(table, OF_VERSIONS):
+                if id in self.chosen:
+                    self.chosen.update(_references(content))
+
+
+def _references(content: Json) -> Iterator[bytes]:
+    return map(bytes.fromhex, iterate_references(content["kind"], content))
+
+
+def _read_ids(id: bytes, text: Any) -> set[bytes | None]:
+    """Return the ids in a list of a judgement; raises `StoreError` for anything else."""
+    if text.__class__ is not str:
+        raise damaged(EVALUATIONS.name, id.hex(), "it belongs to no answer")
+    return set(map(as_bytes, text.strip('[]"').split('","')))
+
+
+def find_untagged_rows(
+    location: Location,
+    tags: Sequence[str],
+    usual_tags: Sequence[str] = (),
+    within: IdSource | None = None,
+    *,
+    with_failures: bool = False,
+) -> SharedRows:
+    """Return the rows that have nothing to do with cases with these tags.
+
+    With `within`, only rows that it has, and what they refer to. Raises `EvalstoreError`, also for
+    test files with errors, whose tags are not known, and for one of `tags` that no case has; of
+    `usual_tags`, cases may have none yet.
+    """
+    from evalstore.planning.planner import require_sound
+    from evalstore.planning.reasons.unknown_names import require_tag
+
+    if with_failures:
+        raise EvalstoreError(
+            "'--with-failures' cannot be combined with excluded tags",
+            hint="a failed call does not say which test it was about",
+        )
+    with open_project(location) as project:
+        require_sound(project, SelectionOptions())
+        versions = find_tagged_versions(project, {*tags, *usual_tags})
+        require_tag(tags, versions.tags)
+        for tag in sorted(set(usual_tags) - versions.tags):
+            text = f"no case has the tag '{tag}', which the remote excludes"
+            if nearest(tag, versions.tags):  # what should stay here would be pushed
+                raise EvalstoreError(text, hint=suggest(tag, versions.tags, "tags"))
+            location.warn(text)
+        return find_shared_rows(project.store, versions.shared, versions.excluded, within)
+
+
+# --- which versions tests without a tag have, for `push --exclude-tag`
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedVersions:
+    """The ids of what test files refer to, by whether the files have some tags."""
+
+    shared: frozenset[bytes]
+    """What the files of the workspace without the tags have now: the versions of their tests,
+    system prompts, evaluations and judge prompts. No test of a case with a tag is among them."""
+    excluded: frozenset[bytes]
+    """What cases with the tags have or had, apart from what is shared."""
+    tags: frozenset[str]
+    """All tags that a case has or had."""
+
+
+def find_tagged_versions(project: Project, tags: Iterable[str]) -> TaggedVersions:
+    """Return the versions that may be shared when cases with one of these tags may not.
+
+    Earlier versions of files are not among them: a case may have come from any of them, under
+    another path or in another file, before it got its tag.
+    """
+    unwanted, known = frozenset(tags), set[str]()
+    shared, tagged, tagged_tests = set[str](), set[str](), set[str]()
+    seen: set[str] = set()
+    """Nodes whose cases were read: versions of a file have most of them in common."""
+    for case in _cases_of(project, project.reading.nodes.values(), seen):
+        is_tagged = not unwanted.isdisjoint(case.get("tags", ()))
+        known.update(case.get("tags", ()))
+        (tagged if is_tagged else shared).update(iterate_case_references(case))
+        if is_tagged:
+            tagged_tests.update(case["tests"])
+    for case in _cases_of(project, _stored_leaves(project), seen):
+        known.update(case.get("tags", ()))
+        if not unwanted.isdisjoint(case.get("tags", ())):
+            tagged.update(iterate_case_references(case))
+            tagged_tests.update(case["tests"])
+    shared -= tagged_tests
+    return TaggedVersions(_as_bytes(shared), _as_bytes(tagged - shared), frozenset(known))
+
+
+def _stored_leaves(project: Project) -> list[str]:
+    """Return the nodes of all versions of test files in runs."""
+    store = project.store
+    leaves: dict[str, None] = {}
+    newer: str | None = None
+    for run in store.find_runs():
+        entries = read_tree(run.snapshot, store.load_nodes, unlike=newer)
+        leaves |= dict.fromkeys(entries.values())
+        newer = run.snapshot
+    return list(leaves)
+
+
+def _cases_of(project: Project, leaves: Iterable[str], seen: set[str]) -> Iterator[Json]:
+    """Yield the cases of nodes, as JSON."""
+    unstored = project.reading.contents
+
+    def load(ids: Iterable[str]) -> Mapping[str, Json]:
+        here = {id: json.loads(unstored[id][1]) for id in ids if id in unstored}
+        return {**here, **project.store.load_cases(id for id in ids if id not in here)}
+
+    for content in iterate_unseen(leaves, load, seen):
+        yield from content["cases"]
+
+
+def _as_bytes(ids: Iterable[str]) -> frozenset[bytes]:
+    return frozenset(map(bytes.fromhex, ids))

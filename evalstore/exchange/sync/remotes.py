@@ -16,11 +16,11 @@ from evalstore.exchange.sync.open_remote import (
     open_files_or_database,
     open_remote,
 )
-from evalstore.exchange.sync.push import count_kinds
-from evalstore.exchange.sync.pushed_rows import (
+from evalstore.exchange.sync.push import (
     ChosenRows,
     choose_rows,
     count_excluded_runs,
+    count_kinds,
     find_missing_rows,
 )
 from evalstore.planning.open_project import open_workspace

@@ -115,7 +115,7 @@ def runs(ctx: Any, incomplete: str) -> Iterable[str]:
     remote, slash, _ = incomplete.partition("/")
     if slash:
         from evalstore.planning.open_project import open_workspace
-        from evalstore.remotes.known_runs import find_known_runs
+        from evalstore.remotes.index_cache import find_known_runs
 
         ids = find_known_runs(open_workspace(_location(ctx)), remote)[:_MOST_RUN_IDS]
         return [f"{remote}/{name}" for name in ("@", "@~1", *(id[:8] for id in ids))]

@@ -157,7 +157,7 @@ class RemoteSums:
 
     def _read(self, sums: dict[str, _Sums], count: Callable[[_Sums, IndexedRecords], None]) -> None:
         """Count in each remote that was read; take the others out."""
-        from evalstore.remotes.known_runs import open_known
+        from evalstore.remotes.index_cache import open_known
 
         for name in list(sums):
             is_read = False
@@ -212,7 +212,7 @@ def find_unread_remotes(project: Project, selection: SelectionOptions) -> tuple[
     """Return the remotes of which nothing is known here, although they may have answers."""
     if not project.settings.remotes or asks_again(project, selection):
         return ()
-    from evalstore.remotes.known_runs import open_known
+    from evalstore.remotes.index_cache import open_known
 
     unread = []
     for name in project.settings.remotes:

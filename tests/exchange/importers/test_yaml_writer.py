@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.yaml_writer import block, flow
+from evalstore.exchange.importers.template_writer import block, flow
 from evalstore.files.yaml12 import read_yaml
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)

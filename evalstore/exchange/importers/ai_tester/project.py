@@ -15,7 +15,7 @@ from pathlib import Path
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import read_source
-from evalstore.exchange.importers.yaml_writer import flow, scalar
+from evalstore.exchange.importers.template_writer import flow, scalar
 from evalstore.files.access import normalise
 from evalstore.files.yaml12 import read_yaml
 from evalstore.workspace.settings.settings import FOLDERS, QUERY_NAMES

@@ -18,8 +18,13 @@ from evalstore.exchange.importers.lve.definition import (
     template,
     turn_names,
 )
-from evalstore.exchange.importers.template_writer import MARKERS, as_section, escape, takes_turns
-from evalstore.exchange.importers.yaml_writer import block
+from evalstore.exchange.importers.template_writer import (
+    MARKERS,
+    as_section,
+    block,
+    escape,
+    takes_turns,
+)
 from evalstore.files.markdown import SPACE
 
 if TYPE_CHECKING:

@@ -40,13 +40,14 @@ from evalstore.exchange.importers.nemo.metrics import (
     tool_call,
 )
 from evalstore.exchange.importers.template_writer import (
+    block,
+    flow,
     safe_file_name,
     split_prompt,
     takes_turns,
     unique,
     write_test,
 )
-from evalstore.exchange.importers.yaml_writer import block, flow
 from evalstore.files.access import normalise
 from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.fields import Collector, Fields

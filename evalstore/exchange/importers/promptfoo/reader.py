@@ -33,18 +33,16 @@ from evalstore.exchange.importers.promptfoo.tests import (
     PromptfooTests,
     read_number,
 )
-from evalstore.exchange.importers.recorded_conversations import (
+from evalstore.exchange.importers.recorded_messages import (
+    TOOLS_AS_TEXT,
     RecordedConversation,
     UniqueNames,
     encodable,
     finite,
     name_groups,
-    token_counts,
-)
-from evalstore.exchange.importers.recorded_messages import (
-    TOOLS_AS_TEXT,
     read_conversation,
     shows_tools,
+    token_counts,
     write_messages,
 )
 from evalstore.exchange.importers.template_writer import safe_file_name, unique

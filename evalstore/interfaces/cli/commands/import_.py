@@ -104,7 +104,7 @@ def _print(done: ImportReport, *, dry_run: bool) -> None:
     _list("not imported:", done.left)
     _list("imported with a difference:", done.warnings)
     if done.settings:
-        from evalstore.exchange.importers.yaml_writer import block
+        from evalstore.exchange.importers.template_writer import block
 
         output.line("for evalstore.yaml:")
         for line in block(done.settings).splitlines():

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import evalstore
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports.cells import csv_lines, markdown_lines
+from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output, streams

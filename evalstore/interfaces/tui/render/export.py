@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.exports.cells import csv_lines, markdown_lines
+from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.atomic_write import write_whole
 
 SUFFIXES = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")

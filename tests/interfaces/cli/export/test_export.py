@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.core import batches
 from evalstore.exchange.exports import parquet
-from evalstore.exchange.exports.cells import csv_cell
 from evalstore.exchange.exports.columns import COLUMNS, FORMATS, NAMES
+from evalstore.exchange.exports.writers import csv_cell
 from evalstore.interfaces.cli.main import main
 from evalstore.store.sqlite import connection
 from tests.builders import tree
@@ -159,8 +158,7 @@ def test_parquet_has_the_declared_types(workspace: Path, evalstore: Evalstore) -
 @pytest.mark.parametrize(
     ("limits", "groups"),
     [
-        ({"SIZE": 1, "_IN_A_GROUP": 2}, [2, 1]),
-        ({"SIZE": 2, "_IN_A_GROUP": 1}, [2, 1]),
+        ({"_IN_A_GROUP": 2}, [2, 1]),
         ({"_MOST_BYTES": 0}, [1, 1, 1]),
         ({}, [3]),
     ],
@@ -180,7 +178,7 @@ def test_parquet_has_the_rows_in_groups_of_limited_size(
     evalstore("run")
     evalstore("export", "-o", "r.jsonl")
     for name, value in limits.items():
-        monkeypatch.setattr(batches if name == "SIZE" else parquet, name, value)
+        monkeypatch.setattr(parquet, name, value)
     assert evalstore("export", "-o", "r.parquet").exit_code == 0
     file = pyarrow.parquet.ParquetFile("r.parquet")
     sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]

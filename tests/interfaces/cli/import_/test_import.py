@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.exchange.importers.yaml_writer import block
+from evalstore.exchange.importers.template_writer import block
 from tests.builders import tree
 from tests.exchange.importers.langbite import library as langbite_library
 from tests.interfaces.cli.conftest import Evalstore, Ran
