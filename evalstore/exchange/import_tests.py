@@ -99,7 +99,9 @@ def import_files(
     workspace = open_workspace(location)
     for path in paths:
         if not path.exists():
-            raise _missing(path, location.directory)
+            name = os.path.relpath(path, location.directory)
+            hint = suggest_beside(path, name)
+            raise EvalstoreError(f"file or folder '{name}' not found", hint=hint)
     folder = _folder(into) if into is not None else _name_of(format, paths)
     options = ImportOptions(
         folder,
@@ -199,11 +201,6 @@ def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]
         for item in listed
     )
     return tuple(sorted(items, key=lambda item: (item.file, item.line or 0, item.column or 0)))
-
-
-def _missing(path: Path, base: Path) -> EvalstoreError:
-    name = os.path.relpath(path, base)
-    return EvalstoreError(f"file or folder '{name}' not found", hint=suggest_beside(path, name))
 
 
 _PROJECT, _DATABASE = "ai-tester", "ai-tester-db"

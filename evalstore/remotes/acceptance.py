@@ -141,7 +141,7 @@ def own_names_of(
     if key is None:
         beside = remote.sign._replace(path=f"{path}.pub")
         key = find_public_half(_read(workspace, name, "sign", beside, LARGEST_KEY)[1])
-    return rules.signers.find_names(key) if key else frozenset()
+    return find_names(rules.signers.content, key) if key else frozenset()
 
 
 _HINTS = {
@@ -239,16 +239,12 @@ class AllowedSigners:
 
     def __init__(self, content: bytes, place: str) -> None:
         """`place` is the path of the file in errors. Raises `EvalstoreError` if it names nobody."""
-        self._content = content
+        self.content = content
         self._place = place
         self.digest = sha256(content)
         lines = (line.strip() for line in content.splitlines())
         if b"\0" in content or not any(line and not line.startswith(b"#") for line in lines):
             raise EvalstoreError(f"{place}: it names no signer", hint=_FORM)
-
-    def find_names(self, key: str) -> frozenset[str]:
-        """Return the names of a public key in base64, as far as the lines can be read."""
-        return find_names(self._content, key)
 
     def find_signer(self, data: bytes, signature: bytes, created: int | None) -> str | None:
         """Return the principal who has signed these bytes; None if no allowed one has.
@@ -280,7 +276,7 @@ class AllowedSigners:
         """Write what `ssh-keygen` reads: exactly the bytes whose digest is known."""
         with tempfile.TemporaryDirectory(prefix="evalstore-") as folder:
             allowed, signed = Path(folder) / "allowed", Path(folder) / "signature"
-            write_whole(allowed, self._content, durable=False)
+            write_whole(allowed, self.content, durable=False)
             write_whole(signed, signature, durable=False)
             yield allowed, signed
 

@@ -7,7 +7,7 @@ its largest pack and index.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -189,7 +189,9 @@ class _Check:
 
     def _check_pack(self, number: int, name: str, digest: str, data: bytes) -> None:
         checked, damaged = 0, list[tuple[PackEntry, str]]()
-        for entry, key in self._entries(number):
+        query = "SELECT lookup, kind, id, start, length FROM entries WHERE pack = ? ORDER BY start"
+        for key, *row in self._connection.execute(query, (number,)):
+            entry = PackEntry(*row)
             checked += 1
             problem = self._check_record(number, name, entry, key, data)
             if problem:
@@ -210,12 +212,6 @@ class _Check:
         """Return the indexes that list a pack."""
         query = "SELECT name FROM listings WHERE digest = ? ORDER BY name"
         return [name for (name,) in self._connection.execute(query, (digest,))]
-
-    def _entries(self, number: int) -> Iterator[tuple[PackEntry, bytes]]:
-        """Yield the rows of a pack with their lookup keys."""
-        query = "SELECT lookup, kind, id, start, length FROM entries WHERE pack = ? ORDER BY start"
-        for key, *row in self._connection.execute(query, (number,)):
-            yield PackEntry(*row), key
 
     def _check_record(
         self, number: int, name: str, entry: PackEntry, key: bytes, data: bytes

@@ -486,7 +486,7 @@ def open_known(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCache |
             f"the remote '{name}' is a database, of which no copy is kept here",
             hint=f"'evalstore pull {name}' copies its runs",
         )
-    address = _absolute(workspace, settings.address)
+    address = absolute_address(workspace.root, settings.address)
     rules = acceptance_of(workspace, name, settings)
     path = cache_path(workspace, name, address, rules)
     if not path.is_file():
@@ -511,15 +511,19 @@ def iterate_former(workspace: WorkspaceFolder, remote: str) -> Iterator[IndexCac
         if (
             origin
             and path == cache_path(workspace, name, origin.address, rules)
-            and origin.address != _absolute(workspace, settings.address)
+            and origin.address != absolute_address(workspace.root, settings.address)
         ):
             with IndexCache.open(path, origin.address, rules) as cache:
                 yield cache
 
 
-def _absolute(workspace: WorkspaceFolder, address: str) -> str:
+def absolute_address(root: Path, address: str) -> str:
+    """Return an address of settings in this folder; a folder by its absolute path.
+
+    Raises `EvalstoreError` for a URL that cannot be used.
+    """
     if is_folder(address):
-        return str(folder_of(workspace.root, path_of(address)))
+        return str(folder_of(root, path_of(address)))
     return str(read_database(address)) if is_database(address) else read_url(address).address
 
 

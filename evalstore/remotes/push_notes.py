@@ -8,7 +8,7 @@ are known as own. And it has the tags that the last push to each remote excluded
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -38,26 +38,19 @@ def read_excluded_tags(workspace: WorkspaceFolder, remote: str) -> list[str]:
 def note_own_name(workspace: WorkspaceFolder, name: str) -> None:
     """Note a name, as remotes show it, under which something is about to be pushed."""
     if name not in read_own_names(workspace):
-        _change(workspace, name=name)
+        _change(workspace, lambda notes: notes._replace(names=notes.names | {name}))
 
 
 def note_excluded_tags(workspace: WorkspaceFolder, remote: str, tags: Collection[str]) -> None:
     """Note the tags that a push to a remote has excluded, in place of those of the one before."""
     if sorted(set(tags)) != read_excluded_tags(workspace, remote):
-        _change(workspace, excluded=(remote, tags))
+        _change(workspace, lambda notes: notes._replace(excluded={**notes.excluded, remote: tags}))
 
 
-def _change(
-    workspace: WorkspaceFolder,
-    *,
-    name: str | None = None,
-    excluded: tuple[str, Collection[str]] | None = None,
-) -> None:
-    """Add to the notes; two pushes at the same time lose nothing."""
+def _change(workspace: WorkspaceFolder, change: Callable[[_Notes], _Notes]) -> None:
+    """Change the notes; two pushes at the same time lose nothing."""
     with suppress(OSError), locked_folder(workspace.private):  # a push does not depend on it
-        notes = _read(workspace)
-        names = notes.names if name is None else notes.names | {name}
-        tags = dict(notes.excluded) | dict([excluded] if excluded else ())
+        names, tags = change(_read(workspace))
         listed = {key: sorted(set(tags[key])) for key in sorted(tags) if tags[key]}
         content = {"names": sorted(names), **({"excludedTags": listed} if listed else {})}
         write_whole(workspace.private / _FILE, json.dumps(content).encode(), durable=False)

@@ -20,6 +20,7 @@ _EVENTS = ("sessions", "evaluations", "runs")
 def test_without_excluded_tests_all_that_is_referred_to_is_shared(full: Store) -> None:
     ids = [id for _, id in stores.rows(full)]
     shared = find_shared_rows(full, frozenset(ids), frozenset()).ids
+    assert shared
     events = [id for table, id in stores.rows(full) if table in _EVENTS]
     assert shared.joined == find_reached(full, events, with_judgements=False).joined
     assert set(shared.joined) == set(COPIED_TABLES) - {"tools", "schemas", "failures"}
@@ -59,6 +60,7 @@ def test_a_test_is_shared_with_its_tools_and_schema(empty: Store) -> None:
     }
     empty.ensure_records([*map(check_record, [*versions, _record("sessions", session)])])
     shared = find_shared_rows(empty, frozenset([bytes.fromhex(versions[3].id)]), frozenset()).ids
+    assert shared
     assert set(shared.joined) == {"tools", "schemas", "tests", "models", "sessions"}
     assert shared.joined["tools"].hex() == tool.id
 

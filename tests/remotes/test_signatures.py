@@ -13,7 +13,7 @@ from evalstore.core.errors import EvalstoreError, RemoteError
 from evalstore.remotes.acceptance import (
     LARGEST_SIGNATURE,
     Acceptance,
-    AllowedSigners,
+    find_names,
     find_public_half,
 )
 from evalstore.remotes.index_cache import IndexCache
@@ -282,7 +282,7 @@ def test_the_names_of_a_key_are_those_of_its_public_half(
         f'no@x "{public}\n{public}\nno@x ssh-rsa\nan@x ssh-rsa {public}\n'
         f"{keys.line_of(pair.eve, 'eve@x')}"
     )
-    assert AllowedSigners(lines.encode(), "signers").find_names(public) == {"ann b", "a@x", "an@x"}
+    assert find_names(lines.encode(), public) == {"ann b", "a@x", "an@x"}
     assert find_public_half(b"") is None
     assert find_public_half(path.read_bytes()[:90]) is None
 

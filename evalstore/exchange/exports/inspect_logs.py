@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from zipfile import ZipFile
 
     from evalstore.core.results import Session
-    from evalstore.core.runs import Run
     from evalstore.core.values import Json, Reply, ToolCall
-    from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, ExportedTurn
+    from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult
     from evalstore.exchange.exports.rows import Export
 
 _VERSION = 2
@@ -148,7 +147,10 @@ class _Log:
 def _describe_task(export: Export, model: str) -> dict[str, Any]:
     from evalstore import __version__
 
-    run = export.run
+    run, options = export.run, {}
+    candidate = run.find_candidate(model)
+    if candidate and candidate.temperature is not None:
+        options["temperature"] = candidate.temperature
     task = export.project.workspace.root.resolve().name
     return {
         "eval_id": sha256(f"{run.id} {model}".encode()).hexdigest()[:22],
@@ -162,18 +164,11 @@ def _describe_task(export: Export, model: str) -> dict[str, Any]:
         "dataset": {"name": task},
         "model": model,
         "model_args": {},
-        "model_generate_config": _describe_options(run, model),
+        "model_generate_config": options,
         "config": {},
         "packages": {"evalstore": __version__},
         "metadata": {"run": run.id, "status": run.status, "message": run.message},
     }
-
-
-def _describe_options(run: Run, model: str) -> dict[str, Json]:
-    candidate = run.find_candidate(model)
-    if candidate is None or candidate.temperature is None:
-        return {}
-    return {"temperature": candidate.temperature}
 
 
 def _sample_id(answered: AnsweredResult, answer: AnsweredAttempt) -> str:
@@ -219,7 +214,12 @@ _IN_SUMMARY = ("id", "epoch", "target", "metadata", "model_usage", "started_at",
 def describe_sample(answered: AnsweredResult, answer: AnsweredAttempt, id: str) -> dict[str, Json]:
     """Return an answer as a sample: input, output, scores, tokens and cost."""
     session, result = answer.session, answered.result
-    messages = [_describe_turn(turn) for turn in answer.turns]
+    messages = [
+        _describe_reply(turn.reply)
+        if turn.reply
+        else {"role": turn.role, "content": turn.text, "source": "input"}
+        for turn in answer.turns
+    ]
     message = _describe_reply(session.answer)
     reason = _STOP_REASONS.get(session.answer.finish_reason or "", "unknown")
     latency = sum(reply.latency for reply in session.turns)
@@ -270,12 +270,6 @@ def summarize_sample(sample: dict[str, Json]) -> dict[str, Json]:
         "completed": True,
         "message_count": len(sample["messages"]),
     }
-
-
-def _describe_turn(turn: ExportedTurn) -> dict[str, Json]:
-    if turn.reply is not None:
-        return _describe_reply(turn.reply)
-    return {"role": turn.role, "content": turn.text, "source": "input"}
 
 
 def _describe_reply(reply: Reply) -> dict[str, Json]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from itertools import count
@@ -75,8 +74,10 @@ def write_langbite(export: Export, folder: Path) -> None:
         write_evaluation = open_table("evaluations.csv", EVALUATIONS)
         for answered in read_answers(export, turns=True):
             dimensions = _split(answered)
-            for instance, response in _list_responses(answered):
-                write_response([dimensions.provider, dimensions.model, instance, response])
+            for answer in answered.answers:
+                turns = reversed(answer.turns)
+                asked = next((turn.text for turn in turns if turn.role == "user"), "")
+                write_response([*dimensions[:2], asked, answer_text(answer.session.answer)])
             word = _WORDS.get(answered.result.verdict or "")
             if word is None:
                 continue
@@ -100,13 +101,6 @@ def _split(answered: AnsweredResult) -> _Dimensions:
     folders = answered.result.file.split("/")
     concern = next((tag for tag in concerns if tag in folders), next(iter(concerns), ""))
     return _Dimensions(provider, model, concern, language, input_type, reflection_type)
-
-
-def _list_responses(answered: AnsweredResult) -> Iterator[tuple[str, str]]:
-    """Yield what was asked last, and the answer to it."""
-    for answer in answered.answers:
-        asked = next((turn.text for turn in reversed(answer.turns) if turn.role == "user"), "")
-        yield asked, answer_text(answer.session.answer)
 
 
 def _sum_up(counts: Counter[str]) -> tuple[Json, ...]:

@@ -62,10 +62,6 @@ class NotTakenError(Exception):
         self.line = line
         self.file = file
 
-    def at(self, file: str, subject: str, line: int | None = None) -> SkippedItem:
-        """Return the problem as a skipped item."""
-        return SkippedItem(file, f"{subject}: {self}", self.line or line)
-
 
 class ShownMessage(NamedTuple):
     """A message of a conversation recorded by another tool."""

@@ -214,13 +214,6 @@ PictureShape = tuple[tuple[str, bool], ...]
 """The role of each message, and whether it has a picture; empty without pictures."""
 
 
-class PictureFile(NamedTuple):
-    """The name and the bytes of a picture that was recorded with its message."""
-
-    name: str
-    data: bytes
-
-
 def read_picture(part: Mapping[str, Any]) -> str | None:
     """Return the URL of the picture that is a part of a message; None for other parts.
 
@@ -270,16 +263,15 @@ def place_pictures(
     """Return messages whose pictures are addresses and paths from `folder`; files are added."""
     placed = []
     for message in messages:
-        picture = _picture_file(str(message.get("image")))
-        image = f"{_FOLDER}/{picture.name}" if picture else None
-        if picture:
-            files[f"{folder}/{image}"] = picture.data
-        placed.append({**message, **({"image": image} if image else {})})
+        if picture := _picture_file(str(message.get("image"))):
+            message = {**message, "image": f"{_FOLDER}/{picture[0]}"}
+            files[f"{folder}/{message['image']}"] = picture[1]
+        placed.append(dict(message))
     return placed
 
 
-def _picture_file(url: str) -> PictureFile | None:
-    """Return the content of a URL of the scheme `data` as a file; None for an address."""
+def _picture_file(url: str) -> tuple[str, bytes] | None:
+    """Return the name of a file for a URL of the scheme `data`, and its content; else None."""
     match = _DATA.match(url)
     if match is None:
         return None
@@ -292,7 +284,7 @@ def _picture_file(url: str) -> PictureFile | None:
         data = b""
     if not data:
         raise NotTakenError("the content of a picture was cut off, or not recorded")
-    return PictureFile(f"{sha256(data).hexdigest()[:16]}.{suffix}", data)
+    return f"{sha256(data).hexdigest()[:16]}.{suffix}", data
 
 
 def _checked_picture(url: Json) -> str:

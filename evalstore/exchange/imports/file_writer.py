@@ -6,7 +6,8 @@ import json
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,7 +99,8 @@ def write_files(
     imported.left += refused
     for item in refused:
         record.take_back(item.file)
-    _save(record, tests)
+    with _writing(tests):
+        record.save()
     return files.without({item.file for item in refused})
 
 
@@ -136,7 +138,9 @@ def _write(
         if not dry_run:
             if replaces:
                 placed_files.replaced[place] = read_older(path, place)
-            _put(path, place, content, exclusive=not replaces)
+            with _writing(place):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, content, exclusive=not replaces)
     if not dry_run:
         # An import that was killed may have left some where nothing is written this time.
         ours = (*placed_files.written.values(), *placed_files.unchanged.values())
@@ -145,9 +149,11 @@ def _write(
     return placed_files
 
 
-def _save(record: ImportRecord, place: str) -> None:
+@contextmanager
+def _writing(place: str) -> Iterator[None]:
+    """Raise `EvalstoreError` if a file at a place cannot be written."""
     try:
-        record.save()
+        yield
     except OSError as error:
         raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
@@ -157,14 +163,6 @@ def _has(path: Path, content: bytes) -> bool:
         return read_file(path, LARGEST_SOURCE) == content
     except FileProblem:
         return False
-
-
-def _put(path: Path, place: str, content: bytes, *, exclusive: bool) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content, exclusive=exclusive)
-    except OSError as error:
-        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 # --- removes imported files that `check` refuses, so that an import never breaks a workspace
@@ -209,15 +207,13 @@ def take_refused_back(
 
 
 def _take_back(path: Path, place: str, older: Older | None) -> None:
-    try:
+    with _writing(place):
         if isinstance(older, bytes):
             write_whole(path, older)
         else:
             path.unlink(missing_ok=True)
         if isinstance(older, Path):
             path.symlink_to(older)
-    except OSError as error:
-        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 def find_taken(workspace: WorkspaceFolder, models: Mapping[str, bytes]) -> dict[str, SkippedItem]:

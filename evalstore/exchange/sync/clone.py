@@ -13,7 +13,7 @@ from evalstore.core.values import Json
 from evalstore.exchange.init import init
 from evalstore.exchange.sync.open_remote import OpenRemote, open_typed, open_typed_database
 from evalstore.exchange.sync.pull import PullReport, pull, pull_from_database, pull_missing
-from evalstore.exchange.sync.remotes import absolute_address, allow_address
+from evalstore.exchange.sync.remotes import allow_address, typed_address
 from evalstore.files.atomic_write import temporary_folder
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.open_project import open_store, open_workspace
@@ -61,7 +61,7 @@ def clone(
     database). A bundle becomes no remote. Warns of variables in the `.env` of the current folder
     that have no effect. Raises `EvalstoreError`, and then no folder is created.
     """
-    address = absolute_address(location, address)
+    address = typed_address(location, address)
     bundle = Path(path_of(address)) if is_folder(address) else None
     if bundle and not bundle.is_file():
         bundle = None

@@ -235,7 +235,8 @@ def create_bundle(
             make_remote(files)
             opened = OpenRemote(BUNDLE, str(path), files, cache, store)
             if runs:
-                chosen = ChosenRows(runs.reach_beyond())
+                reached = find_reached(store, runs.later, presumed=runs.earlier, others=runs.others)
+                chosen = ChosenRows(reached)
             else:
                 chosen = choose_rows(
                     location, opened, exclude_tags=exclude_tags, with_failures=with_failures
@@ -331,24 +332,14 @@ def _refusal(secrets: Sequence[FoundSecret], verb: str) -> EvalstoreError:
 # --- which rows a push copies
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenRuns:
+class ChosenRuns(NamedTuple):
     """The runs after a revision, and what else is copied with them."""
 
-    store: Store
     earlier: frozenset[bytes]
     """The ids of the run that the revision names and of those before it."""
     later: frozenset[bytes]
     others: frozenset[bytes]
     """The ids of the calls that have failed since, and of the names of runs."""
-
-    def reach(self) -> ReachedIds:
-        """Return what the later runs reach."""
-        return find_reached(self.store, self.later, others=self.others)
-
-    def reach_beyond(self) -> ReachedIds:
-        """Return what the later runs reach and the earlier ones do not."""
-        return find_reached(self.store, self.later, presumed=self.earlier, others=self.others)
 
 
 def choose_since(store: Store, revision: str, *, with_failures: bool) -> ChosenRuns:
@@ -356,7 +347,7 @@ def choose_since(store: Store, revision: str, *, with_failures: bool) -> ChosenR
     run = resolve_run(store, revision)
     earlier, later = map(frozenset, store.find_run_ids(run.started, run.id))
     failures = store.find_failure_ids(run.ended) if with_failures else ()
-    return ChosenRuns(store, earlier, later, frozenset((*failures, *store.load_files_of(TAG))))
+    return ChosenRuns(earlier, later, frozenset((*failures, *store.load_files_of(TAG))))
 
 
 class ChosenRows(NamedTuple):
@@ -365,7 +356,7 @@ class ChosenRows(NamedTuple):
     ids: ReachedIds | None = None
     """None: all rows of the store."""
     excluded_runs: ReachedIds | None = None
-    """The runs that must not be copied, because of their tags."""
+    """The runs that must not be copied, as they refer to something excluded."""
 
 
 def pushed_tables(*, with_failures: bool) -> list[str]:
@@ -387,12 +378,12 @@ def choose_rows(
     """
     reached = None
     if since is not None:
-        reached = choose_since(opened.store, since, with_failures=with_failures).reach()
+        runs = choose_since(opened.store, since, with_failures=with_failures)
+        reached = find_reached(opened.store, runs.later, others=runs.others)
     if exclude_tags or opened.exclude_tags:
-        shared = find_untagged_rows(
+        return find_untagged_rows(
             location, exclude_tags, opened.exclude_tags, reached, with_failures=with_failures
         )
-        return ChosenRows(shared.ids, shared.excluded_runs)
     return ChosenRows(reached)
 
 
@@ -426,20 +417,12 @@ _UNSHARED_SELECTIONS = frozenset({"name", "keepGoing"})
 _FIRST, _LAST = bytes(ID_BYTES), b"\xff" * ID_BYTES
 
 
-class SharedRows(NamedTuple):
-    """What may be copied."""
-
-    ids: ReachedIds
-    excluded_runs: ReachedIds
-    """The runs that are not among them, as they refer to something excluded."""
-
-
 def find_shared_rows(
     store: Store,
     shared: frozenset[bytes],
     excluded: frozenset[bytes],
     within: IdSource | None = None,
-) -> SharedRows:
+) -> ChosenRows:
     """Return the answers, judgements and runs that may be copied, and all that these refer to.
 
     Both collections have ids of versions of tests, prompts and evaluations. All that an answer, a
@@ -466,7 +449,7 @@ def find_shared_rows(
     if within is not None:
         for table, ids in chosen.items():
             ids &= _ids_of(within, table)
-    return SharedRows(_join(chosen), _join({RUNS.name: sorting.excluded_runs}))
+    return ChosenRows(_join(chosen), _join({RUNS.name: sorting.excluded_runs}))
 
 
 def _ids_of(source: IdSource, table: str) -> set[bytes]:
@@ -594,7 +577,7 @@ def find_untagged_rows(
     within: IdSource | None = None,
     *,
     with_failures: bool = False,
-) -> SharedRows:
+) -> ChosenRows:
     """Return the rows that have nothing to do with cases with these tags.
 
     With `within`, only rows that it has, and what they refer to. Raises `EvalstoreError`, also for

@@ -27,7 +27,7 @@ from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes.collect_garbage import Collected, GarbageCollection
 from evalstore.remotes.differences import CopyListener, count_by_table, find_missing
-from evalstore.remotes.index_cache import IndexCache
+from evalstore.remotes.index_cache import IndexCache, absolute_address
 from evalstore.remotes.places.layout import INDEXES, require_remote
 from evalstore.remotes.push_notes import note_excluded_tags, read_excluded_tags
 from evalstore.store.database import NO_LIMIT
@@ -39,8 +39,8 @@ from evalstore.workspace.settings.remote_names import (
     is_remote_name,
     path_of,
 )
-from evalstore.workspace.settings.remote_urls import read_database, read_url
-from evalstore.workspace.settings.remotes import find_remote, folder_of, write_remote
+from evalstore.workspace.settings.remote_urls import read_database
+from evalstore.workspace.settings.remotes import find_remote, write_remote
 from evalstore.workspace.settings.settings import AGE_HINT, read_age
 
 
@@ -116,7 +116,7 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
             f"there is a remote '{name}' already: {known.address}",
             hint=f"'evalstore remote remove {name}' removes it from the settings",
         )
-    absolute = absolute_address(location, address)
+    absolute = typed_address(location, address)
     allow_address(location, workspace.root, name, absolute)
     if not is_folder(address):
         address = absolute
@@ -128,16 +128,11 @@ def add_remote(location: Location, name: str, address: str) -> Remote:
     return Remote(name, address)
 
 
-def absolute_address(location: Location, address: str) -> str:
-    """Return an address that was typed in the current folder; a folder by its absolute path.
-
-    Raises `EvalstoreError` for an empty address and for a URL that cannot be used.
-    """
-    if is_folder(address):
-        if not path_of(address).strip():
-            raise EvalstoreError("the address is empty", hint="name a folder, as in ../team")
-        return str(folder_of(location.directory, path_of(address)))
-    return str(read_database(address)) if is_database(address) else read_url(address).address
+def typed_address(location: Location, address: str) -> str:
+    """Return an address that was typed in the current folder; raises `EvalstoreError`."""
+    if is_folder(address) and not path_of(address).strip():
+        raise EvalstoreError("the address is empty", hint="name a folder, as in ../team")
+    return absolute_address(location.directory, address)
 
 
 def allow_address(location: Location, root: Path, name: str, address: str) -> None:

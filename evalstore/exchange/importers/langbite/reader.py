@@ -24,7 +24,6 @@ from evalstore.exchange.importers.base import (
 )
 from evalstore.exchange.importers.langbite.templates import (
     LangbiteTemplate,
-    Rejected,
     Requirement,
     Scenario,
     plain_number,
@@ -137,9 +136,9 @@ def _libraries(
             language_code = (
                 document.get("input_language") or document.get("language") or language_code
             )
-            entries = read_template_list(document.get("prompts"))
+            entries = read_template_list(document.get("prompts"), str(path))
         elif (text := _text(path, imported)) is not None:
-            entries = read_table(text)
+            entries = read_table(text, str(path))
         else:
             continue
         language_code = language_code or (next(iter(languages)) if len(languages) == 1 else None)
@@ -148,8 +147,8 @@ def _libraries(
             continue
         library = _Library(path, language_code.lower())
         for entry in entries:
-            if isinstance(entry, Rejected):
-                imported.skip(path, entry.reason, entry.line, entry.column)
+            if isinstance(entry, SkippedItem):
+                imported.left.append(entry)
             else:
                 library.templates.append(entry)
         yield library

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from evalstore.core.values import Json
-from evalstore.exchange.importers.base import NotTakenError, parse_json
+from evalstore.exchange.importers.base import NotTakenError, SkippedItem, parse_json
 
 COLUMNS = (
     *("prompt_id", "concern", "input_type", "reflection_type", "task_prefix", "prompt"),
@@ -20,15 +20,6 @@ _EXPECTED = ("equal", "different", "notIncludesAny", "allEqualExpected")
 _SAME = ("allSameValue",)
 OPERATIONS = {"expected value": _EXPECTED, "same value": _SAME}
 """Maps the type of an oracle to its operations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A line that is not a valid template, and the reason."""
-
-    line: int
-    reason: str
-    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +41,7 @@ class LangbiteTemplate:
     """The key whose values `allSameValue` compares."""
 
 
-def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
+def read_table(text: str, file: str) -> Iterator[LangbiteTemplate | SkippedItem]:
     """Yield the templates of a table, separated by tabs or commas.
 
     The first line is the header; a column with an unknown name is identified by its position.
@@ -65,7 +56,7 @@ def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            yield Rejected(last_line + 1, f"cannot be read: {error}")
+            yield SkippedItem(file, f"cannot be read: {error}", last_line + 1)
             return
         if row is None:
             return
@@ -75,19 +66,19 @@ def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
         if not width:
             width = len(row)
             if width < len(COLUMNS):
-                yield Rejected(line, f"{width} columns, {len(COLUMNS)} are needed")
+                yield SkippedItem(file, f"{width} columns, {len(COLUMNS)} are needed", line)
                 return
             try:
                 order = _order(row)
             except ValueError as problem:
-                yield Rejected(line, str(problem))
+                yield SkippedItem(file, str(problem), line)
                 return
             continue
         if len(row) > width:
-            yield Rejected(line, f"{len(row)} fields, header has {width}")
+            yield SkippedItem(file, f"{len(row)} fields, header has {width}", line)
             continue
         raw = lines[line - 1].rstrip("\r\n") if line == reader.line_num else None
-        yield _template(row, line, raw, delimiter, order)
+        yield _template(row, file, line, raw, delimiter, order)
 
 
 def _order(header: Sequence[str]) -> tuple[int, ...]:
@@ -104,33 +95,38 @@ def _order(header: Sequence[str]) -> tuple[int, ...]:
     return tuple(range(len(COLUMNS)))
 
 
-def read_template_list(value: Json) -> Iterator[LangbiteTemplate | Rejected]:
+def read_template_list(value: Json, file: str) -> Iterator[LangbiteTemplate | SkippedItem]:
     """Yield the templates of a list of mappings; `line` is the number in the list."""
     if not isinstance(value, list):
-        yield Rejected(1, "the prompts must be a list")
+        yield SkippedItem(file, "the prompts must be a list", 1)
         return
     for number, entry in enumerate(value, 1):
         if not isinstance(entry, dict):
-            yield Rejected(number, "a prompt must be a mapping")
+            yield SkippedItem(file, "a prompt must be a mapping", number)
             continue
         cells = ["" if entry.get(name) is None else str(entry[name]) for name in COLUMNS]
         prediction = entry.get("oracle_prediction")
         if isinstance(prediction, dict):
             cells[-1] = json.dumps(prediction)
-        yield _template(cells, number, None, "\t", tuple(range(len(COLUMNS))))
+        yield _template(cells, file, number, None, "\t", tuple(range(len(COLUMNS))))
 
 
 def _template(
-    row: Sequence[str], line: int, raw: str | None, delimiter: str, order: Sequence[int]
-) -> LangbiteTemplate | Rejected:
+    row: Sequence[str],
+    file: str,
+    line: int,
+    raw: str | None,
+    delimiter: str,
+    order: Sequence[int],
+) -> LangbiteTemplate | SkippedItem:
     """Return the template in a row; `order` are the positions of the columns."""
 
-    def rejected(number: int, reason: str) -> Rejected:
+    def rejected(number: int, reason: str) -> SkippedItem:
         column = None
         if raw is not None:  # the start of the field, if the row is on one line
             before = raw.split(delimiter)[: order[number]]
             column = len(delimiter.join(before)) + bool(before) + 1
-        return Rejected(line, f"{COLUMNS[number]}: {reason}", column)
+        return SkippedItem(file, f"{COLUMNS[number]}: {reason}", line, column)
 
     cells = [row[at] if at < len(row) else "" for at in order]
     cells = [cell.strip() if number != 5 else cell for number, cell in enumerate(cells)]

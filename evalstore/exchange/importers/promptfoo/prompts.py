@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.core.errors import FileProblem
-from evalstore.exchange.importers.base import NotTakenError, SkippedItem, parse_json
+from evalstore.exchange.importers.base import Imported, NotTakenError, parse_json
 from evalstore.exchange.importers.json_lines import ROLES
 from evalstore.exchange.importers.promptfoo import files
 from evalstore.exchange.importers.template_writer import (
@@ -143,22 +143,22 @@ class PromptfooPrompt:
 
 
 def read_prompts(
-    document: Document, folder: Path, file: str, left: list[SkippedItem]
+    document: Document, folder: Path, file: str, imported: Imported
 ) -> list[PromptfooPrompt]:
-    """Return all valid prompts; the others are added to `left`."""
+    """Return all valid prompts; the others are reported."""
     prompts: list[PromptfooPrompt] = []
     for line, entry in _entries(document):
         try:
             texts = list(_texts(entry, folder))
         except NotTakenError as problem:
-            left.append(problem.at(file, "a prompt", line))
+            imported.skip(file, f"a prompt: {problem}", problem.line or line)
             continue
         for label, text in texts:
             try:
                 prompts.append(_prompt(label, text))
             except NotTakenError as problem:
                 subject = f"the prompt '{label}'" if label else "a prompt"
-                left.append(problem.at(file, subject, line))
+                imported.skip(file, f"{subject}: {problem}", problem.line or line)
     return prompts
 
 

@@ -128,7 +128,7 @@ def _prompts(
 ) -> list[PromptfooPrompt]:
     if not document.value.get("prompts"):
         return [PromptfooPrompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
-    prompts = read_prompts(document.at("prompts"), folder, file, imported.left)
+    prompts = read_prompts(document.at("prompts"), folder, file, imported)
     if not prompts:
         raise NotTakenError("none of its prompts can be imported", line=document.line("prompts"))
     return prompts

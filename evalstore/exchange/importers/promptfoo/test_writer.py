@@ -65,7 +65,7 @@ def group(
         try:
             template_names(case.prefix + case.suffix)
         except NotTakenError as problem:
-            imported.left.append(problem.at(case.file, "a test", case.line))
+            imported.skip(case.file, f"a test: {problem}", problem.line or case.line)
             continue
         usable_case = replace(case, assertions=tuple(_usable(case, imported)))
         if case.assertions and not usable_case.assertions:
@@ -112,7 +112,7 @@ def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
             if not assertion.weight:
                 raise NotTakenError(f"'{assertion.kind}' has the weight 0: it only measures")
         except NotTakenError as problem:
-            imported.left.append(problem.at(file, "an assertion", line))
+            imported.skip(file, f"an assertion: {problem}", problem.line or line)
         else:
             unused_fields = list(assertion.others)
             if converted.instruction:  # judges have one verdict for all their instructions
@@ -229,7 +229,7 @@ def _split(text: str, case: PromptfooCase, assertion: Assertion, imported: Impor
     try:
         return literal_value(split_list(filled, assertion.kind))
     except NotTakenError as problem:
-        imported.left.append(problem.at(case.file, "an assertion", case.line))
+        imported.skip(case.file, f"an assertion: {problem}", problem.line or case.line)
         return literal_value([filled])
 
 

@@ -421,7 +421,7 @@ class PromptfooTests:
             else:
                 raise NotTakenError("it is not a mapping")
         except NotTakenError as problem:
-            self.imported.left.append(problem.at(file, "a test", document.line()))
+            self.imported.skip(file, f"a test: {problem}", problem.line or document.line())
 
     def _file(self, name: str, folder: Path) -> Iterator[PromptfooCase]:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
@@ -451,7 +451,7 @@ class PromptfooTests:
             row = _test_from_row(row) if path.suffix == ".csv" else row
             yield from self.case(row, path.parent, str(path), None, line)
         except NotTakenError as problem:
-            self.imported.left.append(problem.at(str(path), "a test", line))
+            self.imported.skip(str(path), f"a test: {problem}", problem.line or line)
 
     def case(
         self,
@@ -554,7 +554,7 @@ class PromptfooTests:
                 else:
                     yield from self._scenario(part)
             except NotTakenError as problem:
-                self.imported.left.append(problem.at(self.file, "a scenario", part.line()))
+                self.imported.skip(self.file, f"a scenario: {problem}", problem.line or part.line())
 
     def _scenario(self, document: Document) -> Iterator[PromptfooCase]:
         scenario = document.value
