@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -338,8 +338,8 @@ class RemoteSurvey:
                     data = self._read(name)
                 except MissingFileError:
                     continue  # another clean-up has deleted it
-                header, _ = self._parse(name, data)
-                self.indexes[name] = SurveyedIndex(name, len(data), header)
+                with self._parsing(name):
+                    self.indexes[name] = SurveyedIndex(name, len(data), read_index(data)[0])
 
     def _read(self, name: str) -> bytes:
         data = self._files.read(name, LARGEST_INDEX)
@@ -347,22 +347,17 @@ class RemoteSurvey:
             raise self._damaged(name, "it has changed since it was written")
         return data
 
-    def _parse(self, name: str, data: bytes) -> tuple[IndexHeader, Iterator[IndexedRecord]]:
+    @contextmanager
+    def _parsing(self, name: str) -> Iterator[None]:
         try:
-            header, records = read_index(data)
-        except DamagedIndexError as error:
-            raise self._damaged(name, str(error)) from error
-        return header, self._iterate(name, records)
-
-    def _iterate(self, name: str, records: Iterator[IndexedRecord]) -> Iterator[IndexedRecord]:
-        try:
-            yield from records
+            yield
         except DamagedIndexError as error:
             raise self._damaged(name, str(error)) from error
 
     def read_records(self, name: str) -> Iterator[IndexedRecord]:
         """Yield the records of an index."""
-        yield from self._parse(name, self._read(name))[1]
+        with self._parsing(name):
+            yield from read_index(self._read(name))[1]
 
     def _damaged(self, name: str, problem: str) -> RemoteError:
         return RemoteError(

@@ -234,7 +234,10 @@ class IndexCache:
         found = {file.name: file for file in files.iterate(INDEXES)}
         listed = {name for name in found if digest_of_index(name) is not None}
         if (known | set(refused)) - listed:  # the remote was emptied, or cleaned up
-            self._clear()
+            self._connection.execute("BEGIN IMMEDIATE")
+            with self._connection:
+                for table in ("records", "packs", "indexes", "refused", "replaced"):
+                    self._connection.execute(f"DELETE FROM {table}")
             known, refused = set(), {}
         read, is_whole = 0, True
         for name in reading_order(listed - known):
@@ -281,12 +284,6 @@ class IndexCache:
                 else f"remove '{name}', and push again from a store that has its rows",
             ) from error
         return len(data)
-
-    def _clear(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-        with self._connection:
-            for table in ("records", "packs", "indexes", "refused", "replaced"):
-                self._connection.execute(f"DELETE FROM {table}")
 
     def add(self, name: str, data: bytes, writer: str) -> None:
         """Add the records of an index that counts; those of an earlier one stay as they are.

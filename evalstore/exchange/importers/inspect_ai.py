@@ -8,7 +8,7 @@ from importlib import import_module
 from io import BytesIO
 from lzma import LZMAError
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from evalstore.core.errors import EvalstoreError, FileProblem
@@ -43,11 +43,8 @@ _SUFFIXES = (".eval", ".json", ".json.gz")
 _TOKENS = {"input_tokens": ("input_tokens",), "output_tokens": ("output_tokens",)}
 
 
-class LogSample(NamedTuple):
-    """A sample with the description of its evaluation."""
-
-    evaluation: dict[str, Any]
-    sample: dict[str, Any]
+LogSample = tuple[dict[str, Any], dict[str, Any]]
+"""The description of an evaluation, and a sample."""
 
 
 def read(paths: list[Path], options: ImportOptions) -> Imported:
@@ -68,14 +65,14 @@ def read(paths: list[Path], options: ImportOptions) -> Imported:
 def _read_file(path: Path, imported: Imported) -> Iterator[RecordedConversation]:
     skipped = CountedReasons(str(path))
     with_tools = CountedReasons(str(path))
-    for sample in _read_samples(path, imported.left):
-        place = f"sample {_id_of(sample.sample)!r}"
+    for evaluation, sample in _read_samples(path, imported.left):
+        place = f"sample {_id_of(sample)!r}"
         try:
-            yield _read_sample(sample)
+            yield _read_sample(evaluation, sample)
         except NotTakenError as problem:
             skipped.add(str(problem), place)
         else:
-            if shows_tools(as_list(sample.sample.get("messages"))):
+            if shows_tools(as_list(sample.get("messages"))):
                 with_tools.add(TOOLS_AS_TEXT, place)
     imported.left += skipped.items()
     imported.warnings += with_tools.items()
@@ -93,7 +90,7 @@ def _read_samples(path: Path, left: list[SkippedItem]) -> Iterator[LogSample]:
     for document in read_documents(path, left):
         log = as_mapping(document.value)
         for sample in as_list(log.get("samples")):
-            yield LogSample(as_mapping(log.get("eval")), as_mapping(sample))
+            yield as_mapping(log.get("eval")), as_mapping(sample)
 
 
 def _read_archive(path: Path, archive: EvalArchive, left: list[SkippedItem]) -> Iterator[LogSample]:
@@ -102,7 +99,7 @@ def _read_archive(path: Path, archive: EvalArchive, left: list[SkippedItem]) -> 
         if isinstance(sample, FileProblem):
             left.append(_unread(path, sample, f"'{name[:100]}' "))
         else:
-            yield LogSample(evaluation, sample)
+            yield evaluation, sample
 
 
 def _unread(path: Path, problem: FileProblem, subject: str = "") -> SkippedItem:
@@ -110,9 +107,8 @@ def _unread(path: Path, problem: FileProblem, subject: str = "") -> SkippedItem:
     return SkippedItem(str(path), f"{subject}{reason_of(problem)}{hint}")
 
 
-def _read_sample(log: LogSample) -> RecordedConversation:
+def _read_sample(evaluation: dict[str, Any], sample: dict[str, Any]) -> RecordedConversation:
     """Return the conversation of a sample; raises `NotTakenError`."""
-    sample, evaluation = log.sample, log.evaluation
     if sample.get("error"):
         raise NotTakenError("the sample ended with an error")
     messages, answer = _messages_of(sample)

@@ -233,14 +233,23 @@ def _messages(role: str, fields: Mapping[str, Any]) -> list[Json]:
 
 def _read_numbered(attributes: Mapping[str, Json]) -> SpanMessages:
     """Return the messages of attributes such as `gen_ai.prompt.0.content`."""
-    fields: dict[str, dict[int, dict[str, Json]]] = {"prompt": {}, "completion": {}}
-    for name, value in attributes.items():
-        if match := _NUMBERED.fullmatch(name):
-            fields[match[1]].setdefault(int(match[2]), {})[match[3]] = value
-    inputs, outputs = (
-        [messages[number] for number in sorted(messages)] for messages in fields.values()
-    )
-    return SpanMessages(list(inputs), list(outputs))
+    found = _collect(attributes, _NUMBERED)
+    return SpanMessages([*found.get("prompt", ())], [*found.get("completion", ())])
+
+
+def _collect(
+    fields: Mapping[str, Json], pattern: re.Pattern[str]
+) -> dict[str, list[dict[str, Json]]]:
+    """Return what fields with numbers in their names describe, in the order of the numbers.
+
+    The groups of the pattern are the kind, which is the key, the number and the rest of the name.
+    """
+    found: dict[str, dict[int, dict[str, Json]]] = {}
+    for name, value in fields.items():
+        if match := pattern.fullmatch(name):
+            described = found.setdefault(match[1], {}).setdefault(int(match[2]), {})
+            described[match[3]] = value
+    return {kind: [of[number] for number in sorted(of)] for kind, of in found.items()}
 
 
 # --- the messages of spans that follow OpenInference, the conventions of Phoenix
@@ -248,8 +257,8 @@ def _read_numbered(attributes: Mapping[str, Json]) -> SpanMessages:
 
 KIND = "openinference.span.kind"
 _INDEXED_MESSAGE = re.compile(r"llm\.(input|output)_messages\.(\d{1,6})\.message\.(.+)")
-_CALL = re.compile(r"tool_calls\.(\d{1,6})\.tool_call\.function\.(name|arguments)")
-_PART = re.compile(r"contents\.(\d{1,6})\.message_content\.(type|text|image)(?:\..+)?")
+_CALL = re.compile(r"(tool_calls)\.(\d{1,6})\.tool_call\.function\.(name|arguments)")
+_PART = re.compile(r"(contents)\.(\d{1,6})\.message_content\.(type|text|image)(?:\..+)?")
 
 
 def follows_openinference(attributes: Mapping[str, Json]) -> bool:
@@ -263,9 +272,9 @@ def read_openinference(attributes: Mapping[str, Json]) -> tuple[list[Json], list
     A text in `input.value` or `output.value` stands for messages that are missing; JSON there is
     what the instrumented function was called with, in a form of its own.
     """
-    messages = {"input": _read_messages(attributes, "input")}
-    messages["output"] = _read_messages(attributes, "output")
+    found, messages = _collect(attributes, _INDEXED_MESSAGE), dict[str, list[Json]]()
     for side, role in (("input", "user"), ("output", "assistant")):
+        messages[side] = [_read_message({"role": role, **each}) for each in found.get(side, ())]
         value = attributes.get(f"{side}.value")
         is_json = attributes.get(f"{side}.mime_type") == "application/json"
         if not messages[side] and isinstance(value, str) and not is_json:
@@ -273,32 +282,15 @@ def read_openinference(attributes: Mapping[str, Json]) -> tuple[list[Json], list
     return messages["input"], messages["output"]
 
 
-def _read_messages(attributes: Mapping[str, Json], side: str) -> list[Json]:
-    """Return the messages of attributes such as `llm.input_messages.0.message.content`."""
-    found: dict[int, dict[str, Json]] = {}
-    for name, value in attributes.items():
-        match = _INDEXED_MESSAGE.fullmatch(name)
-        if match and match[1] == side:
-            found.setdefault(int(match[2]), {})[match[3]] = value
-    role = "user" if side == "input" else "assistant"
-    return [_read_message({"role": role, **found[number]}) for number in sorted(found)]
-
-
 def _read_message(fields: Mapping[str, Json]) -> dict[str, Json]:
-    calls: dict[int, dict[str, Json]] = {}
-    parts: dict[int, dict[str, Json]] = {}
-    for name, value in fields.items():
-        if match := _CALL.fullmatch(name):
-            calls.setdefault(int(match[1]), {})[match[2]] = value
-        elif match := _PART.fullmatch(name):
-            parts.setdefault(int(match[1]), {})[match[2]] = value
+    parts, calls = _collect(fields, _PART), _collect(fields, _CALL)
     message: dict[str, Json] = {
         name: fields[name] for name in ("role", "name", "content") if name in fields
     }
     if parts:
-        message["content"] = [as_mapping(parts[number]) for number in sorted(parts)]
+        message["content"] = parts["contents"]
     if calls:
-        message["tool_calls"] = [{"function": calls[number]} for number in sorted(calls)]
+        message["tool_calls"] = [{"function": call} for call in calls["tool_calls"]]
     return message
 
 
@@ -315,18 +307,16 @@ def find_spans(document: Json) -> Iterator[dict[str, Any]]:
     """Yield the spans of a request, or of an export of Phoenix or Langfuse, in their order."""
     yield from find_phoenix_spans(document)
     yield from find_generations(document)
-    for resource in as_list(as_mapping(document).get("resourceSpans")):
-        for scope in as_list(as_mapping(resource).get("scopeSpans")):
-            yield from (
-                span for span in as_list(as_mapping(scope).get("spans")) if isinstance(span, dict)
-            )
+    spans = _find_records(document, "resourceSpans", "scopeSpans", "spans")
+    yield from (span for span in spans if isinstance(span, dict))
 
 
 def collect_events(documents: Iterable[Json]) -> SpanEvents:
     """Return the events in log records by the ids of the trace and the span they belong to."""
     events: SpanEvents = {}
     for document in documents:
-        for record in _find_records(document):
+        records = _find_records(document, "resourceLogs", "scopeLogs", "logRecords")
+        for record in map(as_mapping, records):
             attributes, body = read_attributes(record), _read_value(record.get("body"))
             name = record.get("eventName") or attributes.get("event.name")
             if isinstance(name, str) and name.startswith("gen_ai."):
@@ -335,10 +325,10 @@ def collect_events(documents: Iterable[Json]) -> SpanEvents:
     return events
 
 
-def _find_records(document: Json) -> Iterator[dict[str, Any]]:
-    for resource in as_list(as_mapping(document).get("resourceLogs")):
-        for scope in as_list(as_mapping(resource).get("scopeLogs")):
-            yield from map(as_mapping, as_list(as_mapping(scope).get("logRecords")))
+def _find_records(document: Json, resources: str, scopes: str, records: str) -> Iterator[Any]:
+    for resource in as_list(as_mapping(document).get(resources)):
+        for scope in as_list(as_mapping(resource).get(scopes)):
+            yield from as_list(as_mapping(scope).get(records))
 
 
 def span_key(record: Mapping[str, Any]) -> tuple[str, str]:

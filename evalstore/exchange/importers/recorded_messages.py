@@ -11,9 +11,9 @@ import re
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from evalstore.core.display import plural, shorten
 from evalstore.core.errors import EvalstoreError
@@ -120,17 +120,10 @@ def _read_message(
         yield message | {"content": "", "image": picture}
 
 
-class _Parts(NamedTuple):
-    """What a message consists of."""
-
-    texts: list[str]
-    calls: list[str]
-    """Calls of tools, as texts."""
-    pictures: list[str]
-    """URLs."""
-
-
-def _read_parts(fields: Mapping[str, Any], attachments: Mapping[str, Any]) -> _Parts:
+def _read_parts(
+    fields: Mapping[str, Any], attachments: Mapping[str, Any]
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the texts of a message, the calls of tools as texts, and the URLs of pictures."""
     content = fields.get("parts", fields.get("content"))
     parts = content if isinstance(content, list) else [content]
     texts: list[str] = []
@@ -167,7 +160,7 @@ def _read_parts(fields: Mapping[str, Any], attachments: Mapping[str, Any]) -> _P
         function = call.get("function")
         called = function if isinstance(function, dict) else {"name": function, **call}
         calls.append(_call(called.get("name"), called.get("arguments")))
-    return _Parts([text for text in texts if text], calls, pictures)
+    return [text for text in texts if text], calls, pictures
 
 
 def _call(name: Json, arguments: Json) -> str:
@@ -315,22 +308,18 @@ class RecordedConversation:
     details: dict[str, Json] = field(default_factory=dict)
     """What else was recorded, such as `usage`; values that are None are left out."""
 
-    def row(self, id: str) -> dict[str, Json]:
-        """Return the row of a dataset."""
+    def row(self, id: str, folder: str, imported: Imported) -> dict[str, Json]:
+        """Return the row of a dataset; the files of pictures are added below a folder."""
         details = {name: value for name, value in self.details.items() if value not in (None, {})}
         ideal = {"ideal": self.ideal[0] if len(self.ideal) == 1 else list(self.ideal)}
         row = {
             "id": id,
-            "input": self.messages,
+            "input": place_pictures(self.messages, folder, imported.files),
             "answer": self.answer,
             **(ideal if self.ideal else {}),
             "recorded": {"model": self.model, **details},
         }
         return as_mapping(encodable(row))
-
-    def with_files(self, folder: str, imported: Imported) -> RecordedConversation:
-        """Return this with names of files for pictures, which are added below a folder."""
-        return replace(self, messages=place_pictures(self.messages, folder, imported.files))
 
 
 def write_conversations(conversations: Iterable[RecordedConversation], imported: Imported) -> None:
@@ -340,10 +329,7 @@ def write_conversations(conversations: Iterable[RecordedConversation], imported:
     """
     for name, (shape, group) in name_groups(conversations).items():
         ids = UniqueNames()
-        rows = [
-            JsonLinesRow(0, row.with_files("tests", imported).row(ids.take(row.id)))
-            for row in group
-        ]
+        rows = [JsonLinesRow(0, each.row(ids.take(each.id), "tests", imported)) for each in group]
         front: dict[str, Json] = {
             "dataset": f"{name}.jsonl",
             "rowId": "id",

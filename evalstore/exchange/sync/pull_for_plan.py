@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from typing import NamedTuple
 
 from evalstore.core.display import plural
 from evalstore.core.errors import RemoteError
@@ -59,11 +58,11 @@ def pull_for_plan(
         selection = selection or SelectionOptions()
         if with_history and not opened.cache.records.list_runs():
             location.warn(f"'{opened.name}' has no runs: no failure can be told from a regression")
-        wanted = _History(baseline, not selection.narrows if with_history is None else with_history)
+        is_searched = not selection.narrows if with_history is None else with_history
         copied: Counter[str] = Counter()
         for is_last in (False, True):
             pull = ReferencedPull(opened.store, opened.files, opened.cache, listener)
-            _pull(location, selection, opened, wanted, pull)
+            _pull(location, selection, opened, pull, baseline, is_searched=is_searched)
             copied.update(pull.by_table)
             received += pull.pulled.bytes_received
             if is_last or not pull.pulled.missing_packs:
@@ -81,7 +80,7 @@ def pull_for_plan(
             left_out=count_left_out(opened.cache),
         )
         note_left(report, pull.pulled)
-        if wanted.is_searched or baseline:
+        if is_searched or baseline:
             _require_complete(report)
         return report
 
@@ -106,26 +105,21 @@ def _require_complete(report: PullReport) -> None:
         )
 
 
-class _History(NamedTuple):
-    """Which earlier runs are copied."""
-
-    baseline: str | None
-    is_searched: bool
-    """Whether a failure may be a regression since any of them."""
-
-
 def _pull(
     location: Location,
     selection: SelectionOptions,
     opened: OpenRemote,
-    history: _History,
     pull: ReferencedPull,
+    revision: str | None,
+    *,
+    is_searched: bool,
 ) -> None:
+    """Copy rows; with `is_searched`, a failure may be a regression since any earlier run."""
     with open_project(replace(location, was_seen=True)) as project:
         require_sound(project, selection)
         selection = project.with_whole_names(selection)
         project.store_versions()  # so that the remote need not send them
-        if history.is_searched or not selection.narrows:
+        if is_searched or not selection.narrows:
             pull.copy("runs", pull.find_newest_runs())
         while True:
             plan = make_plan(project, selection)
@@ -138,9 +132,9 @@ def _pull(
             pull.copy("sessions", sessions)
             pull.copy("evaluations", judgements)
         baseline = None
-        if history.baseline is not None:
-            baseline = _pull_baseline(project, opened, pull, history.baseline)
-        if baseline or (history.is_searched and history.baseline is None):
+        if revision is not None:
+            baseline = _pull_baseline(project, opened, pull, revision)
+        if baseline or (is_searched and revision is None):
             _pull_older_runs(project, opened, pull, plan, baseline)
 
 

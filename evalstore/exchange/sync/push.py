@@ -359,11 +359,6 @@ class ChosenRows(NamedTuple):
     """The runs that must not be copied, as they refer to something excluded."""
 
 
-def pushed_tables(*, with_failures: bool) -> list[str]:
-    """Return the tables whose rows are pushed."""
-    return [name for name in COPIED_TABLES if with_failures or name != FAILURES.name]
-
-
 def choose_rows(
     location: Location,
     opened: OpenRemote | OpenDatabase,
@@ -395,7 +390,8 @@ def find_missing_rows(
         if chosen.ids is not None:
             return find_missing(chosen.ids, theirs)
         with opened.store.snapshot_ids() as ids:
-            return find_missing(ids, theirs, pushed_tables(with_failures=with_failures))
+            tables = [name for name in COPIED_TABLES if with_failures or name != FAILURES.name]
+            return find_missing(ids, theirs, tables)
 
 
 def count_excluded_runs(opened: OpenRemote | OpenDatabase, chosen: ChosenRows) -> int:

@@ -77,7 +77,9 @@ class FolderFiles:
             self._place(name)
             if path.exists():
                 return False
-            self._make_folder(path.parent)
+            if not self._root.exists():
+                self._root.mkdir(exist_ok=True)  # but no folder above the remote
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._clean_up()
             try:
                 write_whole(path, data, exclusive=True)
@@ -113,12 +115,6 @@ class FolderFiles:
                     hint="replace it with what it points to",
                 )
         return path
-
-    def _make_folder(self, folder: Path) -> None:
-        """Make a folder of the remote, but no folder above the remote."""
-        if not self._root.exists():
-            self._root.mkdir(exist_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
     def _explained(self, name: str, *, writing: bool = False) -> Iterator[None]:

@@ -193,17 +193,16 @@ def _function(test: CheckerTest) -> LveJudging:
     test.only("func", "extract")
     place = (ARGUMENTS, "func")
     function = read_function(_code(test), test.definition, *place)
-    values = Values(test.rows)
     extract = test.definition.arguments.get("extract")
     if extract is not None and extract not in _EXTRACT:
         message = f"'extract' cannot be {short_json(extract)}; there are {', '.join(_EXTRACT)}"
         raise NotTakenError(message, ARGUMENTS, "extract")
     if extract is None or not function.uses_answer:
-        expression = as_expression(function, "answer", test.names, values, *place)
+        expression = as_expression(function, "answer", test.names, test.rows, *place)
         if expression is not None:
             return LveJudging([{"expr": expression}])
     answer = "self.extract_response_from_prompt(prompt_out)"
-    code = _class("BaseChecker", function, answer, values, place, extract)
+    code = _class("BaseChecker", function, answer, test.rows, place, extract)
     return LveJudging([{"python": check_of(function, test.names)}], files={FILE: code.encode()})
 
 
@@ -215,14 +214,14 @@ def _joint_function(test: CheckerTest) -> LveJudging:
     is_plain = all(len(names) == 1 for names in test.turns)
     answers = "answers" if is_plain else _answers_by_name(test.turns)
     answer = answers if isinstance(answers, str) else answers(function.answer)
-    expression = as_expression(function, answer, test.names, Values(test.rows), *place)
+    expression = as_expression(function, answer, test.names, test.rows, *place)
     if expression is not None:
         return LveJudging([{"expr": expression, "scope": "case"}])
     if is_plain and ast.unparse(function.tree.body) == f"len(set({function.answer})) == 1":
         return LveJudging([{"type": "allEqual", "scope": "case"}])
     method = "response" if is_plain else "variables"
     answer = f"[self.extract_{method}_from_prompt(one) for one in prompt_out]"
-    code = _class("MultiRunBaseChecker", function, answer, Values(test.rows), place)
+    code = _class("MultiRunBaseChecker", function, answer, test.rows, place)
     check = {"python": check_of(function, test.names), "scope": "case"}
     return LveJudging([check], files={FILE: code.encode()})
 

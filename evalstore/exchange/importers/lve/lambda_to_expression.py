@@ -53,30 +53,22 @@ class Function:
         return (node for node in ast.walk(self.tree.body) if isinstance(node, ast.Name))
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The values of the parameters in all rows."""
+Values = Sequence[Mapping[str, Json]]
+"""The values of the parameters in each row."""
 
-    rows: Sequence[Mapping[str, Json]]
 
-    def are_texts(self, name: str) -> bool:
-        """Return whether each value of a parameter is a text."""
-        return all(isinstance(row.get(name), str) for row in self.rows)
-
-    def as_number(self, name: str, code: str) -> str | None:
-        """Return code for the value as a number; None unless all values are numbers."""
-        numbers = [row.get(name) for row in self.rows]
-        if all(
-            isinstance(number, int | float) and not isinstance(number, bool) for number in numbers
-        ):
-            return code
-        for kind in (int, float):
-            try:
-                if all(isinstance(text, str) and kind(text) is not None for text in numbers):
-                    return f"{kind.__name__}({code})"
-            except ValueError:
-                continue
-        return None
+def _as_number(rows: Values, name: str, code: str) -> str | None:
+    """Return code for the value of a parameter as a number; None unless all are numbers."""
+    numbers = [row.get(name) for row in rows]
+    if all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
+        return code
+    for kind in (int, float):
+        try:
+            if all(isinstance(text, str) and kind(text) is not None for text in numbers):
+                return f"{kind.__name__}({code})"
+        except ValueError:
+            continue
+    return None
 
 
 def read_function(text: str, definition: LveTest, *place: str) -> Function:
@@ -172,39 +164,30 @@ def marks(
     place: tuple[str, ...],
 ) -> Iterator[Edit]:
     """Yield the replacements of placeholders: text in string literals, numbers in code."""
-    offsets = Offsets(function.source)
+    offsets, known = Offsets(function.source), set[str]()
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts = _MARKS.split(node.value)
+            known.update(parts[1::2])
             if len(parts) > 1:
                 yield (
                     *offsets.of(node),
                     _concatenation(parts, function.fields, write, values, place),
                 )
         elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
+            known.add(match[1])
             field = function.fields[int(match[1])]
-            number = values.as_number(field.name, write(field.name))
+            number = _as_number(values, field.name, write(field.name))
             if number is None or field.steps or field.spec:
                 raise NotTakenError(
                     f"the value of '{field.name}' would be code, but values are only data",
                     *place,
                 )
             yield (*offsets.of(node), number)
-    if _MARKS.search(_MARKS.sub(_remove_known_marks(function), function.source)):
+    if not known.issuperset(_MARKS.findall(function.source)):
         raise NotTakenError(
             "a placeholder of the function is at a place where Python allows no value", *place
         )
-
-
-def _remove_known_marks(function: Function) -> Callable[[re.Match[str]], str]:
-    """Return a replacer that removes the marks in string literals and names."""
-    known: set[str] = set()
-    for node in ast.walk(function.tree.body):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            known |= set(_MARKS.findall(node.value))
-        elif isinstance(node, ast.Name) and (match := _MARKS.fullmatch(node.id)):
-            known.add(match[1])
-    return lambda match: "" if match[1] in known else match[0]
 
 
 def _concatenation(
@@ -227,7 +210,8 @@ def _concatenation(
                 *place,
             )
         code = write(field.name)
-        terms.append(code if values.are_texts(field.name) else f"str({code})")
+        are_texts = all(isinstance(row.get(field.name), str) for row in values)
+        terms.append(code if are_texts else f"str({code})")
     return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
 

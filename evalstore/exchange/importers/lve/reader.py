@@ -176,6 +176,10 @@ class _Reader:
         recorded = (temperature_of(definition, line) for line in current_lines)
         temperatures = {number for number in recorded if number is not None}
         tags = tag_temperatures(definition.model, options, temperatures)
+        source = f"From LVE: {self.name}"
+        if definition.author:
+            source += f", by {definition.author}"
+        papers = [value for name, value in definition.tags if name == "paper"]
         test, data = write(
             definition,
             conversations,
@@ -186,7 +190,7 @@ class _Reader:
             more_tags=list(tags),
             options=options,
             data=f"{self.name.name}.jsonl",
-            comments=self._comments(definition),
+            comments=[" ".join(comment.split()) for comment in (source, *papers)],
         )
         place, files = f"tests/{self.name}", self.imported.files
         files[f"{place}.md"] = test
@@ -203,13 +207,6 @@ class _Reader:
         if self.options.sessions:
             record(self.imported, definition, conversations, names, lines, f"{place}.md")
         return tags
-
-    def _comments(self, definition: LveTest) -> list[str]:
-        comments = [
-            f"From LVE: {self.name}" + (f", by {definition.author}" if definition.author else "")
-        ]
-        comments += [value for name, value in definition.tags if name == "paper"]
-        return [" ".join(comment.split()) for comment in comments]
 
     def _custom_files(self) -> dict[str, bytes]:
         """Return the Python files of custom checkers by their path below `checker`."""

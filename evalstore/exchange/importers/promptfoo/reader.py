@@ -377,7 +377,7 @@ def _write_answers(answers: list[_Answer], prefix: str, imported: Imported) -> N
         filled = []
         for conversation in conversations:
             case = cases[id(conversation)]
-            row = conversation.with_files(folder, imported).row(ids.take(conversation.id))
+            row = conversation.row(ids.take(conversation.id), folder, imported)
             recorded = {columns[name]: row[name] for name in _COLUMNS}
             filled.append(replace(case, values={**case.values, **recorded}))
         groups = group(filled, imported)
