@@ -10,23 +10,19 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
+from zipfile import ZipFile
 
 from evalstore.core.clock import iso
 from evalstore.core.display import safe
-from evalstore.exchange.exports.answers import read_answers
+from evalstore.core.results import Session
+from evalstore.core.values import Json, Reply, ToolCall
+from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult, read_answers
+from evalstore.exchange.exports.rows import Export
 from evalstore.exchange.exports.writers import FileNames, make_encoder
 from evalstore.files.atomic_write import temporary_file
 from evalstore.planning.pricing import sum_usage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from zipfile import ZipFile
-
-    from evalstore.core.results import Session
-    from evalstore.core.values import Json, Reply, ToolCall
-    from evalstore.exchange.exports.answers import AnsweredAttempt, AnsweredResult
-    from evalstore.exchange.exports.rows import Export
 
 _VERSION = 2
 """The version of Inspect's logs."""

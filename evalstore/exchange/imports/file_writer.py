@@ -6,10 +6,10 @@ import json
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks import implied_checks
 from evalstore.checks.judging.reply_parser import model_that_judges
@@ -28,6 +28,8 @@ from evalstore.core.values import (
 )
 from evalstore.exchange.importers.base import (
     CountedReasons,
+    Imported,
+    JudgedAnswer,
     NotTakenError,
     RecordedAnswer,
     RecordedModel,
@@ -41,20 +43,14 @@ from evalstore.files.atomic_write import remove_abandoned, write_whole
 from evalstore.files.markdown import SPACE
 from evalstore.files.yaml12 import read_yaml
 from evalstore.planning.open_project import locate_store, open_store
+from evalstore.planning.options import Location
+from evalstore.planning.project import Project
 from evalstore.workspace.catalogue import is_known_kind, is_listed_model, read_catalogue
-from evalstore.workspace.model_files import Model, bare_model
+from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.model_files import Model, Part, bare_model
 from evalstore.workspace.reader import read_workspace
 from evalstore.workspace.testfiles.parser import parse_prompt
 from evalstore.workspace.testfiles.prompt_expansion import expand_prompt
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from evalstore.exchange.importers.base import Imported, JudgedAnswer
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.model_files import Part
 
 
 class PlacedFiles(NamedTuple):

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core import hashing
@@ -27,21 +27,18 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.exchange.importers.base import JudgedAnswer, NotTakenError, SkippedItem
+from evalstore.exchange.importers.base import JudgedAnswer, NotTakenError, ShownMessage, SkippedItem
 from evalstore.exchange.imports.records import IMPORTED, ImportedCase, ImportedHistory, OlderCases
 from evalstore.files import media_types
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.planning.cells.cells import Candidate, ask_of
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.project import Project
 from evalstore.planning.selection import suits
 from evalstore.workspace.settings.settings import name_at
 from evalstore.workspace.testfiles.case_builder import CaseBuilder
 from evalstore.workspace.testfiles.parser import parse_test
 from evalstore.workspace.testfiles.replacements import shorten_value
-
-if TYPE_CHECKING:
-    from evalstore.exchange.importers.base import ShownMessage
-    from evalstore.planning.project import Project
 
 
 class _Place(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
@@ -24,16 +24,12 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
+from evalstore.planning.cells.cells import Candidate
+from evalstore.planning.project import Project
+from evalstore.store import Store
 from evalstore.store.results import describe_cell
 from evalstore.store.trees.case_chunks import build_case_tree, build_results, collect
 from evalstore.store.trees.path_trees import build_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from evalstore.planning.cells.cells import Candidate
-    from evalstore.planning.project import Project
-    from evalstore.store import Store
 
 IMPORTED = "import"
 """The origin of sessions, evaluations and runs that come from another system."""

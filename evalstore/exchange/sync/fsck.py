@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.clock import iso
 from evalstore.core.display import short
@@ -15,15 +14,13 @@ from evalstore.exchange.sync.open_remote import is_place, locate_remote
 from evalstore.files.access import normal_path
 from evalstore.planning.cells.settled_cache import CACHE
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.remotes.check_remote import RemoteCheck, check_remote
 from evalstore.remotes.differences import CopyListener
 from evalstore.store.fsck import Damage, check_store, repair_store
 from evalstore.store.location import is_url
 from evalstore.store.runs import LEFT_OUT
 from evalstore.store.trees.tree_nodes import find_excessive
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,21 +11,24 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join, quote
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import plural, short
 from evalstore.core.errors import EvalstoreError, NoWorkspaceError, RemoteError, StoreMissingError
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.reasons.ignored_variables import warn_before_opening
 from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
-from evalstore.remotes.acceptance import acceptance_of, signing_key_of
+from evalstore.remotes.acceptance import SigningKey, acceptance_of, signing_key_of
+from evalstore.remotes.differences import IdSource
 from evalstore.remotes.index_cache import IndexCache, cache_path
 from evalstore.remotes.places.folder import FolderFiles
+from evalstore.remotes.places.layout import RemoteFiles
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.records import COPIED_TABLES
 from evalstore.store.schema.table_definitions import RUNS
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE, is_database, is_folder, path_of
 from evalstore.workspace.settings.remote_urls import BUCKETS, RemoteUrl, read_url
 from evalstore.workspace.settings.remotes import (
@@ -34,14 +37,7 @@ from evalstore.workspace.settings.remotes import (
     locate_folder,
     locate_url,
 )
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-    from evalstore.remotes.acceptance import SigningKey
-    from evalstore.remotes.differences import IdSource
-    from evalstore.remotes.places.layout import RemoteFiles
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.settings.settings import RemoteSettings
+from evalstore.workspace.settings.settings import RemoteSettings
 
 
 @dataclass(frozen=True, slots=True)

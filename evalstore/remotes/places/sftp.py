@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.clock import now
 from evalstore.core.errors import RemoteError
@@ -32,9 +32,7 @@ from evalstore.remotes.places.layout import (
     MissingFileError,
     UnreadableFileError,
 )
-
-if TYPE_CHECKING:
-    from evalstore.workspace.settings.remote_urls import RemoteUrl
+from evalstore.workspace.settings.remote_urls import RemoteUrl
 
 PATIENCE = 60.0
 """Seconds without anything from a server."""

@@ -10,16 +10,12 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.checks.expressions.check import read_expression
 from evalstore.checks.expressions.operations import ExpressionError
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError
-from evalstore.exchange.importers.lve.definition import FormatField, parse
-
-if TYPE_CHECKING:
-    from evalstore.exchange.importers.lve.definition import LveTest
+from evalstore.exchange.importers.lve.definition import FormatField, LveTest, parse
 
 _MARK = "lve_field_{}_"
 _MARKS = re.compile(r"lve_field_(\d+)_")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from evalstore.core.values import Json
 from evalstore.exchange.importers.base import NotTakenError, ShownMessage
+from evalstore.exchange.importers.lve.checkers import LveJudging
 from evalstore.exchange.importers.lve.definition import (
     LAST,
+    LveRun,
+    LveTest,
     LveTurn,
     Piece,
     fill,
@@ -26,11 +29,6 @@ from evalstore.exchange.importers.template_writer import (
     takes_turns,
 )
 from evalstore.files.markdown import SPACE
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Json
-    from evalstore.exchange.importers.lve.checkers import LveJudging
-    from evalstore.exchange.importers.lve.definition import LveRun, LveTest
 
 _FEW = 6
 """The maximum number of rows in the test file itself."""

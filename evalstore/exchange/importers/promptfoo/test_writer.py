@@ -6,20 +6,27 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json
 from evalstore.exchange.importers.base import Imported, NotTakenError
 from evalstore.exchange.importers.promptfoo.files import to_json
 from evalstore.exchange.importers.promptfoo.prompts import (
+    PromptfooPrompt,
     as_template,
     asked_names,
     is_template,
     shown_paths,
     template_names,
 )
-from evalstore.exchange.importers.promptfoo.tests import LISTS, convert, literal_value, split_list
+from evalstore.exchange.importers.promptfoo.tests import (
+    LISTS,
+    Assertion,
+    PromptfooCase,
+    convert,
+    literal_value,
+    split_list,
+)
 from evalstore.exchange.importers.template_writer import (
     as_section,
     literal,
@@ -29,10 +36,6 @@ from evalstore.exchange.importers.template_writer import (
     write_test,
 )
 from evalstore.files.jinja_sandbox import run
-
-if TYPE_CHECKING:
-    from evalstore.exchange.importers.promptfoo.prompts import PromptfooPrompt
-    from evalstore.exchange.importers.promptfoo.tests import Assertion, PromptfooCase
 
 _LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
