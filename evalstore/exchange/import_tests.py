@@ -227,7 +227,7 @@ def _adopting(folder: Path | None, base: Path) -> str:
 
 def _without_format(text: str, base: Path) -> EvalstoreError:
     """Return the error for one word in place of a format and a path."""
-    from evalstore.exchange.importers.ai_tester.project import USUAL_CONFIG
+    from evalstore.exchange.importers.ai_tester import USUAL_CONFIG
 
     if text in format_names():
         return EvalstoreError(

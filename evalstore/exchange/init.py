@@ -232,7 +232,7 @@ def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> boo
 
 def _adopt(report: InitReport, source: Path, address: DatabaseAddress | None) -> dict[str, bytes]:
     """Return the settings of an ai-tester project; raises `EvalstoreError` if there are others."""
-    from evalstore.exchange.importers.ai_tester.project import adopt
+    from evalstore.exchange.importers.ai_tester import adopt
 
     settings = report.root / FILE
     text, notes = adopt(source.absolute(), report.root.absolute())

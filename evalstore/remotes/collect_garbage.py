@@ -37,11 +37,13 @@ from evalstore.remotes.indexes import (
 from evalstore.remotes.pack_reader import read_checked
 from evalstore.remotes.packs import TABLE_NAMES, PackEntry, is_small
 from evalstore.remotes.places.layout import (
+    CLOCK,
     INDEXES,
     PACKS,
     RETIRED,
     SIGNATURE,
     ListedFile,
+    Mark,
     MissingFileError,
     RemoteFiles,
     UnreadableFileError,
@@ -49,18 +51,14 @@ from evalstore.remotes.places.layout import (
     digest_of_pack,
     index_beside,
     pack_name,
-    require_remote,
-    sha256,
-)
-from evalstore.remotes.push import IndexWriter, Sign, Written
-from evalstore.remotes.retirement import (
-    CLOCK,
-    Mark,
     read_marks,
     read_time,
     require_past,
+    require_remote,
+    sha256,
     write_mark,
 )
+from evalstore.remotes.push import IndexWriter, Sign, Written
 from evalstore.remotes.temporary_tables import open_tables
 from evalstore.store.records import COPIED_TABLES
 

@@ -30,11 +30,11 @@ from evalstore.remotes.places.layout import (
     SIGNATURE,
     MissingFileError,
     RemoteFiles,
+    find_retired_packs,
     index_name,
     pack_name,
     sha256,
 )
-from evalstore.remotes.retirement import find_retired_packs
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
 from evalstore.store import Store
 from evalstore.store.records import COPIED_TABLES, CheckedRecord, StoredRecord, check_record

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.exchange.importers.ai_tester.project import adopt
+from evalstore.exchange.importers.ai_tester import adopt
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import Reading, read_workspace
 from tests.builders import tree

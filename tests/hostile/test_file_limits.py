@@ -375,7 +375,7 @@ READERS = {"open", "fdopen", "read_text", "read_bytes", "connect"}
 OTHERS = {
     "os.open": {"workspace/index.py", "workspace/settings/env_files.py"},
     "os.fdopen": {"workspace/settings/env_files.py"},
-    "sqlite3.connect": {"exchange/importers/ai_tester/database.py"},
+    "sqlite3.connect": {"exchange/importers/ai_tester.py"},
 }
 
 

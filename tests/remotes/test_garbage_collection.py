@@ -39,8 +39,8 @@ from evalstore.remotes.places.layout import (
     make_remote,
     pack_name,
     sha256,
+    write_mark,
 )
-from evalstore.remotes.retirement import write_mark
 from evalstore.store import Store
 from evalstore.store.records import CheckedRecord
 from tests.remotes import stores

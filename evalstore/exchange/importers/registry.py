@@ -26,7 +26,7 @@ _OWN = {
     "evalsone": "evalsone",
     "nemo": "nemo.reader",
     "promptfoo": "promptfoo.reader",
-    "ai-tester-db": "ai_tester.database",
+    "ai-tester-db": "ai_tester",
     "otel": "otel",
     "inspect": "inspect_ai",
 }

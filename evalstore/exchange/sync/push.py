@@ -29,6 +29,7 @@ from evalstore.planning.open_project import open_project, open_store, open_works
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.remotes.differences import (
     CopyListener,
+    IdSource,
     MissingIds,
     count_by_table,
     count_ids,
@@ -41,6 +42,7 @@ from evalstore.remotes.push import Announce, IndexWriter, SecretsError, push_rec
 from evalstore.remotes.push_notes import note_excluded_tags, note_own_name
 from evalstore.remotes.reachable import ReachedIds, find_reached
 from evalstore.remotes.secret_scan import FoundSecret, SecretScan
+from evalstore.store import Store
 from evalstore.store.contents import damaged
 from evalstore.store.ids import as_bytes, as_id
 from evalstore.store.records import COPIED_TABLES, ID_BYTES
@@ -68,11 +70,7 @@ from evalstore.workspace.user_name import name_of_writer
 
 if TYPE_CHECKING:
     from evalstore.core.values import Json
-    from evalstore.exchange.sync.open_remote import OpenDatabase, OpenRemote
-    from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.remotes.differences import IdSource, MissingIds
-    from evalstore.store import Store
     from evalstore.store.records import IdSnapshot
 
 COUNTED = {"runs": "runs", "sessions": "answers", "evaluations": "judgements"}
@@ -284,7 +282,6 @@ def _write_to_database(
     opened: OpenDatabase, missing: MissingIds, listener: CopyListener, scan: SecretScan | None
 ) -> int:
     from evalstore.remotes.pull import copy_records
-    from evalstore.store import Store
 
     if scan:
         refuse_secrets(opened.store, missing, scan)

@@ -122,7 +122,7 @@ class _Reader:
         path = self.folder / _TEST
         text = ""
         try:
-            text = read_text(path)
+            text = text_of(path)
             definition = read_definition(text, self._prompt)
             tags = self._import_test(definition, text)
             models.setdefault(definition.model, {}).update(tags)
@@ -138,7 +138,7 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' is outside the test's folder")
         if not is_file(place):
             raise NotTakenError(f"the prompt file '{path}' does not exist")
-        return read_text(place)
+        return text_of(place)
 
     def _import_test(self, definition: LveTest, text: str) -> TemperatureTags:
         """Add the files of a test; returns the tag for the temperatures of its answers."""
@@ -212,7 +212,7 @@ class _Reader:
         """Return the Python files of custom checkers by their path below `checker`."""
         folder = self.folder / "checker"
         return {
-            path.relative_to(folder).as_posix(): read_bytes(path)
+            path.relative_to(folder).as_posix(): content_of(path)
             for path in sorted(folder.rglob("*.py"))
             if path.is_file() and path.name != "__init__.py"
         }
@@ -222,7 +222,7 @@ class _Reader:
         folder = self.folder / "instances"
         for path in sorted(file for file in folder.glob("*") if file.suffix in _INSTANCES):
             try:
-                lines = read_text(path).split("\n")
+                lines = text_of(path).split("\n")
             except NotTakenError as problem:
                 self.imported.skip(path, problem)
                 continue
@@ -269,13 +269,13 @@ class _Reader:
                 check_picture(address)
 
 
-def read_bytes(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
     """Return the content of a file; raises `NotTakenError`."""
     with taking():
         return read_source(path)
 
 
-def read_text(path: Path) -> str:
+def text_of(path: Path) -> str:
     """Return the text of a file; raises `NotTakenError`."""
     with taking():
         return normalise(read_source(path))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evalstore.core.errors import EvalstoreError
-from evalstore.exchange.importers.ai_tester.project import adopt
+from evalstore.exchange.importers.ai_tester import adopt
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.reader import read_workspace
 from evalstore.workspace.settings.settings import Participant, QueryModel

@@ -1,1 +1,0 @@
-"""Importers of ai-tester projects and databases."""
