@@ -71,7 +71,7 @@ FIXED = {
     "checks.text_differences._MANY_WORDS": "what is looked for in a text",
     "checks.text_differences._LEAST_SCORE_OF_PART": "how similar two words are",
     "interfaces.cli.commands.queries._MANY": "from here on a note explains why nothing is seen",
-    "interfaces.cli.help._MANY": "how a page of help is divided",
+    "interfaces.cli.options._MANY": "how a page of help is divided",
     "interfaces.cli.render.layout._GAP": "blanks on the screen",
     "runs.execution.limits.rate_limiter.FIRST": "how many calls begin together",
     "exchange.importers.lve.test_writer._FEW": "which of two forms a written file has",

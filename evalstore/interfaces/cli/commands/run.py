@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from evalstore.core.errors import OK, USAGE, EvalstoreError
-from evalstore.interfaces.cli import completions, help, options, output
+from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import OptionGroup, in_section, option
@@ -31,7 +31,7 @@ def _keep_bytes(text: str | None) -> str | None:
 
 RUN: options.Table = {
     **in_section(
-        help.LIMITS,
+        options.LIMITS,
         concurrency=option(
             "-j, --concurrency N", "Concurrent calls for each account.", min=1, max=1024
         ),
@@ -43,7 +43,7 @@ RUN: options.Table = {
         max_time=option("--max-time S", "Stop after this many seconds (exit code 4).", min=0),
     ),
     **in_section(
-        help.GATE,
+        options.GATE,
         threshold=option(
             "--threshold RATE", "Pass if this share of the results passes.", min=0, max=1
         ),
@@ -56,7 +56,7 @@ RUN: options.Table = {
         ),
     ),
     **in_section(
-        help.EXECUTION,
+        options.EXECUTION,
         judge_only=option(
             "--judge-only",
             "Judge stored answers without a verdict; ask nothing. --refresh and --max-age "
@@ -74,7 +74,7 @@ RUN: options.Table = {
         ),
     ),
     **in_section(
-        help.OUTPUT,
+        options.OUTPUT,
         message=option("--message TEXT", "A note to store with the run.", callback=_keep_bytes),
     ),
 }
@@ -107,7 +107,7 @@ class Mode(NamedTuple):
 
 MODE: options.Table = {
     **in_section(
-        help.EXECUTION,
+        options.EXECUTION,
         watch=option("-w, --watch", "Run again whenever files are saved, until Ctrl-C."),
         dry_run=option("-n, --dry-run", "List what would be done; do nothing."),
         join=option(
@@ -118,7 +118,7 @@ MODE: options.Table = {
         until_eof=option("--until-eof", "With --join: end with the standard input.", hidden=True),
     ),
     **in_section(
-        help.OUTPUT,
+        options.OUTPUT,
         explain=option("--explain", "A dry run always explains.", hidden=True),
         every=option("--all", "List all failures, not only what is new."),
         exports=option(
@@ -126,7 +126,7 @@ MODE: options.Table = {
         ),
     ),
     **in_section(
-        help.REUSE,
+        options.REUSE,
         remote=option(
             "--remote NAME",
             "Pull what the plan needs from this remote first, and push the results to it.",
@@ -143,11 +143,11 @@ MODE: options.Table = {
 def status(
     selection: SelectionOptions,
     explain: Annotated[
-        bool, option("--explain", "Give the reason for each call.", section=help.OUTPUT)
+        bool, option("--explain", "Give the reason for each call.", section=options.OUTPUT)
     ] = False,
     short: Annotated[
         bool,
-        option("--short", "Print git's two letters for each change.", section=help.OUTPUT),
+        option("--short", "Print git's two letters for each change.", section=options.OUTPUT),
     ] = False,
     remote: Annotated[
         str | None,
@@ -155,7 +155,7 @@ def status(
             "--remote NAME",
             "First check which answers this remote has.",
             completions.remotes,
-            section=help.REUSE,
+            section=options.REUSE,
         ),
     ] = None,
     output_format: options.Output = "table",
