@@ -17,9 +17,8 @@ from typer.exceptions import TyperException
 
 from evalstore.core.errors import INCOMPLETE, EvalstoreError
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.option_values import read_plain_values
+from evalstore.interfaces.cli.command_line import explain_usage, read_plain_values, unknown_command
 from evalstore.interfaces.cli.options import SectionedCommand, write_options
-from evalstore.interfaces.cli.usage_errors import explain_usage, unknown_command
 from evalstore.planning.options import Location
 
 COMPLETING = "_EVALSTORE_COMPLETE"

@@ -35,7 +35,7 @@ from evalstore.interfaces.cli.app import (
     explain_resources,
     here,
 )
-from evalstore.interfaces.cli.option_values import is_set
+from evalstore.interfaces.cli.command_line import hint_on_file, is_set
 from evalstore.interfaces.cli.options import OptionGroup, Table, grouped, option
 from evalstore.interfaces.cli.output import PAGED, find_pager, use_folder
 
@@ -202,8 +202,6 @@ def _run(argv: Sequence[str] | None) -> int:
         _execute(arguments)
     except EvalstoreError as problem:
         if isinstance(problem, NotARevisionError):
-            from evalstore.interfaces.cli.usage_errors import hint_on_file
-
             problem.hint = hint_on_file(here(), problem.text, arguments) or problem.hint
         output.failure(problem)
         return problem.exit_code

@@ -16,8 +16,7 @@ from typer.exceptions import TyperException
 
 from evalstore.core.errors import EvalstoreError, NotARevisionError
 from evalstore.interfaces.cli import completions, output
-from evalstore.interfaces.cli.option_values import ignore_unsuited, read_plain_values
-from evalstore.interfaces.cli.usage_errors import explain_usage
+from evalstore.interfaces.cli.command_line import explain_usage, ignore_unsuited, read_plain_values
 from evalstore.planning.options import SelectionOptions
 from evalstore.providers.kinds import EXAMPLE, EXAMPLE_JUDGE
 

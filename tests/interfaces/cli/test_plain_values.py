@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.exceptions import TyperException
 
+from evalstore.interfaces.cli.command_line import read_plain_values
 from evalstore.interfaces.cli.main import commands
-from evalstore.interfaces.cli.option_values import read_plain_values
 from tests.builders import tree
 
 VALUES = (

@@ -9,8 +9,8 @@ from unittest import mock
 
 import pytest
 
+from evalstore.interfaces.cli.command_line import RULES
 from evalstore.interfaces.cli.main import commands
-from evalstore.interfaces.cli.option_values import RULES
 from evalstore.planning.options import Location
 from tests.interfaces.cli.conftest import Evalstore
 

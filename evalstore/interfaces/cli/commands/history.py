@@ -13,7 +13,7 @@ from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import Globals, app, here
-from evalstore.interfaces.cli.option_values import Values, unsuited
+from evalstore.interfaces.cli.command_line import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.planning.options import SelectionOptions

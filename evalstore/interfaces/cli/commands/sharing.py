@@ -12,7 +12,7 @@ from evalstore.core.display import bytes_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli import completions, options, output
 from evalstore.interfaces.cli.app import app, here
-from evalstore.interfaces.cli.option_values import Values, unsuited
+from evalstore.interfaces.cli.command_line import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import Table, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 
+from evalstore.interfaces.cli.command_line import GONE
 from evalstore.interfaces.cli.main import commands, main
-from evalstore.interfaces.cli.usage_errors import GONE
 from evalstore.planning.options import Kind
 from tests.builders import HELLO, tree
 from tests.exchange.importers.ai_tester.test_project import PROJECT
