@@ -46,12 +46,12 @@ def find_first_pushes(
     pushes: dict[str, FirstPush] = {}
     for remote in workspace.settings.remotes:
         with suppress(EvalstoreError), open_known(workspace, remote) as cache:
-            for id, push in cache.records.find_pushes(table, wanted) if cache else ():
+            for id, push in cache.find_pushes(table, wanted) if cache else ():
                 pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
     for remote in workspace.settings.remotes:
         with suppress(EvalstoreError):  # its address may have changed since they were pulled
             for former in iterate_former(workspace, remote):
-                for id, push in former.records.find_pushes(table, wanted):
+                for id, push in former.find_pushes(table, wanted):
                     pushes.setdefault(id.hex(), FirstPush(remote, push.writer, iso(push.created)))
     if not pushes:
         return {}

@@ -100,103 +100,11 @@ class Push(NamedTuple):
     """Why it does not count: one of `REASONS`. Then the rest is as it says itself, or empty."""
 
 
-class IndexedRecords:
-    """The queries over the records and packs of a cache of indexes."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def find_pack(self, number: int) -> IndexedPack:
-        """Return a pack by its number."""
-        query = "SELECT digest, size FROM packs WHERE number = ?"
-        return IndexedPack(*self._connection.execute(query, (number,)).fetchone())
-
-    def list_indexes(self, digest: str) -> list[str]:
-        """Return the names of the index files that list a pack."""
-        query = (
-            "SELECT DISTINCT name FROM packs JOIN indexes ON indexes.number = source "
-            "WHERE digest = ? ORDER BY name"
-        )
-        return [name for (name,) in self._connection.execute(query, (digest,))]
-
-    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
-        """Return the ids of the records of a table from `first` up to `last`, each in a tuple."""
-        query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
-        return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
-
-    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[IndexedRecord]:
-        """Yield these records of a table that the remote has; `pack` is a number in the cache."""
-        query = "SELECT pack, kind, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
-        for pack, *entry, key in self._select(query, table, ids):
-            yield IndexedRecord(pack, PackEntry(*entry), key or NO_KEY)
-
-    def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
-        """Yield those of these records that the remote has, each with its first push.
-
-        Where a clean-up has put pushes together, `created` is the time of the first one with the
-        record.
-        """
-        query = (
-            "SELECT id, name, writer, coalesce(pushed, created), indexes.records FROM records "
-            "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
-            "WHERE kind = ? AND id IN"
-        )
-        yield from ((id, Push(*row)) for id, *row in self._select(query, table, ids))
-
-    def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the ids of the records of a table with one of these lookup keys -> the key."""
-        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
-        return dict(self._select(query, table, keys))
-
-    def _select(self, query: str, table: str, values: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
-        """Return the rows of a query about a table that ends before a list of these values."""
-        return chain.from_iterable(
-            self._connection.execute(
-                f"{query} ({', '.join('?' * len(batch))})", (TABLE_NUMBERS[table], *batch)
-            )
-            for batch in in_batches(values)
-        )
-
-    def find_newest_runs(self) -> set[bytes]:
-        """Return the ids of the newest run, and of the newest that was about all cases.
-
-        Runs without a lookup key are returned, too: whoever reads them finds that it is wrong.
-        """
-        query = "SELECT id, coalesce(lookup, x'ff') FROM records WHERE kind = ?"
-        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
-        runs = sorted(((lookup, id) for id, lookup in rows), reverse=True)
-        whole = (id for lookup, id in runs if lookup[8:9] == b"\1")
-        return {id for _, id in runs[:1]} | {id for id in (next(whole, None),) if id is not None}
-
-    def list_runs(self) -> list[str]:
-        """Return the ids of the runs of the remote, newest first, as the store orders them."""
-        query = "SELECT id FROM records WHERE kind = ? ORDER BY substr(lookup, 1, 8) DESC, id DESC"
-        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
-        return [id.hex() for (id,) in rows]
-
-    def count(self, table: str, most: int = -1) -> int:
-        """Return how many records of a table the remote has; not more than `most` if it is set."""
-        query = "SELECT count(*) FROM (SELECT 1 FROM records WHERE kind = ? LIMIT ?)"
-        return int(self._connection.execute(query, (TABLE_NUMBERS[table], most)).fetchone()[0])
-
-    def count_unknown(self) -> int:
-        """Return how many records are of tables that only a newer program knows."""
-        numbers = ", ".join(map(str, TABLE_NAMES))
-        query = f"SELECT count(*) FROM records WHERE kind NOT IN ({numbers})"
-        return int(self._connection.execute(query).fetchone()[0])
-
-    def count_bytes(self) -> int:
-        """Return the bytes of all packs of the remote."""
-        query = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM packs)"
-        return int(self._connection.execute(query).fetchone()[0])
-
-
 class IndexCache:
-    """Reads the index files of a remote that count; `records` are those that they list."""
+    """Reads the index files of a remote that count, and finds the records that they list."""
 
     def __init__(self, connection: sqlite3.Connection, rules: Acceptance = ACCEPT_ALL) -> None:
         self._connection = connection
-        self.records = IndexedRecords(connection)
         self.rules = rules
 
     @classmethod
@@ -377,6 +285,92 @@ class IndexCache:
             )
         return decision.writer
 
+    # --- the records that the index files list, and their packs
+
+    def find_pack(self, number: int) -> IndexedPack:
+        """Return a pack by its number."""
+        query = "SELECT digest, size FROM packs WHERE number = ?"
+        return IndexedPack(*self._connection.execute(query, (number,)).fetchone())
+
+    def list_indexes(self, digest: str) -> list[str]:
+        """Return the names of the index files that list a pack."""
+        query = (
+            "SELECT DISTINCT name FROM packs JOIN indexes ON indexes.number = source "
+            "WHERE digest = ? ORDER BY name"
+        )
+        return [name for (name,) in self._connection.execute(query, (digest,))]
+
+    def find_range(self, table: str, first: bytes, last: bytes) -> set[tuple[bytes]]:
+        """Return the ids of the records of a table from `first` up to `last`, each in a tuple."""
+        query = "SELECT id FROM records WHERE kind = ? AND id BETWEEN ? AND ?"
+        return set(self._connection.execute(query, (TABLE_NUMBERS[table], first, last)))
+
+    def find_places(self, table: str, ids: Sequence[bytes]) -> Iterator[IndexedRecord]:
+        """Yield these records of a table that the remote has; `pack` is a number in the cache."""
+        query = "SELECT pack, kind, id, start, length, lookup FROM records WHERE kind = ? AND id IN"
+        for pack, *entry, key in self._select(query, table, ids):
+            yield IndexedRecord(pack, PackEntry(*entry), key or NO_KEY)
+
+    def find_pushes(self, table: str, ids: Sequence[bytes]) -> Iterator[tuple[bytes, Push]]:
+        """Yield those of these records that the remote has, each with its first push.
+
+        Where a clean-up has put pushes together, `created` is the time of the first one with the
+        record.
+        """
+        query = (
+            "SELECT id, name, writer, coalesce(pushed, created), indexes.records FROM records "
+            "JOIN packs ON packs.number = pack JOIN indexes ON indexes.number = source "
+            "WHERE kind = ? AND id IN"
+        )
+        yield from ((id, Push(*row)) for id, *row in self._select(query, table, ids))
+
+    def find_keys(self, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the ids of the records of a table with one of these lookup keys -> the key."""
+        query = "SELECT id, lookup FROM records WHERE kind = ? AND lookup IN"
+        return dict(self._select(query, table, keys))
+
+    def _select(self, query: str, table: str, values: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of a query about a table that ends before a list of these values."""
+        return chain.from_iterable(
+            self._connection.execute(
+                f"{query} ({', '.join('?' * len(batch))})", (TABLE_NUMBERS[table], *batch)
+            )
+            for batch in in_batches(values)
+        )
+
+    def find_newest_runs(self) -> set[bytes]:
+        """Return the ids of the newest run, and of the newest that was about all cases.
+
+        Runs without a lookup key are returned, too: whoever reads them finds that it is wrong.
+        """
+        query = "SELECT id, coalesce(lookup, x'ff') FROM records WHERE kind = ?"
+        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
+        runs = sorted(((lookup, id) for id, lookup in rows), reverse=True)
+        whole = (id for lookup, id in runs if lookup[8:9] == b"\1")
+        return {id for _, id in runs[:1]} | {id for id in (next(whole, None),) if id is not None}
+
+    def list_runs(self) -> list[str]:
+        """Return the ids of the runs of the remote, newest first, as the store orders them."""
+        query = "SELECT id FROM records WHERE kind = ? ORDER BY substr(lookup, 1, 8) DESC, id DESC"
+        rows = self._connection.execute(query, (TABLE_NUMBERS["runs"],))
+        return [id.hex() for (id,) in rows]
+
+    def count(self, table: str, most: int = -1) -> int:
+        """Return how many records of a table the remote has; not more than `most` if it is set."""
+        query = "SELECT count(*) FROM (SELECT 1 FROM records WHERE kind = ? LIMIT ?)"
+        return int(self._connection.execute(query, (TABLE_NUMBERS[table], most)).fetchone()[0])
+
+    def count_unknown(self) -> int:
+        """Return how many records are of tables that only a newer program knows."""
+        numbers = ", ".join(map(str, TABLE_NAMES))
+        query = f"SELECT count(*) FROM records WHERE kind NOT IN ({numbers})"
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def count_bytes(self) -> int:
+        """Return the bytes of all packs of the remote."""
+        query = "SELECT coalesce(sum(size), 0) FROM (SELECT DISTINCT digest, size FROM packs)"
+        return int(self._connection.execute(query).fetchone()[0])
+
 
 def _read_signature(files: RemoteFiles, signature: ListedFile | None) -> bytes | None:
     """Return the signature of an index; None if there is none that could be one."""
@@ -532,7 +526,7 @@ def find_known_runs(workspace: WorkspaceFolder, remote: str) -> list[str]:
     try:
         with open_known(workspace, remote) as cache:
             if cache is not None and cache.list_pushes():
-                return cache.records.list_runs()
+                return cache.list_runs()
     except EvalstoreError as error:
         raise RevisionError(str(error), hint=error.hint) from error
     raise RevisionError(

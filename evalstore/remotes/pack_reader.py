@@ -51,7 +51,7 @@ class PackReader:
 
         Raises as `_read_pack` and `_check`.
         """
-        places = self._cache.records.find_places(table, ids)
+        places = self._cache.find_places(table, ids)
         yield from self.read_places(
             sorted(places, key=lambda place: (place.pack, place.entry.offset))
         )
@@ -59,7 +59,7 @@ class PackReader:
     def read_places(self, places: Iterable[IndexedRecord]) -> Iterator[CheckedRecord]:
         """Yield the checked records at these places, which are ordered by pack and offset."""
         for number, group in itertools.groupby(places, key=lambda place: place.pack):
-            pack = self._cache.records.find_pack(number)
+            pack = self._cache.find_pack(number)
             for place, data in self._read_pack(pack, list(group)):
                 yield self._check(pack, place, data)
 
@@ -141,7 +141,7 @@ class PackReader:
         if isinstance(self._files, BundleFiles):
             return "make the bundle again; 'evalstore fsck --remote FILE' lists what is wrong"
         names = [pack_name(pack.digest)]
-        for name in self._cache.records.list_indexes(pack.digest):
+        for name in self._cache.list_indexes(pack.digest):
             names += [name, name + SIGNATURE][: 1 + self._cache.rules.requires_signatures]
         return repair_hint(names, "; 'evalstore fsck --remote' lists all that is damaged")
 

@@ -275,9 +275,9 @@ def pull_records(
     with open_tables(_SCHEMA) as wanted, Arrivals.open(store) as arrivals:
         for table in missing:
             for ids in split_ids(missing[table]):
-                places = cache.records.find_places(table, ids)
+                places = cache.find_places(table, ids)
                 rows = (
-                    (numbers.setdefault(cache.records.find_pack(pack), pack), *entry, key)
+                    (numbers.setdefault(cache.find_pack(pack), pack), *entry, key)
                     for pack, entry, key, _ in places
                 )
                 statement = "INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?)"
@@ -328,11 +328,11 @@ class ReferencedPull:
     def find_keyed(self, table: str, keys: Iterable[str]) -> set[bytes]:
         """Return the rows of a table with these lookup keys that the remote has, the store not."""
         wanted = [bytes.fromhex(key) for key in keys]
-        return self._lacking(table, set(self._cache.records.find_keys(table, wanted)))
+        return self._lacking(table, set(self._cache.find_keys(table, wanted)))
 
     def find_newest_runs(self) -> set[bytes]:
         """Return the newest run, and the newest about all cases, if the store lacks them."""
-        return self._lacking("runs", self._cache.records.find_newest_runs())
+        return self._lacking("runs", self._cache.find_newest_runs())
 
     def _lacking(self, table: str, ids: set[bytes]) -> set[bytes]:
         ids = ids - self._seen
@@ -373,7 +373,7 @@ class ReferencedPull:
             if not ids:
                 return
             ids = ids - self._store.find_present(table, ids)
-            places = self._cache.records.find_places(table, sorted(ids))
+            places = self._cache.find_places(table, sorted(ids))
             found = {place.entry.id for place in places}
             ids = ids - found
             if found:

@@ -71,7 +71,7 @@ def push(
         patch.setattr("evalstore.remotes.push.find_absent", lambda *_: set())
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
-            missing = find_missing(ids, indexes.records)
+            missing = find_missing(ids, indexes)
         header = IndexHeader(writer, created, ())
         index_writer = IndexWriter(files, indexes, header, CopyListener(), sign)
         return push_records(store, index_writer, missing)
@@ -85,7 +85,7 @@ def pull(
     with IndexCache.open(cache, files.address, rules) as indexes:
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
-            missing = find_missing(indexes.records, ids)
+            missing = find_missing(indexes, ids)
         return pull_records(store, files, indexes, missing, CopyListener())
 
 
@@ -136,7 +136,7 @@ def to_push(store: Store, files: RemoteFiles) -> dict[str, int]:
     with IndexCache.open(None, files.address) as indexes:
         indexes.refresh(files)
         with store.snapshot_ids() as ids:
-            return count_by_table(find_missing(ids, indexes.records))
+            return count_by_table(find_missing(ids, indexes))
 
 
 def names(root: Path) -> list[str]:

@@ -115,7 +115,7 @@ def _pushes(files: RemoteFiles, records: Sequence[CheckedRecord]) -> dict[bytes,
         return {
             id: push.created
             for checked in records
-            for id, push in cache.records.find_pushes(
+            for id, push in cache.find_pushes(
                 checked.record.table, [bytes.fromhex(checked.record.id)]
             )
         }

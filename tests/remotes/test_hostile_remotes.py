@@ -286,7 +286,7 @@ def test_records_of_a_newer_program_stay_where_they_are(
     assert stores.pull(empty, remote).stored.total() == 0
     with IndexCache.open(None, remote.address) as cache:
         cache.refresh(remote)
-        assert cache.records.count_unknown() == 1
+        assert cache.count_unknown() == 1
 
 
 @pytest.mark.parametrize(

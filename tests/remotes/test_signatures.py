@@ -370,9 +370,7 @@ def test_all_of_a_signed_pack_must_be_as_it_was_signed(
     with IndexCache.open(None, remote.address, rules) as cache:
         cache.refresh(remote)
         one = {
-            "prompts": b"".join(
-                *sorted(cache.records.find_range("prompts", bytes(16), b"\xff" * 16))[:1]
-            )
+            "prompts": b"".join(*sorted(cache.find_range("prompts", bytes(16), b"\xff" * 16))[:1])
         }
         with pytest.raises(RemoteError, match="has changed since it was written"):
             stores.pull_some(empty, remote, cache, one)

@@ -56,7 +56,7 @@ class OpenRemote:
 
     def ids(self) -> AbstractContextManager[IdSource]:
         """Return the ids of the rows of the remote, as it was last read."""
-        return nullcontext(self.cache.records)
+        return nullcontext(self.cache)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
     require_remote(opened.files)
     received = opened.cache.refresh(opened.files)
     with opened.store.snapshot_ids() as ids:
-        missing = find_missing(opened.cache.records, ids)
+        missing = find_missing(opened.cache, ids)
     report = PullReport(
         opened.name,
         opened.address,
@@ -91,7 +91,7 @@ def pull_missing(opened: OpenRemote, *, dry_run: bool, listener: CopyListener | 
     if dry_run or not missing:
         return report
     pulled = _copy(opened, missing, report, listener or CopyListener())
-    report.newer = opened.cache.records.count_unknown()
+    report.newer = opened.cache.count_unknown()
     note_left(report, pulled)
     return report
 
@@ -131,7 +131,7 @@ def _copy(
     received = opened.cache.refresh(opened.files) if pulled.missing_packs else 0
     if received:
         with opened.store.snapshot_ids() as ids:
-            missing = find_missing(opened.cache.records, ids)
+            missing = find_missing(opened.cache, ids)
         pulled = pull_records(opened.store, opened.files, opened.cache, missing, listener)
         stored.update(pulled.stored)
         report.bytes_received += received + pulled.bytes_received

@@ -56,7 +56,7 @@ def pull_for_plan(
         received = opened.cache.refresh(opened.files)
         listener = listener or CopyListener()
         selection = selection or SelectionOptions()
-        if with_history and not opened.cache.records.list_runs():
+        if with_history and not opened.cache.list_runs():
             location.warn(f"'{opened.name}' has no runs: no failure can be told from a regression")
         is_searched = not selection.narrows if with_history is None else with_history
         copied: Counter[str] = Counter()
@@ -76,7 +76,7 @@ def pull_for_plan(
             opened.address,
             count_kinds(copied),
             bytes_received=received,
-            newer=opened.cache.records.count_unknown(),
+            newer=opened.cache.count_unknown(),
             left_out=count_left_out(opened.cache),
         )
         note_left(report, pull.pulled)
@@ -146,7 +146,7 @@ def _pull_baseline(
     Raises `RevisionError`, but not for a revision that the remote does not know: the run says what
     is wrong with it.
     """
-    runs = opened.cache.records.list_runs()
+    runs = opened.cache.list_runs()
     remote, slash, name = revision.partition("/")
     if slash and remote == opened.name:
         id = resolve_remote_run(runs, remote, name)
@@ -177,7 +177,7 @@ def _pull_older_runs(
 
     With a baseline, the runs before it.
     """
-    runs = opened.cache.records.list_runs()
+    runs = opened.cache.list_runs()
     if baseline:
         runs = runs[runs.index(baseline.run.id) + 1 :]
     older = [bytes.fromhex(id) for id in runs[:RUNS_SEARCHED]]

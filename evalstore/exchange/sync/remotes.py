@@ -206,7 +206,7 @@ def _measure(opened: OpenRemote | OpenDatabase) -> int:
         return inspect_database(read_database(opened.address)).size or 0
     names = {push.name for push in opened.cache.list_pushes()}
     indexes = sum(file.size for file in opened.files.iterate(INDEXES) if file.name in names)
-    return opened.cache.records.count_bytes() + indexes
+    return opened.cache.count_bytes() + indexes
 
 
 def _list_pushes(cache: IndexCache) -> list[RemotePush]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.plan_price import BatchPrice, MeanCosts
     from evalstore.planning.project import Project
-    from evalstore.remotes.index_cache import IndexedRecords
+    from evalstore.remotes.index_cache import IndexCache
     from evalstore.store import Store
 
 
@@ -118,7 +118,7 @@ class RemoteSums:
             return
         questions = {ask.question_id for ask, _ in wanted}
 
-        def count(sums: _Sums, records: IndexedRecords) -> None:
+        def count(sums: _Sums, records: IndexCache) -> None:
             answers = _find(self._project.store, records, questions)
             there = Counter(answers.values())
             for ask, price in wanted:
@@ -145,7 +145,7 @@ class RemoteSums:
         if not subjects:
             return
 
-        def count(sums: _Sums, records: IndexedRecords) -> None:
+        def count(sums: _Sums, records: IndexCache) -> None:
             places = records.find_keys("evaluations", subjects)
             stored = self._project.store.find_present("evaluations", places.keys())
             there = Counter(key for id, key in places.items() if id not in stored)
@@ -155,7 +155,7 @@ class RemoteSums:
 
         self._read(self._judgements, count)
 
-    def _read(self, sums: dict[str, _Sums], count: Callable[[_Sums, IndexedRecords], None]) -> None:
+    def _read(self, sums: dict[str, _Sums], count: Callable[[_Sums, IndexCache], None]) -> None:
         """Count in each remote that was read; take the others out."""
         from evalstore.remotes.index_cache import open_known
 
@@ -163,7 +163,7 @@ class RemoteSums:
             is_read = False
             with suppress(EvalstoreError), open_known(self._project.workspace, name) as cache:
                 if cache is not None:
-                    count(sums[name], cache.records)
+                    count(sums[name], cache)
                     is_read = True
             if not is_read:
                 del sums[name]
@@ -238,7 +238,7 @@ def unread_text(remote: str, *, asks: bool, brief: bool = False) -> str:
     return text if brief else f"{text}: {command} copies what it has of these {what}"
 
 
-def _find(store: Store, indexed: IndexedRecords, questions: set[str]) -> dict[bytes, str]:
+def _find(store: Store, indexed: IndexCache, questions: set[str]) -> dict[bytes, str]:
     """Return the answers to these questions that a remote has and the store lacks -> the question.
 
     The key of a judgement of one answer is its id.
