@@ -142,13 +142,9 @@ app = _Program(
 class Globals:
     """The values of the options that all commands share."""
 
-    directory: Path
+    location: Location
     folder: Path | None
     """The folder that `-C` names, as it was typed."""
-    config: Path | None
-    store: str | None
-    overrides: tuple[str, ...]
-    allow_outside: bool
     progress: Literal["auto", "plain", "none"]
     arguments: list[str]
     """The whole command line; the arguments after `--` are paths."""
@@ -156,14 +152,7 @@ class Globals:
 
 def here() -> Location:
     """Locate the workspace that the global options name."""
-    return Location(
-        Globals.directory,
-        Globals.config,
-        Globals.store,
-        allow_outside=Globals.allow_outside,
-        overrides=Globals.overrides,
-        warn=output.warn,
-    )
+    return Globals.location
 
 
 def from_here(commands: Sequence[str]) -> list[str]:

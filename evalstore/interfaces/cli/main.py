@@ -38,6 +38,7 @@ from evalstore.interfaces.cli.app import (
 from evalstore.interfaces.cli.command_line import hint_on_file, is_set
 from evalstore.interfaces.cli.options import OptionGroup, Table, grouped, option
 from evalstore.interfaces.cli.output import PAGED, find_pager, use_folder
+from evalstore.planning.options import Location
 
 
 class GlobalOptions(NamedTuple):
@@ -103,12 +104,16 @@ def start(context: typer.Context, options: GlobalOptions) -> None:
     output.use_pager(find_pager() if is_paged else None)
     if is_set(context, "directory", by="COMMANDLINE"):
         use_folder(options.directory, chain.from_iterable(GROUPS.values()))
-    Globals.directory, Globals.folder = _find_folder(options.directory), options.directory
-    Globals.config = None if options.config is None else Globals.directory / options.config
-    Globals.store = options.store
-    Globals.overrides = options.overrides
-    Globals.allow_outside = options.allow_outside
-    Globals.progress = options.progress
+    Globals.folder, Globals.progress = options.directory, options.progress
+    directory = _find_folder(options.directory)
+    Globals.location = Location(
+        directory,
+        None if options.config is None else directory / options.config,
+        options.store,
+        allow_outside=options.allow_outside,
+        overrides=options.overrides,
+        warn=output.warn,
+    )
 
 
 def _find_folder(named: Path | None) -> Path:

@@ -9,7 +9,7 @@ import typer
 
 from evalstore.core.errors import NO
 from evalstore.interfaces.cli import completions, options, output
-from evalstore.interfaces.cli.app import Globals, app, here
+from evalstore.interfaces.cli.app import app, here
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import Table, print_table
 
@@ -61,7 +61,7 @@ def import_(
     done = import_files(
         here(),
         format,
-        [Globals.directory / path for path in paths or ()],
+        [here().directory / path for path in paths or ()],
         into=into,
         sessions=sessions,
         force=force,

@@ -16,7 +16,7 @@ from evalstore.core.display import case_name
 from evalstore.core.errors import OK, USAGE, EvalstoreError, Problem
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import completions, options, output
-from evalstore.interfaces.cli.app import Globals, app, from_here, here
+from evalstore.interfaces.cli.app import app, from_here, here
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import Table, align_points, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data
@@ -79,14 +79,14 @@ def init(
         return
     from evalstore.exchange.init import init as operation
 
-    base = Globals.directory
+    base = here().directory
     made = operation(
         base / (directory or "."),
         example=example,
         bare=bare,
         adopt_from=None if adopt is None else base / adopt,
-        store=Globals.store,
-        allow_outside=Globals.allow_outside,
+        store=here().store,
+        allow_outside=here().allow_outside,
         start=base,
         warn=output.warn,
     )
@@ -535,7 +535,7 @@ def _print_schemas(kinds: Sequence[str], folder: Path | None) -> None:
     from evalstore.workspace.schemas import TITLES, schema_text, write_schemas
 
     if folder is not None:
-        for path in write_schemas(Globals.directory, folder, kinds):
+        for path in write_schemas(here().directory, folder, kinds):
             output.line(f"wrote {output.safe(str(path))}")
     elif kinds:
         for kind in kinds:
