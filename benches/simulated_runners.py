@@ -41,8 +41,7 @@ from evalstore.planning.plan import Plan, plan_asks, plan_judgements
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.limits.rate_limiter import Account
 from evalstore.runs.execution.model_calls import Endpoint, Limits, RunEnvironment
-from evalstore.runs.execution.sharing.run_share import add_shares
-from evalstore.runs.execution.sharing.shared_work import SharedWork
+from evalstore.runs.execution.sharing.run_share import SharedWork, add_shares
 from evalstore.store import Store
 from evalstore.store.location import read_location
 from evalstore.store.work.leases import SILENT_SECONDS, LeaseHolder

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         init,
         to_json,
     )
-    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import PlanItem
     from evalstore.planning.status.status_report import Status
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.compare.diff_result import Diff
@@ -82,7 +82,7 @@ _MODULES = {
     "evalstore.runs.judge_text": ("JudgedText",),
     "evalstore.runs.run_report": ("RunReport",),
     "evalstore.planning.status.status_report": ("Status",),
-    "evalstore.planning.plan_item": ("PlanItem",),
+    "evalstore.planning.plan_items": ("PlanItem",),
     "evalstore.comparison.statistics": ("Rate",),
     "evalstore.core.results": ("Result",),
     "evalstore.core.values": ("Verdict",),

@@ -83,7 +83,7 @@ FIXED = {
     "results.table.cases.MANY": "from here on the browser keeps some lines",
     "results.table.editable_files._MOST_ROWS": "what is looked up at most",
     "runs.status.status_text._FEW_CALLS": "a limit that is remarked on",
-    "planning.cells.row_labels._KEPT": "characters of a shown name",
+    "planning.selection._KEPT": "characters of a shown name",
     "remotes.places.buckets._CHUNK": "bytes of a network's request, of which each costs money",
     "remotes.places.buckets._LARGE": "bytes from which on a question is worth its price",
     "remotes.bundle_files._PIECE": "bytes: pieces of one byte take minutes",

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.version_diff import (
     RECORDED_ANSWER,
@@ -23,10 +22,8 @@ from evalstore.comparison.version_diff import (
     recorded_text,
 )
 from evalstore.core.batches import in_batches
+from evalstore.core.results import Result
 from evalstore.core.values import SPECIAL_TAGS, Case, CaseFile, Json
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
 
 _SETTINGS = ("attempts", "evaluators", "threshold", "id")
 """The fields of a test file that are not fields of its cases."""
@@ -122,10 +119,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
         for option in _OPTIONS:
             yield from _differ(option, was, now)
     if was.evaluation != now.evaluation:
-        old, new = (
-            (find("evaluation", id) or {}) if id else {} for id in (was.evaluation, now.evaluation)
-        )
-        yield from differ_evaluations(old, new, find, name)
+        yield from differ_evaluations(*_evaluations(was, now, find), find, name)
     yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
     yield from _differ_prompts("judge prompt", was.judge_prompts, now.judge_prompts, find, name)
     yield from _differ("judged by", was, now)
@@ -133,12 +127,16 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
         yield Difference(RECORDED_ANSWER, *(recorded_answer(case, find) for case in (was, now)))
 
 
+def _evaluations(was: Case | Result, now: Case | Result, find: Find) -> tuple[Json, Json]:
+    """Return the contents of two evaluation versions; empty where there is none."""
+    ids = was.evaluation, now.evaluation
+    old, new = (find("evaluation", id) or {} if id else {} for id in ids)
+    return old, new
+
+
 def judging_changed(was: Case, now: Case, find: Find) -> tuple[str, ...]:
     """Return which parts of how a case is judged differ: instructions, checks, judge prompt."""
-    old, new = (
-        (find("evaluation", id) or {}) if id else {} for id in (was.evaluation, now.evaluation)
-    )
-    parts = evaluation_parts(old, new) if was.evaluation != now.evaluation else ()
+    parts = evaluation_parts(*_evaluations(was, now, find))
     return (*parts, "judge prompt") if was.judge_prompts != now.judge_prompts else parts
 
 
@@ -147,10 +145,7 @@ def differ_results(was: Result, now: Result, find: Find, name: Name) -> Iterator
     if was.tests != now.tests:
         yield from differ_conversations(was.tests, now.tests, find, name)
     if was.evaluation != now.evaluation:
-        old, new = (
-            find("evaluation", id) or {} for id in (was.evaluation or "", now.evaluation or "")
-        )
-        yield from differ_evaluations(old, new, find, name)
+        yield from differ_evaluations(*_evaluations(was, now, find), find, name)
     yield from _differ_prompts("system prompt", (was.prompt,), (now.prompt,), find, name)
 
 

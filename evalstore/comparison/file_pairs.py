@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from evalstore.core.values import CaseFile
+from evalstore.core.values import CaseFile
 
 Leaves = Mapping[str, str]
 """From the paths of test files to the leaves of their cases."""

@@ -1,4 +1,4 @@
-"""Pairs the results of two sides by their numbers, and keeps groups of the pairs.
+"""Pairs the results of two sides by their numbers, keeps groups of pairs, and compares answers.
 
 A pair is made when it is read: of many pairs only the numbers of their results are in memory.
 """
@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import groupby
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from evalstore.comparison.placed_results import PLACES
+from evalstore.comparison.placed_results import PLACES, PlacedResults
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
+from evalstore.core.results import ComparedSession, Result, Session
+from evalstore.core.values import Verdict
 from evalstore.files.temporary_list import FiledSequence
-
-if TYPE_CHECKING:
-    from evalstore.comparison.placed_results import PlacedResults
-    from evalstore.core.results import Result
-    from evalstore.core.values import Verdict
-
 
 Change = Literal["broke", "fixed", "changed", "new", "gone", "unchanged"]
 OTHER_JUDGEMENT = "judged again"
@@ -356,12 +352,82 @@ def _sort_keys(
 
 def _ranks(models: Iterable[str], candidates: Callable[[str], Any]) -> dict[str, int]:
     """Return the rank of each candidate; the same for those with the same sort key."""
-    ranks: dict[str, int] = {}
-    numbers, last = count(-1), object()
-    rank = 0
-    for model in sorted(models, key=candidates):
-        key = candidates(model)
-        if key != last:
-            rank = next(numbers) + 1
-        ranks[model], last = rank, key
-    return ranks
+    groups = groupby(sorted(models, key=candidates), key=candidates)
+    return {model: rank for rank, (_, alike) in enumerate(groups) for model in alike}
+
+
+# --- whether the answers of pairs are equal, and which were given first
+
+
+Compared = TypeVar("Compared")
+ANOTHER = "another answer"
+"""The reason of a change that nothing but chance explains."""
+OLDER = "older answers count"
+"""The reason of a change whose answers were stored before those of the other side."""
+
+
+def has_other_sessions(pair: Pair) -> bool:
+    """Return whether both sides of a pair have answers, and not the same ones."""
+    was, now = (side.sessions if side else () for side in (pair.was, pair.now))
+    return bool(was and now) and was != now
+
+
+def asks_the_same(pair: Pair) -> bool:
+    """Return whether both sides of a pair are about the same tests and system prompt."""
+    was, now = ((side.tests, side.prompt) if side else None for side in (pair.was, pair.now))
+    return was == now
+
+
+def has_other_answers(pair: Pair) -> bool:
+    """Return whether both sides of a pair ask the same and have different sessions."""
+    return has_other_sessions(pair) and asks_the_same(pair)
+
+
+def sessions_to_compare(pairs: Iterable[Pair]) -> set[str]:
+    """Return the ids of the sessions of all pairs with the same question and other answers."""
+    sides = ((pair.was, pair.now) for pair in pairs if has_other_answers(pair))
+    return {id for side in sides for result in side if result for id in result.sessions}
+
+
+def has_equal_texts(pair: Pair, sessions: Mapping[str, ComparedSession]) -> bool:
+    """Return whether both sides asked the same and were answered alike, word for word."""
+    sides = _sides(pair, sessions)
+    if sides is None:
+        return False
+    was, now = sides
+    return [(each.question, each.turns) for each in was] == [
+        (each.question, each.turns) for each in now
+    ]
+
+
+def counts_older(pair: Pair, sessions: Mapping[str, Session | ComparedSession]) -> bool:
+    """Return whether the second side asks the same, but its other answers are older."""
+    sides = _sides(pair, sessions)
+    if sides is None:
+        return False
+    was, now = sides
+    questions = {session.question for session in was}
+    gained = [session.started for session in now if session not in was]
+    lost = [session.started for session in was if session not in now]
+    return (
+        questions == {session.question for session in now}
+        and bool(gained and lost)
+        and max(gained) < min(lost)
+    )
+
+
+def _sides(
+    pair: Pair, sessions: Mapping[str, Compared]
+) -> tuple[Sequence[Compared], Sequence[Compared]] | None:
+    """Return the sessions of both sides; None unless they differ and all are known."""
+    if not has_other_answers(pair):
+        return None
+    assert pair.was
+    assert pair.now
+    was, now = (_known(side, sessions) for side in (pair.was, pair.now))
+    return None if was is None or now is None else (was, now)
+
+
+def _known(side: Result, sessions: Mapping[str, Compared]) -> list[Compared] | None:
+    known = [sessions[id] for id in side.sessions if id in sessions]
+    return known if len(known) == len(side.sessions) else None

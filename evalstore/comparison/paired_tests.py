@@ -134,18 +134,14 @@ class RateChange:
         """
         if self.difference is None:
             return ""
+        points = f"{100 * self.difference:+z.1f} points"
         if self.low is None or self.high is None:
-            return f"{100 * self.difference:+z.1f} points"
+            return points
         if self._is_cut:
             end = "-100" if self.low <= -1 else "+100"
-            return (
-                f"{100 * self.difference:+z.1f} points "
-                f"(no interval: over {self.clusters:,} {self.unit}s it would go beyond {end})"
-            )
-        return (
-            f"{100 * self.difference:+z.1f} points "
-            f"(95% interval {100 * self.low:+z.1f} to {100 * self.high:+z.1f})"
-        )
+            over = f"over {self.clusters:,} {self.unit}s"
+            return f"{points} (no interval: {over} it would go beyond {end})"
+        return f"{points} (95% interval {100 * self.low:+z.1f} to {100 * self.high:+z.1f})"
 
 
 Clusters = Iterable[ClusterSum] | Mapping[ClusterSum, int]

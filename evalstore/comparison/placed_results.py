@@ -8,14 +8,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.core.results import Result
-from evalstore.core.values import VERDICTS
+from evalstore.core.values import VERDICTS, Verdict
 from evalstore.files.temporary_list import NumberedSequence, keep_values
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Verdict
 
 _VERDICTS: tuple[Verdict | None, ...] = (None, *VERDICTS)
 _CODES = {verdict: code for code, verdict in enumerate(_VERDICTS)}

@@ -6,12 +6,13 @@ import difflib
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from evalstore.comparison.word_diff import changed_ranges, shared_ends
 from evalstore.core.display import plural, shorten
+from evalstore.core.runs import Run, RunCandidate
 from evalstore.core.values import RECORDED, AnswerRef, Json, SampleRef
 
 _SHOWN = 60
@@ -256,15 +257,9 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
     if was == now:
         return
     before, after = _flat(was), _flat(now)
-    old_files = (
-        {part["path"]: part["file"] for part in was if "file" in part}
-        if isinstance(was, list)
-        else {}
-    )
-    new_files = (
-        {part["path"]: part["file"] for part in now if "file" in part}
-        if isinstance(now, list)
-        else {}
+    old_files, new_files = (
+        {part["path"]: part["file"] for part in parts if "file" in part}
+        for parts in (content if isinstance(content, list) else () for content in (was, now))
     )
     changed = [path for path, id in new_files.items() if old_files.get(path, id) != id]
     for path in changed:
@@ -348,17 +343,12 @@ def _versions(
         elif earlier and earlier != shown:
             yield in_place(kind, shown, earlier)
         else:
+            versions = [old[key][1], content]
             if kind == "schema":
-                change = next(
-                    _paths(old[key][1].get("schema", {}), content.get("schema", {})), None
-                )
-            else:
-                change = next(_paths(old[key][1], content), None)
-            yield (
-                Difference(f"{kind} {shown} changed: {change[0]}", change[1], change[2])
-                if change
-                else Difference(f"{kind} {shown} changed")
-            )
+                versions = [version.get("schema", {}) for version in versions]
+            path, *values = next(_paths(*versions), ("",))
+            changed = f"{kind} {shown} changed"
+            yield Difference(f"{changed}: {path}", *values) if path else Difference(changed)
     for key, (id, _) in old.items():
         if key not in new:
             yield Difference(f"{kind} {name(kind, id) or key or id[:8]} is gone")
@@ -562,3 +552,57 @@ def _most_similar(
             pairs[n] = i
             taken.add(i)
     return pairs
+
+
+# --- the candidates of two runs
+
+
+Candidates = Mapping[str, "RunCandidate"]
+"""The candidates of a run by display id."""
+
+
+def candidates_after(before: Candidates, run: Run) -> Candidates:
+    """Return the candidates as of a run; one that was limited to some of them removes none."""
+    here = {candidate.id: candidate for candidate in run.candidates}
+    return {**before, **here} if "models" in run.selection else here
+
+
+def differ_candidates(
+    was: Candidates,
+    now: Candidates,
+    shown: Iterable[str],
+    find: Find,
+    *,
+    with_temperature: bool = True,
+) -> Iterator[tuple[str, Difference]]:
+    """Yield the differences between the candidates of two runs, of those in `shown`, with ids.
+
+    The temperature does not matter to cases that have their own.
+    """
+    listed = set(shown)
+    for id in dict.fromkeys((*now, *was)):
+        if id not in listed:
+            continue
+        if id not in was:
+            yield id, Difference(f"new candidate {id}")
+        elif id not in now:
+            yield id, Difference(f"candidate {id} removed")
+        else:
+            old = was[id] if with_temperature else was[id]._replace(temperature=now[id].temperature)
+            yield from ((id, each) for each in differ_candidate(old, now[id], find))
+
+
+def differ_candidate(was: RunCandidate, now: RunCandidate, find: Find) -> Iterator[Difference]:
+    """Yield how the definition of a candidate changed: its model, then its temperature."""
+    if was.model != now.model:
+        old, new = (find("model", each.model) or {} for each in (was, now))
+        for difference in differ_models(old, new):
+            yield replace(difference, subject=f"{now.id}: {difference.subject}")
+    if was.temperature != now.temperature:
+        values = (number_or_none(each.temperature) for each in (was, now))
+        yield Difference(f"temperature of {now.id}", *values)
+
+
+def number_or_none(value: float | None) -> str:
+    """Return a temperature in words: `none` where none is sent."""
+    return "none" if value is None else f"{value:g}"

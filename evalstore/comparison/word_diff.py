@@ -174,28 +174,14 @@ def _opcodes(old: Sequence[str], new: Sequence[str], max_pairs: int) -> list[_Op
 def _match(old: Sequence[str], new: Sequence[str], offset: int) -> Iterator[_Opcode]:
     from rapidfuzz.distance import Indel  # takes a moment, and most pages do not need it
 
-    changed: _Opcode | None = None
-    for edit in Indel.opcodes(old, new):
-        opcode = _Opcode(
-            edit.tag == "equal",
-            slice(edit.src_start + offset, edit.src_end + offset),
-            slice(edit.dest_start + offset, edit.dest_end + offset),
-        )
-        if opcode.same:
-            if changed:
-                yield changed
-            changed = None
-            yield opcode
-        elif changed:  # a deletion next to an insertion is a replacement
-            changed = _Opcode(
-                False,
-                slice(changed.old.start, opcode.old.stop),
-                slice(changed.new.start, opcode.new.stop),
-            )
-        else:
-            changed = opcode
-    if changed:
-        yield changed
+    a = b = offset
+    for block in Indel.opcodes(old, new).as_matching_blocks():
+        start_old, start_new = block.a + offset, block.b + offset
+        if (a, b) != (start_old, start_new):
+            yield _Opcode(False, slice(a, start_old), slice(b, start_new))
+        a, b = start_old + block.size, start_new + block.size
+        if block.size:
+            yield _Opcode(True, slice(start_old, a), slice(start_new, b))
 
 
 def _join(stretches: Iterable[Stretch]) -> Iterator[Stretch]:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from evalstore import __version__
 from evalstore.core.display import case_name, plural, safe
 from evalstore.results.growing_results import cell_of
-from evalstore.results.table.test_lines import TestLines
+from evalstore.results.table.editable_files import TestLines
 from evalstore.runs.run_results import list_results
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.comparison.comparison import Pair
-from evalstore.comparison.cost_text import shared_cost_text, spending_text, sum_costs
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
 from evalstore.core.results import Decision, Result
-from evalstore.core.runs import Run
+from evalstore.core.runs import Run, shared_cost_text, spending_text, sum_costs
 from evalstore.exchange.exports.writers import code_block, code_span
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_catalogue

@@ -5,19 +5,26 @@ Modules that only a project needs are imported when one is opened, to keep other
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.core.errors import StoreError
+from evalstore.core.errors import EvalstoreError, StoreError
 from evalstore.files.access import normal_path
-from evalstore.planning.reasons.ignored_variables import warn_before_opening
+from evalstore.planning.options import Location
+from evalstore.planning.reasons.ignored_variables import (
+    IgnoredVariable,
+    find_in_files,
+    warn_before_opening,
+    warn_of,
+)
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.workspace.folder import WorkspaceFolder
-from evalstore.workspace.settings.settings import find_root
+from evalstore.workspace.settings import remote_names
+from evalstore.workspace.settings.settings import RemoteSettings, find_root
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -143,3 +150,33 @@ def locate_store(workspace: WorkspaceFolder, location: Location) -> StoreLocatio
     if is_url(location.store):
         return read_address(location.store)
     return normal_path(location.directory, location.store)
+
+
+# --- variables in `.env` that have no effect there, for the store and remotes in use
+
+
+def find_ignored_variables(
+    location: Location, workspace: WorkspaceFolder, remotes: Iterable[RemoteSettings] | None = None
+) -> Iterator[IgnoredVariable]:
+    """Yield the variables of the files that this program reads from the environment only.
+
+    Those of databases count where the store is one, or one of these remotes; without `remotes`, of
+    all that are set. Files that cannot be read are left out, as others report them.
+    """
+    with suppress(EvalstoreError):
+        if remotes is None:
+            remotes = workspace.settings.remotes.values()
+        found = [*find_in_files(workspace.root)]
+        has_database = bool(found) and (
+            any(remote_names.is_database(remote.address) for remote in remotes)
+            or isinstance(locate_store(workspace, location), DatabaseAddress)
+        )
+        yield from (each for each in found if has_database or not each.is_of_database)
+
+
+def warn_of_ignored_variables(location: Location, *remotes: RemoteSettings) -> None:
+    """Warn of them, of each once in this process; `remotes` are those that are used."""
+    with suppress(EvalstoreError):
+        workspace = open_workspace(location)
+        found = find_ignored_variables(location, workspace, remotes)
+        warn_of(workspace.root, found, location.warn)

@@ -12,9 +12,8 @@ from unicodedata import normalize
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.values import CaseFile
 from evalstore.files.fields import suggest, suggest_file
-from evalstore.planning.cells.row_labels import label_matcher
 from evalstore.planning.options import Location
-from evalstore.planning.selection import Target
+from evalstore.planning.selection import Target, label_matcher
 from evalstore.store.trees.case_files import StoredCases
 from evalstore.workspace.folder import WorkspaceFolder
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.core.results import Result
-from evalstore.core.values import RECORDED, Case, CaseFile, Json, Verdict
-from evalstore.planning.age_limit import AgeLimit
+from evalstore.core.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.planning.carried_votes import carry_over
 from evalstore.planning.cells import failed_work
-from evalstore.planning.cells.cell_batches import (
-    StreamedCells,
-    Summary,
-    is_short,
-    summarise_cells,
-)
+from evalstore.planning.cells.cell_batches import StreamedCells, Summary, is_short, summarise_cells
 from evalstore.planning.cells.cells import (
     Candidate,
     Cell,
@@ -31,16 +25,14 @@ from evalstore.planning.cells.cells import (
     take_first,
 )
 from evalstore.planning.cells.earlier_batches import EarlierBatches, EarlierWork
-from evalstore.planning.cells.row_labels import CUT, complete_label
-from evalstore.planning.cells.same_cells import find_cells
+from evalstore.planning.cells.earlier_results import find_cells
 from evalstore.planning.cells.settled_parts import SettledParts
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.plan import UNSETTLED, Plan, plan_asks, plan_judgements
+from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.project import Project, files_of
 from evalstore.planning.reasons import history_filters, unknown_names
 from evalstore.planning.reasons.path_history import PathHistory
-from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.planning.selection import Selection, Subset, compile_name
+from evalstore.planning.selection import NamedRows, Selection, Subset
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
 
@@ -426,85 +418,3 @@ def _has_failed(result: Result) -> bool:
     if result.verdict is None:
         return result.evaluation is not None or len(result.sessions) < result.required_answers
     return result.verdict != "pass"
-
-
-# --- the rows that a name filter selects, where labels have long values that are cut
-
-
-_NO, _YES = 1, 2
-"""What is known of a case."""
-
-
-class NamedRows:
-    """Tells whether a name filter selects a case; long values that its messages have are in full.
-
-    Of the cases that are read ahead, messages are read together, and each decision is kept.
-    """
-
-    def __init__(self, expression: str, versions: VersionReader) -> None:
-        self._selects = compile_name(expression)
-        self._versions = versions
-        words = expression.replace("(", " ").replace(")", " ").split()
-        self._only_adds = CUT not in expression and "not" not in words
-        """Whether the filter selects a full label if it selects the one with cuts."""
-        self._known: dict[str, bytearray] = {}
-        """What is known of the cases of each file, by their numbers."""
-        self._selected: Case | None = None
-        """The case that was read ahead last, if it is selected."""
-
-    def __call__(self, file: str, case: Case) -> bool:
-        """Return whether a case of a file is selected."""
-        return case is self._selected or next(self._decide(file, [case]))
-
-    def read_ahead(
-        self,
-        file: str,
-        cases: Iterable[tuple[int, Case]],
-        wanted: Callable[[str, Case], bool],
-    ) -> Iterator[tuple[int, Case]]:
-        """Yield the cases of a file that are wanted and selected, and perhaps others."""
-        known = self._known.setdefault(file, bytearray())
-        for batch in in_batches(cases):
-            known += bytes(max(0, batch[-1][0] + 1 - len(known)))
-            new = [each for each in batch if not known[each[0]]]
-            new = [(number, case) for number, case in new if wanted(file, case)]
-            decided = self._decide(file, [case for _, case in new])
-            for (number, _), is_selected in zip(new, decided, strict=True):
-                known[number] = _YES if is_selected else _NO
-            for each in batch:
-                if (of_case := known[each[0]]) != _NO:
-                    self._selected = each[1] if of_case == _YES else None
-                    yield each
-
-    def _decide(self, file: str, cases: list[Case]) -> Iterator[bool]:
-        """Yield for each of these cases whether it is selected."""
-        selects, start = self._selects, f"{file}::"
-        if self._only_adds:
-            named = [selects(start + case.row) for case in cases]
-        else:
-            named = [CUT not in case.row and selects(start + case.row) for case in cases]
-        cut = [
-            case
-            for case, is_selected in zip(cases, named, strict=True)
-            if not is_selected and CUT in case.row
-        ]
-        tests = (test for case in cut for test in case.tests)
-        texts = {id: _text_of(each) for id, each in self._versions.load("test", tests).items()}
-        for case, is_selected in zip(cases, named, strict=True):
-            if is_selected or CUT not in case.row:
-                yield is_selected
-            else:
-                own = "\n".join(texts[id] for id in dict.fromkeys(case.tests) if id in texts)
-                yield selects(start + complete_label(case.row, own))
-
-
-def _text_of(test: Json) -> str:
-    """Return the texts of the messages of a test."""
-    texts: list[str] = []
-    for message in test.get("messages", ()):
-        content = message.get("content", ())
-        if isinstance(content, str):
-            texts.append(content)
-        else:
-            texts += [part["text"] for part in content if "text" in part]
-    return "\n".join(texts)

@@ -6,7 +6,7 @@ The price is stored with the answer, so a later change of prices does not change
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from evalstore.core.results import Cost, Evaluation
 from evalstore.core.values import Json, Reply, Usage
@@ -157,14 +157,8 @@ def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float 
 def sum_usage(replies: Sequence[Reply]) -> Usage:
     """Return the sum of the tokens of several replies."""
 
-    def total(values: list[int | None]) -> int | None:
-        known = [value for value in values if value is not None]
+    def total(name: str) -> int | None:
+        known = [value for reply in replies if (value := getattr(reply.usage, name)) is not None]
         return sum(known) if known else None
 
-    return Usage(
-        total([reply.usage.input_tokens for reply in replies]),
-        total([reply.usage.output_tokens for reply in replies]),
-        total([reply.usage.cached_tokens for reply in replies]),
-        total([reply.usage.reasoning_tokens for reply in replies]),
-        total([reply.usage.cache_write_tokens for reply in replies]),
-    )
+    return Usage(*(total(each.name) for each in fields(Usage)))

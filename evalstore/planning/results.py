@@ -21,13 +21,12 @@ from evalstore.core.values import Json, Verdict
 from evalstore.planning.carried_votes import without_unneeded
 from evalstore.planning.plan import CHECKS, UNSETTLED, Plan, counted_votes, is_checked
 from evalstore.store.results import conversations_of, describe_cell
-from evalstore.store.trees.case_chunks import ResultBuilder, collect, is_tree
+from evalstore.store.trees.case_chunks import Load, ResultBuilder, collect, is_tree
 
 if TYPE_CHECKING:
     from evalstore.planning.cells.cells import Cell
     from evalstore.planning.cells.settled_parts import SettledParts
     from evalstore.store import Store
-    from evalstore.store.trees.case_chunks import Load
     from evalstore.workspace.reader import Reading
 
 
@@ -58,7 +57,11 @@ class CellResult(NamedTuple):
 
 def count_ties(plan: Plan, rule: str) -> int:
     """Return how many results are undecided although each vote on them is decided."""
-    several = [cell for cell in plan.cells if cell.attempts > 1 or _has_several_judges(cell)]
+    several = [
+        cell
+        for cell in plan.cells
+        if cell.attempts > 1 or sum(judge.times for judge in cell.judges) > 1
+    ]
     made = compute_results(Plan(several, sessions=plan.sessions, votes=plan.votes), rule)
     undecided = (result for result in made if result.verdict == "undecided")
     return sum(all(vote.verdict not in UNSETTLED for vote in each.votes) for each in undecided)
@@ -68,10 +71,6 @@ def tie_text(count: int) -> str:
     """Return `2 results are undecided because verdicts disagree`."""
     verb = "is" if count == 1 else "are"
     return f"{plural(count, 'result')} {verb} undecided because verdicts disagree"
-
-
-def _has_several_judges(cell: Cell) -> bool:
-    return sum(judge.times for judge in cell.judges) > 1
 
 
 def compute_results(

@@ -6,14 +6,15 @@ import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import compress, repeat
-from typing import Protocol
 
 from evalstore.core import hashing
+from evalstore.core.batches import in_batches
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError
-from evalstore.core.values import Case
+from evalstore.core.values import Case, Json
+from evalstore.planning.reasons.version_reader import VersionReader
 
 _MOST_WORDS = 200
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
@@ -23,23 +24,7 @@ _LOT_BITS = 64
 """The number of bits of a lot that only decide between cases that are equal in the others."""
 
 
-class NamedCase(Protocol):
-    """What a subset is drawn by."""
-
-    @property
-    def row(self) -> str:
-        """Return the label of the row."""
-
-    @property
-    def key(self) -> str:
-        """Return the digest of the values of the row."""
-
-    @property
-    def tests(self) -> Sequence[str]:
-        """Return the ids of the tests."""
-
-
-Placed = tuple[str, NamedCase]
+Placed = tuple[str, Case]
 """A case and the path of its test file."""
 
 
@@ -55,22 +40,6 @@ class Target:
         return self.path in ("", ".") or file == self.path or file.startswith(self.path + "/")
 
 
-class NameFilter(Protocol):
-    """Tells whether the name of a case selects it."""
-
-    def __call__(self, file: str, case: Case, /) -> bool:
-        """Return whether a case of a file is selected."""
-
-    def read_ahead(
-        self,
-        file: str,
-        cases: Iterable[tuple[int, Case]],
-        wanted: Callable[[str, Case], bool],
-        /,
-    ) -> Iterator[tuple[int, Case]]:
-        """Yield the cases of a file that are wanted and selected, and perhaps others."""
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The criteria by which the command line and the settings select cases."""
@@ -83,7 +52,7 @@ class Selection:
     required_tags2: tuple[str, ...] = ()
     name: str | None = None
     """Words with `and`, `or`, `not` and brackets; a word matches a part of `file::row`."""
-    by_name: NameFilter | None = None
+    by_name: NamedRows | None = None
     """Tells whether `name` selects a case; without it, labels are taken as they are."""
 
     def matcher(self) -> Callable[[str, Case], bool]:
@@ -197,7 +166,7 @@ class Subset:
             drawn[number] = 1
         return drawn
 
-    def _lot(self, path: str, case: NamedCase) -> int:
+    def _lot(self, path: str, case: Case) -> int:
         """Return the lot of a draw; with it a new case replaces at most one other."""
         return _hash(str(self.seed), path, case.key)
 
@@ -254,21 +223,20 @@ def compile_name(expression: str) -> Callable[[str], bool]:
     def peek() -> str | None:
         return tokens[position] if position < len(tokens) else None
 
-    def either() -> Callable[[str], bool]:
+    def joined(
+        word: str, operand: Callable[[], Callable[[str], bool]], holds: Callable[..., bool]
+    ) -> Callable[[str], bool]:
         nonlocal position
-        left = both()
-        while peek() == "or":
+        parts = [operand()]
+        while peek() == word:
             position += 1
-            left = _or(left, both())
-        return left
+            parts.append(operand())
+        if len(parts) == 1:
+            return parts[0]
+        return lambda name: holds(part(name) for part in parts)
 
-    def both() -> Callable[[str], bool]:
-        nonlocal position
-        left = single()
-        while peek() == "and":
-            position += 1
-            left = _and(left, single())
-        return left
+    def either() -> Callable[[str], bool]:
+        return joined("or", partial(joined, "and", single, all), any)
 
     def single() -> Callable[[str], bool]:
         nonlocal position
@@ -299,9 +267,150 @@ def _select_labels(expression: str) -> Callable[[str, Case], bool]:
     return lambda file, case: selects(f"{file}::{case.row}")
 
 
-def _or(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
-    return lambda name: left(name) or right(name)
+# --- labels of rows, in which long values are cut, and full values
 
 
-def _and(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
-    return lambda name: left(name) and right(name)
+CUT = "…"
+"""Stands for the middle of a long value."""
+_KEPT = 14
+"""Characters that a label keeps at least on both sides of a cut."""
+
+_NUMBER = re.compile(r" #\d+$")
+
+
+def label_matcher(name: str) -> Callable[[str], bool]:
+    """Return whether a name is a label with its values in full, `name=` before the first or not.
+
+    The number of a label that several rows would have is left out: it is not known which is meant.
+    """
+    name = " ".join(name.split()).casefold()
+
+    def matches(label: str) -> bool:
+        if CUT not in label:
+            return False
+        values = (_NUMBER.sub("", label) if "#" in label else label).casefold()
+        column, has_value, _ = values.partition("=")
+        first, *others = values.split(CUT)
+        return (name.startswith(first) and _has_between(name, len(first), others)) or (
+            bool(has_value)
+            and (named := f"{column}={name}").startswith(first)
+            and _has_between(named, len(first), others)
+        )
+
+    return matches
+
+
+def _has_between(name: str, start: int, parts: Sequence[str]) -> bool:
+    """Return whether a name has these parts from a place on, each behind at least one character.
+
+    The last part is the end of the name.
+    """
+    *middle, last = parts
+    for part in middle:
+        if (place := name.find(part, start + 1)) < 0:
+            return False
+        start = place + len(part)
+    return name.endswith(last) and start < len(name) - len(last)
+
+
+def complete_label(label: str, text: str) -> str:
+    """Return a label with those values in full that stand in a text."""
+    if CUT not in label:
+        return label
+    text = " ".join(text.split())
+    full, *parts = label.split(CUT)
+    for part in parts:
+        start, end = full[-_KEPT:].rpartition("=")[2], part[:_KEPT]
+        full += f"{_between(text, start, end) or CUT}{part}"
+    return full
+
+
+def _between(text: str, start: str, end: str) -> str:
+    """Return what stands between two parts of a text, at least one character; empty if nothing."""
+    place = text.find(start) if start else -1
+    if place < 0:
+        return ""
+    place += len(start)
+    return text[place : max(text.find(end, place + 1), place)]
+
+
+# --- the rows that a name filter selects, where labels have long values that are cut
+
+
+_NO, _YES = 1, 2
+"""What is known of a case."""
+
+
+class NamedRows:
+    """Tells whether a name filter selects a case; long values that its messages have are in full.
+
+    Of the cases that are read ahead, messages are read together, and each decision is kept.
+    """
+
+    def __init__(self, expression: str, versions: VersionReader) -> None:
+        self._selects = compile_name(expression)
+        self._versions = versions
+        words = expression.replace("(", " ").replace(")", " ").split()
+        self._only_adds = CUT not in expression and "not" not in words
+        """Whether the filter selects a full label if it selects the one with cuts."""
+        self._known: dict[str, bytearray] = {}
+        """What is known of the cases of each file, by their numbers."""
+        self._selected: Case | None = None
+        """The case that was read ahead last, if it is selected."""
+
+    def __call__(self, file: str, case: Case) -> bool:
+        """Return whether a case of a file is selected."""
+        return case is self._selected or next(self._decide(file, [case]))
+
+    def read_ahead(
+        self,
+        file: str,
+        cases: Iterable[tuple[int, Case]],
+        wanted: Callable[[str, Case], bool],
+    ) -> Iterator[tuple[int, Case]]:
+        """Yield the cases of a file that are wanted and selected, and perhaps others."""
+        known = self._known.setdefault(file, bytearray())
+        for batch in in_batches(cases):
+            known += bytes(max(0, batch[-1][0] + 1 - len(known)))
+            new = [each for each in batch if not known[each[0]]]
+            new = [(number, case) for number, case in new if wanted(file, case)]
+            decided = self._decide(file, [case for _, case in new])
+            for (number, _), is_selected in zip(new, decided, strict=True):
+                known[number] = _YES if is_selected else _NO
+            for each in batch:
+                if (of_case := known[each[0]]) != _NO:
+                    self._selected = each[1] if of_case == _YES else None
+                    yield each
+
+    def _decide(self, file: str, cases: list[Case]) -> Iterator[bool]:
+        """Yield for each of these cases whether it is selected."""
+        selects, start = self._selects, f"{file}::"
+        if self._only_adds:
+            named = [selects(start + case.row) for case in cases]
+        else:
+            named = [CUT not in case.row and selects(start + case.row) for case in cases]
+        cut = [
+            case
+            for case, is_selected in zip(cases, named, strict=True)
+            if not is_selected and CUT in case.row
+        ]
+        tests = (test for case in cut for test in case.tests)
+        texts = {id: _text_of(each) for id, each in self._versions.load("test", tests).items()}
+        for case, is_selected in zip(cases, named, strict=True):
+            if is_selected or CUT not in case.row:
+                yield is_selected
+            else:
+                own = "\n".join(texts[id] for id in dict.fromkeys(case.tests) if id in texts)
+                yield selects(start + complete_label(case.row, own))
+
+
+def _text_of(test: Json) -> str:
+    """Return the texts of the messages of a test."""
+    texts: list[str] = []
+    for message in test.get("messages", ()):
+        content = message.get("content", ())
+        if isinstance(content, str):
+            texts.append(content)
+        else:
+            texts += [part["text"] for part in content if "text" in part]
+    return "\n".join(texts)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from evalstore.checks.judging.aggregation import judge_so_far
+from evalstore.checks.judging.aggregation import JudgedSession, judge_so_far
 from evalstore.core.results import Result, Vote
+from evalstore.core.values import Case, Verdict
 from evalstore.planning.plan import CHECKS
-
-if TYPE_CHECKING:
-    from evalstore.checks.judging.aggregation import JudgedSession
-    from evalstore.core.values import Case, Verdict
-    from evalstore.store import Store
+from evalstore.store import Store
 
 Subject = TypeVar("Subject", bound=Hashable)
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.core.values import Question
 from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
-from evalstore.results.growing_results import cell_of
+from evalstore.planning.plan import Plan
+from evalstore.planning.project import Project
+from evalstore.planning.results import CellResult
+from evalstore.results.growing_results import CellKey, cell_of
+from evalstore.store import Store
 from evalstore.store.trees.path_trees import read_tree
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
-    from evalstore.planning.results import CellResult
-    from evalstore.results.growing_results import CellKey
-    from evalstore.store import Store
 
 
 def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[CellKey]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.placed_results import unpack_result
+from evalstore.core.results import Result
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.workspace.digest_set import digest_of_value
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
 
 CellKey = tuple[str, str, int, str]
 """The file, the row, the number of the system prompt, and the candidate of a result."""

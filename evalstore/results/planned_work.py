@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Result
+from evalstore.planning.cells.cells import Cell
 from evalstore.planning.open_project import open_project
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import make_plan
+from evalstore.planning.project import Project
+from evalstore.planning.reasons.reason import Reason
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.store.trees.case_files import StoredCases
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.planning.reasons.reason import Reason
 
 
 class PlannedWork(NamedTuple):

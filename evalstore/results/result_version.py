@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.results.growing_results import CellKey
-    from evalstore.results.labels.labels import LabelIndex
+from evalstore.core.results import Result
+from evalstore.results.growing_results import CellKey
+from evalstore.results.labels.labels import LabelIndex
 
 
 class ResultVersion(NamedTuple):

@@ -1,28 +1,32 @@
 """Finds whether a limit on the cost of a run is less than what any of its calls may cost.
 
 A run reserves what a call may cost before it makes it, which may be many times the likely cost.
+The stored answers of models tell how long the next ones may be.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evalstore.core.values import Request
+from evalstore.core import hashing
+from evalstore.core.values import FileVersion, Request
 from evalstore.planning.cells.cells import limit_of
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.limits.budget import estimate_call_cost, fits_in
-from evalstore.runs.execution.limits.output_sizes import find_sizes
 from evalstore.runs.execution.requests import build_request, next_request
+from evalstore.store.costs import OutputTokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from evalstore.core.values import FileVersion
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.project import Project
     from evalstore.runs.execution.limits.retry_policy import ModelKey
-    from evalstore.store.costs import OutputTokens
+    from evalstore.runs.execution.model_calls import Endpoint
+    from evalstore.store import Store
     from evalstore.workspace.model_files import Part
+
+    _Maker = tuple[str, ModelKey]
 
 
 class CallLimit:
@@ -127,3 +131,36 @@ class _Contents(ContentCache):
 def _empty(most: int | None) -> Request:
     """Return a request without messages, with this limit of the tokens of its answer."""
     return Request(code="", messages=(), max_output_tokens=most)
+
+
+# --- finds how long the stored answers of models are, for what the next ones may need
+
+
+def find_output_sizes(
+    store: Store, candidates: Mapping[str, Endpoint], judges: Mapping[str, Endpoint]
+) -> dict[ModelKey, OutputTokens]:
+    """Return the output tokens of the newest answers and judgements of each model.
+
+    Models without any are left out; of one that answers and judges, the larger numbers count.
+    `candidates` are by display id, `judges` by evaluator id.
+    """
+    models = [
+        (hashing.identify(hashing.describe_model(each.version))[0], each.key)
+        for each in candidates.values()
+    ]
+    return find_sizes(store, models, [(id, each.key) for id, each in judges.items()])
+
+
+def find_sizes(
+    store: Store, models: Iterable[_Maker], evaluators: Iterable[_Maker]
+) -> dict[ModelKey, OutputTokens]:
+    """Return the same for ids of model versions and of evaluators, each with its model's key."""
+    sizes: dict[ModelKey, OutputTokens] = {}
+    for kind, makers in (("session", [*models]), ("judgement", [*evaluators])):
+        found = store.find_output_tokens(kind, [id for id, _ in makers])
+        for id, key in makers:
+            tokens, known = found.get(id), sizes.get(key, OutputTokens(0, 0))
+            if tokens:
+                most = max(known.most, tokens.most)
+                sizes[key] = OutputTokens(max(known.mean, tokens.mean), most)
+    return sizes

@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import (
     INDEX,
     SUFFIXES,
@@ -28,12 +30,6 @@ from evalstore.workspace.index import (
     walk,
 )
 from evalstore.workspace.settings.env_files import NAMES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.planning.options import Location
-    from evalstore.workspace.folder import WorkspaceFolder
 
 _PAUSE = 0.3
 """Seconds between two polls."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from evalstore.core.display import plural
 from evalstore.core.errors import NothingSelectedError
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import RunOptions, SelectionOptions
-from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.planning.options import ApprovedPlan, Location, RunOptions, SelectionOptions
+from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.log.failures import hint_for
 from evalstore.runs.run import offer_run, run
 from evalstore.runs.run_text import RunSummary, summarise_report
@@ -19,12 +19,10 @@ from evalstore.store.results import read_results
 
 if TYPE_CHECKING:
     from evalstore.core.progress import ProgressListener
-    from evalstore.core.results import Failure, Result
+    from evalstore.core.results import Result
     from evalstore.planning.cells.cells import Cell
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.options import ApprovedPlan, Location
     from evalstore.planning.status.status_report import Status
-    from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.status.work_reasons import KindReasons
     from evalstore.store import Store
@@ -197,11 +195,6 @@ def carry_out_request(
     )
     selection = replace(request.selection, offline=offline)
     report = run(location, selection, options, listener, request.only)
-    hint = "" if request.before else row_id_hint(planned.status)
-    return replace(_ended(location, request, report), row_id_hint=hint)
-
-
-def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd:
     with open_store(location) as store:
         failures = tuple(_call_failures(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, request, report.run)) if request.before else ()
@@ -212,11 +205,12 @@ def _ended(location: Location, request: RunRequest, report: RunReport) -> RunEnd
         warnings=tuple(report.warnings),
         untrusted=tuple(report.untrusted),
         prompts=report.totals.prompts,
+        row_id_hint="" if request.before else row_id_hint(planned.status),
     )
 
 
-def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
-    """Return the failures of a run, grouped by message, the most frequent first.
+def _call_failures(store: Store, report: RunReport) -> Iterator[CallFailures]:
+    """Yield the failures of a run, grouped by message, the most frequent first.
 
     The report has the counts. The store has the classes, and also failures of other runs.
     """
@@ -227,14 +221,11 @@ def _call_failures(store: Store, report: RunReport) -> list[CallFailures]:
         if failure.at >= run.started
     }
     by_count = sorted(report.failures.items(), key=lambda pair: -pair[1])
-    return [_call_failure(line, count, known.get(line)) for line, count in by_count]
-
-
-def _call_failure(line: str, count: int, stored: Failure | None) -> CallFailures:
-    """Return the failures of a line of the report; calls that were not made are not stored."""
-    model, _, message = line.partition(": ")
-    kind, status = (stored.kind, stored.status) if stored else ("not called", None)
-    return CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
+    for line, count in by_count:
+        model, _, message = line.partition(": ")
+        stored = known.get(line)  # calls that were not made are not stored
+        kind, status = (stored.kind, stored.status) if stored else ("not called", None)
+        yield CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
 
 
 def _pairs(store: Store, request: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:

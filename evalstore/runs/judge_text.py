@@ -8,8 +8,6 @@ been judged is not judged again. No run is recorded.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,25 +28,22 @@ from evalstore.core.values import (
     Text,
     Verdict,
 )
-from evalstore.planning.cells.cells import build_cells
-from evalstore.planning.estimate import estimate
+from evalstore.planning.cells.cells import Cell, build_cells
+from evalstore.planning.estimate import add_up, estimate
 from evalstore.planning.open_project import open_catalogue
-from evalstore.planning.plan_price import add_up
 from evalstore.planning.planner import Scope, plan_cells
 from evalstore.planning.reasons.history_filters import bounds_of
 from evalstore.planning.reasons.reasons import Explainer
-from evalstore.planning.results import compute_results
+from evalstore.planning.results import CellResult, compute_results
 from evalstore.results.answer.judgements import Judgement, read_judgements
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.run_preview import PlanTotals, get_leave
 
 if TYPE_CHECKING:
     from evalstore.core.progress import ProgressListener
-    from evalstore.planning.cells.cells import Cell
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
-    from evalstore.planning.results import CellResult
 
 _OF_FILES = (JUDGE, "python")
 """The checks that only a test file can have."""
@@ -97,7 +92,9 @@ def judge_text(
     Of the selection only `evaluators`, `offline`, `refresh` and `max_age` count. Raises
     `EvalstoreError` when there is no verdict, and `KeyboardInterrupt` when it was interrupted.
     """
-    with _open(location) as project:
+    with open_catalogue(location) as project:  # the tests need not be valid
+        if project.reading.errors:
+            raise WorkspaceError(project.reading.problems)
         contents: dict[str, tuple[str, str]] = {}
         case = _make_case(project, text, contents)
         cells = _make_cells(project, case, selection)
@@ -106,15 +103,6 @@ def judge_text(
         plan = plan_cells(project, scope, cells)
         outcome, (result,) = _carry_out(project, plan, contents, options, listener)
         return _describe(project, plan, outcome, result, selection)
-
-
-@contextmanager
-def _open(location: Location) -> Iterator[Project]:
-    """Open the workspace without its tests, which need not be valid."""
-    with open_catalogue(location) as project:
-        if project.reading.errors:
-            raise WorkspaceError(project.reading.problems)
-        yield project
 
 
 def _make_case(project: Project, text: TextToJudge, contents: dict[str, tuple[str, str]]) -> Case:

@@ -14,18 +14,29 @@ from evalstore.core import hashing
 from evalstore.core.clock import Clock
 from evalstore.core.display import plural, short
 from evalstore.core.errors import OK, EvalstoreError, NothingSelectedError, StoreError
-from evalstore.core.runs import describe_run
+from evalstore.core.runs import Run, describe_run
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.baseline import Baseline, find_baseline
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.cells.settled_recorder import SettledRecorder, measure_extent
 from evalstore.planning.judge_names import find_feedback
-from evalstore.planning.open_project import locate_store, open_project, open_store
-from evalstore.planning.options import GO_ON, ApprovedPlan, is_chosen_by_verdict
+from evalstore.planning.open_project import (
+    locate_store,
+    open_project,
+    open_store,
+    warn_of_ignored_variables,
+)
+from evalstore.planning.options import (
+    GO_ON,
+    ApprovedPlan,
+    Location,
+    RunOptions,
+    SelectionOptions,
+    is_chosen_by_verdict,
+)
 from evalstore.planning.plan_items import FiledItems
-from evalstore.planning.planner import require_sound, resolve_scope
-from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
-from evalstore.planning.status.status_report import CostLimit
+from evalstore.planning.planner import Scope, require_sound, resolve_scope
+from evalstore.planning.status.status_report import CostLimit, Status
 from evalstore.results.equal_parts import find_unchanged_parts
 from evalstore.results.flips.regressions import find_regressions, without_files
 from evalstore.results.flips.verdict_changes import find_verdict_changes
@@ -33,25 +44,15 @@ from evalstore.results.labels.labels import count_labelled
 from evalstore.results.stats.threshold_gates import find_gates
 from evalstore.runs.call_limit import CallLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
-from evalstore.runs.gate import decide, reaches_threshold
-from evalstore.runs.run_plans import Plans
-from evalstore.runs.run_preview import PlanTotals, get_leave, keep_to, most_cost, reuse_text
-from evalstore.runs.run_record import (
-    FinishedRun,
-    carry_out,
-    git_state,
-    make_run,
-    nonce_of,
-    record,
-    save_settled,
-)
-from evalstore.runs.run_report import RunReport
+from evalstore.runs.run_preview import Plans, PlanTotals, get_leave, keep_to, most_cost, reuse_text
+from evalstore.runs.run_record import FinishedRun, carry_out, git_state, make_run, nonce_of, record
+from evalstore.runs.run_report import RunReport, decide, reaches_threshold
 from evalstore.runs.run_totals import MOST_SHOWN, RunTotals
 from evalstore.runs.runners.shared_run import RunOrigin, removed_if_unbegun, share_run
 from evalstore.runs.scripted_answers import note_scripts, warn_of_edited_scripts
 from evalstore.runs.status.remote_answers import find_unread_remotes, unread_text
 from evalstore.runs.status.status import describe_scope
-from evalstore.runs.status.work_reasons import WorkReasons
+from evalstore.runs.status.work_reasons import KindReasons, WorkReasons
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_results
 from evalstore.store.run_sources import ensure_sources
@@ -65,15 +66,10 @@ if TYPE_CHECKING:
 
     from evalstore.core.progress import ProgressListener
     from evalstore.core.results import Result
-    from evalstore.core.runs import Run
     from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
-    from evalstore.planning.planner import Scope
     from evalstore.planning.project import Project
-    from evalstore.planning.status.status_report import Status
-    from evalstore.runs.execution.sharing.shared_work import RunnerLauncher
-    from evalstore.runs.status.work_reasons import KindReasons
+    from evalstore.runs.execution.sharing.run_share import RunnerLauncher
     from evalstore.store import Store
     from evalstore.store.work.shared_runs import SharedRun
 
@@ -189,8 +185,10 @@ def run(
             scope, selection = narrow(scope, selection, only)
         # The survey stores results and judgements, which refer to the versions of the workspace.
         about = replace(selection, keep_going=bool(project.left_out))
+        snapshot = project.store_versions()
+        project.reading.save_index(project.workspace)
         origin = RunOrigin(
-            snapshot=_store_workspace(project),
+            snapshot=snapshot,
             started=started,
             selection=fields_to_json(
                 replace(about, paths=project.place_paths(about.paths)), defaults=False
@@ -230,8 +228,9 @@ def run(
         totals.add_settled()
         finished = FinishedRun(about, options, totals, outcome, origin, clock())
         recorded = record(project, finished, shared, listener.note)
-        if recorder and extent:
-            save_settled(recorder, extent, outcome)
+        was_stopped = outcome.interrupted or outcome.over_budget or outcome.stopped_at_failure
+        if recorder and extent and not was_stopped:
+            recorder.save(extent)
         # Of a shared run it is not known here which entries the other runners were given.
         given = {} if shared else outcome.script_entries
         note_scripts(project, selection, {id: given.get(id) for id, _ in outcome.spending})
@@ -341,15 +340,6 @@ def _read_lines(location: Location, run: Run) -> Iterator[tuple[Result, str]]:
             feedback = find_feedback(store, (result.decision for result in batch))
             for result in batch:
                 yield result, feedback.get(result.decision, "")
-
-
-def _store_workspace(project: Project) -> str:
-    """Store the versions of the workspace and its snapshot, then save the index; returns its id."""
-    nodes = dict(project.reading.nodes)
-    root = project.store_versions()
-    project.reading.save_index(project.workspace)
-    assert nodes.keys() == project.reading.files.keys()
-    return root
 
 
 # --- narrows the scope of a run to single cells, and describes what is left as a selection
@@ -477,7 +467,7 @@ def _sum_up(store: Store, run: SharedRun) -> ExecutionCounts:
 
 def _restore(store: Store, location: Location, run: SharedRun, outcome: ExecutionCounts) -> Run:
     """Return the record of a run: its results are those that are stored now."""
-    from evalstore.runs.runners.restored_run import restored
+    from evalstore.runs.runners.shared_run import restored
 
     with restored(store, location, run) as known:
         plans, totals = known.plan()

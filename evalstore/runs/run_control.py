@@ -16,18 +16,16 @@ from evalstore.planning.results import compute_results
 from evalstore.runs.execution.endpoints import EndpointPool
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Limits, RunEnvironment
-from evalstore.runs.run_preview import most_cost
+from evalstore.runs.run_preview import PlanTotals, most_cost
 
 if TYPE_CHECKING:
     from evalstore.core.clock import Clock
     from evalstore.core.progress import ProgressListener
     from evalstore.planning.cells.cells import Cell
     from evalstore.planning.options import RunOptions
-    from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.runs.execution.execution_counts import ExecutionCounts
-    from evalstore.runs.execution.sharing.shared_work import SharedWork
-    from evalstore.runs.run_preview import PlanTotals
+    from evalstore.runs.execution.sharing.run_share import SharedWork
     from evalstore.store.work.shared_runs import RunShare
 
 _GRACE_SECONDS = 10.0
@@ -72,7 +70,7 @@ def carry_out_plans(
         ),
         RunEnvironment(
             now=clock,
-            nonce=make_nonces().__next__,
+            nonce=partial(secrets.token_hex, 8),
             progress=listener.advance,
             judged=listener.judged,
             spent=listener.spent,
@@ -103,12 +101,6 @@ def carry_out_plans(
         listener.stop()
         if launcher:
             launcher.stop()
-
-
-def make_nonces() -> Iterator[str]:
-    """Yield nonces of 16 unpredictable hexadecimal digits without end."""
-    while True:
-        yield secrets.token_hex(8)
 
 
 async def _run_until_stopped(

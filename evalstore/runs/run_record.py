@@ -18,15 +18,12 @@ if TYPE_CHECKING:
 
     from evalstore.core.clock import Clock
     from evalstore.core.progress import ProgressListener
-    from evalstore.planning.cells.settled_recorder import SettledRecorder
     from evalstore.planning.options import RunOptions, SelectionOptions
     from evalstore.planning.project import Project
-    from evalstore.runs.execution.sharing.shared_work import SharedWork
-    from evalstore.runs.run_plans import Plans
-    from evalstore.runs.run_preview import PlanTotals
+    from evalstore.runs.execution.sharing.run_share import SharedWork
+    from evalstore.runs.run_preview import Plans, PlanTotals
     from evalstore.runs.run_totals import RunTotals
     from evalstore.runs.runners.shared_run import RunOrigin
-    from evalstore.store.driver import Extent
 
 
 def carry_out(
@@ -110,16 +107,6 @@ def record(
         "the run was ended by another program, and its record is missing",
         hint="run again: what was answered and judged is stored",
     )
-
-
-def save_settled(recorder: SettledRecorder, before: Extent, outcome: ExecutionCounts) -> None:
-    """Save which parts a run has left settled, unless it was stopped.
-
-    `before` is how far the store reached before it was planned.
-    """
-    if outcome.interrupted or outcome.over_budget or outcome.stopped_at_failure:
-        return
-    recorder.save(before)
 
 
 class OwnCounts(NamedTuple):

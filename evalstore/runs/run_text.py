@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from evalstore.core.display import (
     StyledLine,
@@ -23,31 +23,8 @@ from evalstore.planning.options import describe_selection, is_partial
 if TYPE_CHECKING:
     from evalstore.comparison.statistics import Rate
     from evalstore.core.runs import Run
+    from evalstore.results.table.cases import RunLine
     from evalstore.runs.run_report import RunReport
-
-
-class RunCounts(Protocol):
-    """The numbers of a run, stored or just finished."""
-
-    @property
-    def status(self) -> str:
-        """Return `complete`, `incomplete`, `interrupted` or `over budget`."""
-
-    @property
-    def asked(self) -> int:
-        """Return the number of answers that were requested from models."""
-
-    @property
-    def recorded(self) -> int:
-        """Return the number of answers that were taken from files."""
-
-    @property
-    def judged(self) -> int:
-        """Return the number of judgements that were made."""
-
-    @property
-    def reused(self) -> int:
-        """Return the number of stored answers that were reused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +81,7 @@ def summarise_report(report: RunReport) -> RunSummary:
     )
 
 
-def run_counts_text(run: RunCounts, *, by_checks: int = 0) -> str:
+def run_counts_text(run: Run | RunLine | RunSummary, *, by_checks: int = 0) -> str:
     """Return the status and counts of a run: `complete: 2 new answers, 6 reused, 1 new judgement`.
 
     Recorded answers, which were taken from files, are counted apart, and so are the judgements

@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.statistics import Clusters, Counts, Rate, clustered_rate, count_rows
 from evalstore.core import hashing
-from evalstore.core.results import Evaluation
-from evalstore.core.values import RESULT_WORDS
+from evalstore.core.results import Decision, Evaluation, Result, Vote
+from evalstore.core.values import RESULT_WORDS, Verdict
 from evalstore.planning.cells.settled_parts import SettledParts
 from evalstore.planning.judge_names import find_feedback
-from evalstore.planning.results import (
-    CellResult,
-    LeafBuilder,
-    as_result,
-    compute_results,
-)
+from evalstore.planning.results import CellResult, LeafBuilder, as_result, compute_results
 from evalstore.results.prompt_names import prompt_labels, settled_places
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.store.results import iterate_entries
@@ -28,8 +23,6 @@ from evalstore.store.trees.path_trees import build_tree
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evalstore.core.results import Decision, Result, Vote
-    from evalstore.core.values import Verdict
     from evalstore.planning.cells.cells import Cell
     from evalstore.planning.cells.settled_recorder import SettledRecorder
     from evalstore.planning.plan import Plan
@@ -75,7 +68,8 @@ class RunTotals:
         self._project, self._started = project, started
         self._rule = project.settings.verdict
         load = project.store.load_cases
-        self._leaves = LeafBuilder(project.reading, load, self._settled, self._note_results)
+        tell = {"tell": recorder.note_results} if recorder else {}
+        self._leaves = LeafBuilder(project.reading, load, self._settled, **tell)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells have each verdict, None for those without one."""
@@ -130,10 +124,6 @@ class RunTotals:
         self._note(notable)
         self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome, costs)
-
-    def _note_results(self, file: str, cases: str, results: str) -> None:
-        if self._recorder:
-            self._recorder.note_results(file, cases, results)
 
     def _count_words(self, cells: Sequence[CellResult], words: Sequence[str | None]) -> None:
         """Count the verdicts by file and by candidate."""

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.display import clip
 from evalstore.files.atomic_write import locked_folder, write_whole
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.project import Project
 from evalstore.providers.kinds import SCRIPTED
+from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import read_cache
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from evalstore.planning.options import SelectionOptions
-    from evalstore.planning.project import Project
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.model_files import Model
+from evalstore.workspace.model_files import Model
 
 _FILE = "scripts.json"
 _NAMED = 2

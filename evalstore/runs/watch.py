@@ -6,23 +6,19 @@ Only the stamps of files are compared; the plan determines the effect of a chang
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.progress import ProgressListener
 from evalstore.planning.open_project import open_project, open_workspace
-from evalstore.planning.options import GO_ON
+from evalstore.planning.options import GO_ON, Location, RunOptions, SelectionOptions
 from evalstore.planning.planner import require_sound, select
+from evalstore.planning.project import Project
+from evalstore.planning.status.status_report import Status
 from evalstore.runs.file_watcher import FileWatcher
 from evalstore.runs.run import plan_run
 from evalstore.runs.run import run as carry_out
+from evalstore.runs.run_report import RunReport
 from evalstore.workspace.folder import WorkspaceFolder
-
-if TYPE_CHECKING:
-    from evalstore.core.progress import ProgressListener
-    from evalstore.planning.options import Location, RunOptions, SelectionOptions
-    from evalstore.planning.project import Project
-    from evalstore.planning.status.status_report import Status
-    from evalstore.runs.run_report import RunReport
 
 
 class Watch:

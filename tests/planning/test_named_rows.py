@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from evalstore.core import batches
 from evalstore.core.values import Case
-from evalstore.planning.cells.row_labels import complete_label
-from evalstore.planning.planner import NamedRows
 from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.planning.selection import Selection
+from evalstore.planning.selection import NamedRows, Selection, complete_label
 
 FILE = "tests/a.md"
 

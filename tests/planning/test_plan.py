@@ -17,13 +17,14 @@ from evalstore.core.results import Sample, Vote
 from evalstore.core.values import VERDICTS, Case, CaseFile, Verdict, Word
 from evalstore.planning import plan as plan_module
 from evalstore.planning import results
-from evalstore.planning.age_limit import EVER, AgeLimit
 from evalstore.planning.cells.cell_batches import StreamedCells, find_shared, summarise_cells
 from evalstore.planning.cells.cells import Candidate, Cell, Judge, build_cells, place_cases
 from evalstore.planning.cells.failed_work import busy_cells, drop_untried
 from evalstore.planning.plan import (
     CHECKS,
+    EVER,
     UNSETTLED,
+    AgeLimit,
     Plan,
     counted_votes,
     counts,

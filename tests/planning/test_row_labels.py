@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.planning.cells.row_labels import CUT, label_matcher
+from evalstore.planning.selection import CUT, label_matcher
 
 
 @pytest.mark.parametrize(

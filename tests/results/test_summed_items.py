@@ -9,9 +9,7 @@ import random
 import pytest
 
 from evalstore.core import batches
-from evalstore.planning.plan_item import PlanItem
-from evalstore.planning.plan_items import FiledItems, ListedItems
-from evalstore.planning.status.summed_items import SummedItems
+from evalstore.planning.plan_items import FiledItems, ListedItems, PlanItem, SummedItems
 
 
 def _items(choice: random.Random, kinds: tuple[str, ...], file: str) -> list[PlanItem]:

@@ -19,7 +19,7 @@ from evalstore.core.display import case_name, money
 from evalstore.exchange.exports.columns import Row
 from evalstore.exchange.exports.rows import Export
 from evalstore.exchange.exports.writers import ByteWriter
-from evalstore.results.table.test_lines import TestLines
+from evalstore.results.table.editable_files import TestLines
 
 _INVALID = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Matches the characters that XML cannot contain, and the other control characters."""

@@ -12,7 +12,7 @@ from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.sync.open_remote import is_place, locate_remote
 from evalstore.files.access import normal_path
-from evalstore.planning.cells.settled_cache import CACHE
+from evalstore.planning.cells.settled_parts import CACHE
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location
 from evalstore.remotes.check_remote import RemoteCheck, check_remote

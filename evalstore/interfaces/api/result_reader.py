@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     import pyarrow
 
     from evalstore.core.runs import Run
-    from evalstore.results.answer.answer import TurnView
+    from evalstore.results.answer.answer import SessionFacts, TurnView
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.search.grep import In, SearchHit
-    from evalstore.results.session_facts import SessionFacts
     from evalstore.results.stats.stats import JudgeTable, Stats
 
 

@@ -19,8 +19,7 @@ from evalstore.core.clock import minute
 from evalstore.core.display import safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
 from evalstore.interfaces.html.case_table import CHANGES, CaseTable, QuotedCell, TableRow
-from evalstore.planning.cells.earlier_results import EarlierRuns
-from evalstore.planning.cells.same_cells import index_cells
+from evalstore.planning.cells.earlier_results import EarlierRuns, index_cells
 from evalstore.planning.judge_names import label_by
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.answer.answer_text import check_text, facts_text, judgement_title
@@ -28,7 +27,7 @@ from evalstore.results.answer.explanation_text import explanation_sections
 from evalstore.results.answer.verdict_explanation import find_failing_answer
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import cell_of
-from evalstore.results.markdown_tokens import link_target, parse_markdown, shows_all
+from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestMap
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from evalstore.results.answer.verdict_explanation import VerdictReasons
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.growing_results import CellKey
-    from evalstore.results.markdown_tokens import Token
+    from evalstore.results.rendering import Token
     from evalstore.store import Store
     from evalstore.store.rows.row_results import RowResults
 

@@ -12,10 +12,10 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
-from evalstore.comparison.cost_text import shared_cost_text, sum_costs
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import WORKSPACE, case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
+from evalstore.core.runs import shared_cost_text, sum_costs
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_data import CaseData, CaseHistory
 from evalstore.interfaces.html.summary import listed_results, summarise_results
@@ -28,7 +28,6 @@ from evalstore.interfaces.html.templates import (
     render,
     write_list_block,
 )
-from evalstore.planning.candidate_order import candidate_order
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import diff
@@ -48,6 +47,7 @@ from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.wanted import note_reached
 from evalstore.workspace.output_paths import require_writable
+from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
     from evalstore.core.results import Result

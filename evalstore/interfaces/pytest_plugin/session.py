@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.results.growing_results import CellKey
-    from evalstore.results.table.test_lines import TestLines
+    from evalstore.results.table.editable_files import TestLines
     from evalstore.workspace.folder import WorkspaceFolder
 
 
@@ -413,7 +413,7 @@ class CurrentCases:
     @cached_property
     def lines(self) -> TestLines:
         """Return the lines of the cases in their files."""
-        from evalstore.results.table.test_lines import TestLines
+        from evalstore.results.table.editable_files import TestLines
 
         return TestLines(self.workspace)
 

@@ -23,10 +23,10 @@ from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
-from evalstore.comparison.cost_text import sum_costs
 from evalstore.core.clock import minute
 from evalstore.core.display import WORKSPACE, cost_text, plural, safe, short
 from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.core.runs import sum_costs
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
@@ -40,7 +40,6 @@ from evalstore.interfaces.html.templates import (
 )
 from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
-from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.workspace_changes import compare_workspace
@@ -53,6 +52,7 @@ from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
 from evalstore.store.wanted import Reached, telling
+from evalstore.workspace.settings.settings import candidate_order
 from evalstore.workspace.user_name import name_of_user
 
 if TYPE_CHECKING:

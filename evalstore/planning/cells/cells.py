@@ -160,11 +160,6 @@ class PlacedCase(NamedTuple):
     """Those that its tags suit."""
     judges: tuple[Judge, ...]
 
-    @property
-    def has_cells(self) -> bool:
-        """Return whether it has cells or skipped pairs."""
-        return any(lacks or self.case.prompts for _, lacks in self.candidates)
-
 
 @dataclass(frozen=True, slots=True)
 class SkippedPair:
@@ -267,7 +262,7 @@ def take_first(cases: Iterable[PlacedCase], most: int | None) -> Iterator[Placed
     taken = 0
     for placed in cases:
         yield placed
-        taken += placed.has_cells
+        taken += any(lacks or placed.case.prompts for _, lacks in placed.candidates)
         if taken == most:
             return
 
@@ -342,7 +337,8 @@ def _judges_of(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Jud
     """Return the judges of a case; an evaluator with several names judges once."""
     by_evaluator: dict[str, Judge] = {}
     for judge in judges:
-        if _is_judge_of(judge, file, case):
+        is_named = file.evaluators is None or judge.id in file.evaluators
+        if is_named and suits(case, judge.required_tags, judge.prohibited_tags):
             for version in _with_prompts(judge, case.judge_prompts):
                 by_evaluator.setdefault(version.evaluator, version)
     return tuple(by_evaluator.values())
@@ -356,12 +352,6 @@ def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
         replace(judge, prompt=prompt, evaluator=hashing.evaluator_id(voice))
         for prompt, voice in zip(prompts, voices, strict=True)
     ) or (judge,)
-
-
-def _is_judge_of(judge: Judge, file: CaseFile, case: Case) -> bool:
-    if file.evaluators is not None and judge.id not in file.evaluators:
-        return False
-    return suits(case, judge.required_tags, judge.prohibited_tags)
 
 
 def limit_of(cell: Cell) -> int | None:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Failure
-from evalstore.planning.age_limit import AgeLimit
 from evalstore.planning.cells.cell_batches import StreamedCells, batches
 from evalstore.planning.cells.cells import Cell, limit_of
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import (
     CHECKS,
     UNSETTLED,
+    AgeLimit,
     Plan,
     PlannedJudgement,
     plan_asks,

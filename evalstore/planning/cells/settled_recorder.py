@@ -8,8 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.comparison.statistics import count_rows
-from evalstore.planning.cells.settled_cache import CACHE, SettledCache, SettledPart
-from evalstore.planning.cells.settled_parts import Contexts, can_settle, long_files
+from evalstore.planning.cells.settled_parts import (
+    CACHE,
+    Contexts,
+    SettledCache,
+    SettledPart,
+    can_settle,
+    long_files,
+)
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.plan import UNSETTLED
 from evalstore.planning.planner import Scope

@@ -14,12 +14,12 @@ from itertools import islice
 from evalstore.core.clock import now
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.values import Case, CaseFile
-from evalstore.planning.age_limit import AT_REQUEST, EVER, AgeLimit
 from evalstore.planning.cells.cell_batches import StreamedCells
 from evalstore.planning.cells.cells import SkippedPair
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.plan import AT_REQUEST, EVER, AgeLimit
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.renames import pair_with_workspace
+from evalstore.planning.reasons.path_history import pair_with_workspace
 from evalstore.planning.selection import Placed, Subset, read_shard
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import ValueSet

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from evalstore.comparison.candidate_edits import number_or_none
 from evalstore.comparison.version_diff import (
     CODE_CHANGED,
     Difference,
@@ -15,6 +14,7 @@ from evalstore.comparison.version_diff import (
     differ_prompts,
     in_place,
     nowhere,
+    number_or_none,
 )
 from evalstore.core.display import plural
 from evalstore.core.values import Json

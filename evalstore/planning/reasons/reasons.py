@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property, partial
 from typing import TypeVar
 
-from evalstore.comparison.candidate_edits import number_or_none
 from evalstore.comparison.case_edits import (
     differ_cases,
     judging_changed,
@@ -25,6 +24,7 @@ from evalstore.comparison.version_diff import (
     differ_tests,
     evaluation_parts,
     in_place,
+    number_or_none,
     shorten_line,
 )
 from evalstore.core import hashing
@@ -33,14 +33,12 @@ from evalstore.core.display import short
 from evalstore.core.results import Failure, Vote
 from evalstore.core.runs import RunCandidate
 from evalstore.core.values import RECORDED, Case, Question
-from evalstore.planning.age_limit import with_verb
 from evalstore.planning.carried_votes import digest_told
 from evalstore.planning.cells.cells import Cell, Judge
 from evalstore.planning.cells.earlier_batches import FirstCase, WholePlanError
-from evalstore.planning.cells.earlier_cases import EarlierCases, takes_part
+from evalstore.planning.cells.earlier_cases import EarlierCases, KnownCase, takes_part
 from evalstore.planning.cells.failed_work import failed_judgements, failed_questions
-from evalstore.planning.cells.known_cases import KnownCase
-from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, with_verb
 from evalstore.planning.project import Project
 from evalstore.planning.reasons.reason import (
     NEW_ANSWER,
@@ -471,7 +469,10 @@ class QuestionReasons:
             is_known = True
             if not (is_new or takes_part(known, cell)):
                 continue  # a run of other candidates: this one has its own history
-            which = _first_new(cell.case, known.case) if number is None else number
+            which = number
+            if which is None:
+                tests = enumerate(cell.case.tests)
+                which = next((at for at, test in tests if test not in known.case.tests), 0)
             reason = self._differences(cell, which, known)
             if reason:
                 return reason._replace(also=self._also_edited(cell, which, known, reason))
@@ -575,11 +576,6 @@ class QuestionReasons:
         return hashing.question_id(
             Question(case.tests[0], prompt, model.model, temperature, case.seed)
         )
-
-
-def _first_new(case: Case, old: Case) -> int:
-    """Return the number of the first conversation that an older version of a case lacks, else 0."""
-    return next((number for number, test in enumerate(case.tests) if test not in old.tests), 0)
 
 
 def _at(ids: Sequence[V], number: int) -> V:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.files.json_output import FILES, PATHS, to_json
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from evalstore.core.errors import Problem
     from evalstore.core.values import Json
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan_item import PlanItem
-    from evalstore.planning.plan_price import PricePart
+    from evalstore.planning.estimate import PricePart
+    from evalstore.planning.plan_items import PlanItem
     from evalstore.store.work.runs_in_progress import RunInProgress
 
 
@@ -307,14 +307,6 @@ class Status:
     def left(self) -> dict[str, int]:
         """Return the numbers of missing answers and judgements that a run would not get."""
         return {"ask": self.left_asks, "judge": self.left_judgements}
-
-
-def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
-    """Return the items with the counts of equal ones, such as rows of a group, added up."""
-    counts: Counter[PlanItem] = Counter()
-    for item in items:
-        counts[replace(item, count=1)] += item.count
-    return [replace(item, count=count) for item, count in counts.items()]
 
 
 _Grounds = tuple[str, str, str | None, str | None, tuple[str, ...]]

@@ -1,4 +1,4 @@
-"""Builds the page of one answer: the conversation, the judgements on it, and its cost.
+"""Reads one answer with its facts and judgements, and builds its page.
 
 Everything is read by id, many ids at once. No model is called.
 """
@@ -6,25 +6,30 @@ Everything is read by id, many ids at once. No model is called.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
 from evalstore.core import deserialize, hashing
 from evalstore.core.display import short
-from evalstore.core.errors import EvalstoreError
-from evalstore.core.values import FileRef, Json, Reply
+from evalstore.core.errors import EvalstoreError, StoreError
+from evalstore.core.results import Failure, Result, Session
+from evalstore.core.values import RECORDED, URGENCY, FileRef, Json, Reply
 from evalstore.files.processes.application import APPLICATIONS
-from evalstore.planning.first_pushes import first_push_of
+from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.judge_names import name_models
-from evalstore.planning.open_project import open_project, open_store
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.open_project import open_catalogue, open_project, open_store
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.pricing import Price, sum_usage
 from evalstore.planning.reasons.version_reader import Fresh, VersionReader
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.results.answer.judgements import check_name
+from evalstore.results.answer.judgements import Judgement, check_name, read_judgements
 from evalstore.results.failed_results import judged_subjects
+from evalstore.results.flips.run_differences import has_several_prompts
+from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.log.failures import hint_for
 from evalstore.results.prompt_names import name_prompts, name_references
 from evalstore.results.rendering import (
@@ -35,18 +40,162 @@ from evalstore.results.rendering import (
     references_of,
     text_of,
 )
-from evalstore.results.session_facts import SessionFacts, read_session_facts
-from evalstore.results.show.session_details import read_session_details
+from evalstore.results.show.show import cells_with
+from evalstore.store import Store
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from evalstore.core.results import Failure, Result
-    from evalstore.planning.first_pushes import FirstPush
-    from evalstore.planning.options import Location
-    from evalstore.results.answer.judgements import Judgement
-    from evalstore.results.show.session_details import SessionDetails
-    from evalstore.store import Store
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """The tokens, cost, time and options of a session."""
+
+    started: int
+    """Microseconds since 1970, UTC."""
+    origin: str
+    """`run`, `recorded`, or the format it was imported from."""
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+    cost: float | None
+    """The cost in USD; None if it is not known."""
+    latency: float
+    """The duration of all turns together, in seconds."""
+    temperature: float | None
+    seed: int | None
+    finish_reason: str
+    cut_at: int | None
+    """The token limit that cut the answer off; None if it was not cut off."""
+    resolved: tuple[str, ...]
+    """The models that answered, as reported by the provider."""
+    is_simulated: bool = False
+    """Whether the model is scripted, so that nobody is paid."""
+    is_priced_later: bool = False
+    """Whether the cost is at today's price, as the price was not known."""
+
+
+def read_session_facts(location: Location, session: Session, *, is_scripted: bool) -> SessionFacts:
+    """Return the facts of a session; its cost is at today's price if it was not known."""
+    facts = session_facts(session, is_scripted=is_scripted)
+    if facts.cost is not None or facts.origin == RECORDED:
+        return facts
+    with suppress(EvalstoreError), open_catalogue(location) as project:
+        prices = project.prices_by_version()
+        return session_facts(session, is_scripted=is_scripted, prices=prices)
+    return facts
+
+
+def session_facts(
+    session: Session,
+    *,
+    is_scripted: bool = False,
+    prices: Mapping[str, Price] = MappingProxyType({}),
+) -> SessionFacts:
+    """Return the tokens, cost, time and options of a session.
+
+    Answers of a model that `is_scripted` cost nothing by default. `prices` are those of today by
+    model version, for a session whose price was not known.
+    """
+    cost = session.cost.usd if session.cost else 0.0 if is_scripted else None
+    price = prices.get(session.question.model) if cost is None else None
+    later = price.cost_of(session.turns) if price and session.origin != RECORDED else None
+    usage = sum_usage(session.turns)
+    return SessionFacts(
+        started=session.started,
+        origin=session.origin,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        cost=cost if later is None else later,
+        latency=sum(turn.latency for turn in session.turns),
+        temperature=session.question.temperature,
+        seed=session.question.seed,
+        finish_reason=session.answer.finish_reason or "",
+        cut_at=session.limit,
+        resolved=tuple(
+            dict.fromkeys(turn.resolved_model for turn in session.turns if turn.resolved_model)
+        ),
+        is_simulated=is_scripted,
+        is_priced_later=later is not None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDetails:
+    """A session, the cases to which it belongs, and all judgements on it."""
+
+    session: Session
+    cells: tuple[Result, ...]
+    """The results to which it belongs, the most urgent first."""
+    has_several_prompts: bool
+    """Whether one of its cases has several system prompts."""
+    current: Set[str]
+    """The evaluation versions of these results."""
+    subjects: tuple[tuple[str, ...], ...]
+    """The sessions that are judged, alone or together with others."""
+    judgements: tuple[Judgement, ...]
+    """All judgements, those that count first."""
+    rows: Mapping[str, str]
+    """The row of each judgement that counts, by id of the judgement."""
+
+
+def read_session_details(
+    location: Location,
+    store: Store,
+    id: str,
+    result: Result | None = None,
+) -> SessionDetails:
+    """Read a session as part of the case of `result`; without it, as the newest run has it.
+
+    Labels that came after that run count. Raises `StoreError` when the store does not have it.
+    """
+    session = store.find_sessions([id]).get(id)
+    if session is None:
+        raise StoreError(f"the store has no answer {id}", hint="run 'evalstore fsck'")
+    has_several = False
+    if result is not None:
+        cells = [result]
+    else:
+        found = cells_with(store, id)
+        places = ((run, each.file) for each, run in found.items())
+        has_several = any(has_several_prompts(store, *place) for place in places)
+        cells = [*found]
+        now = with_later_labels(location, store, cells)
+        cells = [now.get(cell, cell) for cell in cells]
+        cells.sort(key=lambda cell: URGENCY.index(cell.word or "answered"))
+    counted = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
+    current = {cell.evaluation for cell in cells if cell.evaluation}
+    subjects, judgements = read_judgements(
+        store,
+        id,
+        counted,
+        current if cells else None,
+        partial(_evaluations_elsewhere, store, id, result),
+    )
+    rows = {key: cell.row for cell in reversed(cells) for key in cell.evaluations}
+    if len(cells) > 1:
+        judgements = tuple(sorted(judgements, key=lambda judgement: _urgency(judgement, rows)))
+    return SessionDetails(
+        session, tuple(cells), has_several, current, tuple(subjects), judgements, rows
+    )
+
+
+def _urgency(judgement: Judgement, rows: Mapping[str, str]) -> tuple[bool, bool, int]:
+    """Return the sort key of a judgement: those that count come first, of these the most urgent."""
+    word = judgement.verdict if judgement.verdict in URGENCY else "pass"
+    return bool(judgement.why_not), judgement.id not in rows, URGENCY.index(word)
+
+
+def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
+    """Return the evaluation versions of a session in other cases than that of `result`."""
+    if result is None:
+        return set()
+    cells = cells_with(store, id)
+    others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
+    return {other.evaluation for other in others if other.evaluation}
+
+
+# --- the page of an answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,16 +26,17 @@ from evalstore.core.values import RECORDED
 from evalstore.planning.first_pushes import push_text
 from evalstore.planning.judge_names import label_by
 from evalstore.planning.plan import CHECKS
-from evalstore.results.answer.judgements import EARLIER, ELSEWHERE, IN_WORKSPACE, TAKES_BACK
+from evalstore.results.answer.judgements import (
+    EARLIER,
+    ELSEWHERE,
+    IN_WORKSPACE,
+    TAKES_BACK,
+    CheckResult,
+    Judgement,
+)
 
 if TYPE_CHECKING:
-    from evalstore.results.answer.answer import (
-        AnswerView,
-        CheckText,
-        TurnView,
-    )
-    from evalstore.results.answer.judgements import CheckResult, Judgement
-    from evalstore.results.session_facts import SessionFacts
+    from evalstore.results.answer.answer import AnswerView, CheckText, SessionFacts, TurnView
 
 OTHER_VERSIONS = "verdicts by other instructions, checks or judges"
 """The title of the judgements that are not about the shown version of the case."""

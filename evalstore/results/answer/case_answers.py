@@ -8,36 +8,33 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from evalstore.core.results import Evaluation, Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, Json
 from evalstore.planning.judge_names import evaluator_names
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.answer.answer import (
     MOST_FAILURES,
     Criteria,
+    SessionFacts,
     TurnView,
     describe_criteria,
     describe_request,
     failure_text,
     read_conversation,
+    session_facts,
 )
 from evalstore.results.answer.judgements import Judgement, judgement_view
+from evalstore.results.attempts import Attempt
 from evalstore.results.failed_results import judged_subjects, questions_in_run
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
-from evalstore.results.growing_results import cell_of
+from evalstore.results.growing_results import CellKey, cell_of
 from evalstore.results.prompt_names import prompt_text, reference_names
 from evalstore.results.rendering import answer_text, references_of
-from evalstore.results.session_facts import SessionFacts, session_facts
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Evaluation, Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, Json
-    from evalstore.planning.project import Project
-    from evalstore.results.attempts import Attempt
-    from evalstore.results.growing_results import CellKey
-    from evalstore.store.sessions import PricedSession
+from evalstore.store.sessions import PricedSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +177,8 @@ class AnswerReader:
         if content is None or evaluation is None:
             return None
         if evaluation not in self._criteria:
-            self._criteria[evaluation] = describe_criteria(content, self._names_of(content))
+            names = reference_names(self._project, references_of([content]))
+            self._criteria[evaluation] = describe_criteria(content, names)
         return self._criteria[evaluation]
 
     def judge_prompts(self, case: Case) -> Iterator[tuple[str, str]]:
@@ -193,11 +191,6 @@ class AnswerReader:
         for kind, id in references:
             if kind == "prompt" and (content := self._versions.find(kind, id)):
                 yield names.get(id, id[:8]), prompt_text(content)
-
-    def _names_of(self, evaluation: Json) -> dict[str | None, str]:
-        """Return the names of the prompts and schemas that the checks of a version refer to."""
-        references = [*references_of([evaluation])]
-        return reference_names(self._project, references) if references else {}
 
     def answers(self, sessions: Collection[str]) -> dict[str, str]:
         """Return the last answers of these sessions by id."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.word_diff import compare_words, diff_lines
+from evalstore.comparison.word_diff import ChangedLine, TextPiece, compare_words, diff_lines
 from evalstore.core.clock import minute
 from evalstore.core.display import (
     WORKSPACE,
@@ -28,7 +28,6 @@ from evalstore.results.answer.answer_text import counts_otherwise
 from evalstore.results.attempts import attempts_text
 
 if TYPE_CHECKING:
-    from evalstore.comparison.word_diff import ChangedLine, TextPiece
     from evalstore.core.runs import Run
     from evalstore.results.answer.verdict_explanation import (
         FailedCheck,

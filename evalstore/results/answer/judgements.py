@@ -6,21 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evalstore.checks.difference_locator import flat_checks
 from evalstore.checks.types.judge import without_judge
 from evalstore.core import hashing
+from evalstore.core.results import Evaluation, Vote
+from evalstore.core.values import Json, Word
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.plan import decided_first
 from evalstore.results.judgement_changes import judge_part
+from evalstore.store import Store
 from evalstore.store.contents import damaged
 from evalstore.store.runs import RUNS_SEARCHED
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Evaluation, Vote
-    from evalstore.core.values import Json, Word
-    from evalstore.store import Store
 
 EARLIER = "older instructions or checks"
 LATER = "newer instructions or checks"

@@ -5,7 +5,7 @@ All of it follows from what is stored; no model is called and no code of the wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,16 +19,20 @@ from evalstore.checks.difference_locator import (
 from evalstore.checks.types.judge import without_judge
 from evalstore.core.clock import iso
 from evalstore.core.display import WORKSPACE
-from evalstore.core.values import Json
+from evalstore.core.values import Case, Json
 from evalstore.files.json_output import to_json
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.planner import resolve_scope
-from evalstore.planning.reasons.renames import name_in_newest_run
+from evalstore.planning.reasons.path_history import name_in_newest_run
 from evalstore.planning.results import as_result
 from evalstore.planning.status.workspace_results import compute_workspace, workspace_as_run
-from evalstore.results.answer.answer import AnswerView, question_of, read_answer
+from evalstore.results.answer.answer import (
+    AnswerView,
+    question_of,
+    read_answer,
+)
 from evalstore.results.attempts import Attempt, shown_session
 from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.results.labels.later_labels import with_later_labels
@@ -42,8 +46,6 @@ if TYPE_CHECKING:
     from evalstore.checks.text_differences import AnswerDifference
     from evalstore.core.results import Evaluation, Result
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case
-    from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results.answer.case_answers import ResultView
     from evalstore.results.answer.judgements import Judgement
@@ -304,16 +306,7 @@ def explain_stored_result(
         leaf = find_entry([run.results], file, store.load_nodes).get(run.results)
         found = RowResults(store).find({file: leaf}, {file: [result.row]}) if leaf else {}
         cells = [cell for cell, _ in found[file].cells if cell.row == result.row] if leaf else []
-    names = _prompt_names(location, cells)
-    return VerdictExplanation(
-        result=result,
-        run=run.id,
-        prompt=names.get(result.prompt, ""),
-        answer=view,
-        failed_checks=tuple(find_failed_checks(store, view.judgements)),
-        history=history,
-        others=_others(result, cells, names),
-    )
+    return _explain(location, store, result, run.id, cells, view, history)
 
 
 def explain_workspace_result(
@@ -326,18 +319,37 @@ def explain_workspace_result(
 ) -> VerdictExplanation:
     """Explain a result of the workspace; `cells` are all results of its case."""
     store, location = project.store, project.location
-    names = _prompt_names(location, cells)
     case = _find_case(project, result)
     history = _history_now(project, result, case) if case else None
     view = view or _read_view(location, store, result, None, session, history)
+    return _explain(location, store, result, None, cells, view, history)
+
+
+def _explain(
+    location: Location,
+    store: Store,
+    result: Result,
+    run: str | None,
+    cells: Sequence[Result],
+    view: AnswerView,
+    history: ResultHistory | None,
+) -> VerdictExplanation:
+    """Return the explanation of a result; `cells` are all results of its case."""
+    prompts = list(dict.fromkeys(cell.prompt for cell in cells))
+    names = name_prompts(location, prompts) if len(prompts) > 1 else {}
+    place = result.prompt_number, result.model
     return VerdictExplanation(
         result=result,
-        run=None,
+        run=run,
         prompt=names.get(result.prompt, ""),
         answer=view,
         failed_checks=tuple(find_failed_checks(store, view.judgements)),
         history=history,
-        others=_others(result, cells, names),
+        others=tuple(
+            OtherResult(names.get(cell.prompt, ""), cell)
+            for cell in sorted(cells, key=lambda cell: cell.model != result.model)
+            if (cell.prompt_number, cell.model) != place
+        ),
     )
 
 
@@ -418,23 +430,6 @@ def _judged_sessions(store: Store, result: Result) -> list[Attempt]:
     made = store.find_evaluations(result.evaluations)
     judged = (made[id] for id in result.evaluations if id in made)
     return [Attempt(it.sessions, it.verdict) for it in judged if it.verdict != "none"]
-
-
-def _prompt_names(location: Location, cells: Iterable[Result]) -> Mapping[str | None, str]:
-    """Return the names of the system prompts, if there are several."""
-    prompts = list(dict.fromkeys(cell.prompt for cell in cells))
-    return name_prompts(location, prompts) if len(prompts) > 1 else {}
-
-
-def _others(
-    result: Result, cells: Iterable[Result], names: Mapping[str | None, str]
-) -> tuple[OtherResult, ...]:
-    place = result.prompt_number, result.model
-    return tuple(
-        OtherResult(names.get(cell.prompt, ""), cell)
-        for cell in sorted(cells, key=lambda cell: cell.model != result.model)
-        if (cell.prompt_number, cell.model) != place
-    )
 
 
 # --- the checks that an answer failed, where it differs from what they expect, and which it is

@@ -18,7 +18,7 @@ from evalstore.core.batches import in_batches
 from evalstore.core.results import Result
 from evalstore.core.values import Case
 from evalstore.files.temporary_list import TemporaryList, keep_values
-from evalstore.planning.cells.same_cells import find_cells
+from evalstore.planning.cells.earlier_results import find_cells
 from evalstore.planning.reasons.source_changes import compare_sources
 from evalstore.results.growing_results import GrowingResults
 from evalstore.store.rows.row_results import RowResults

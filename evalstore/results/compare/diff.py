@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.errors import EvalstoreError
-from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
@@ -42,6 +41,7 @@ from evalstore.results.prompt_names import (
 )
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,16 +6,20 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.answer_pairs import (
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
+from evalstore.comparison.pair_groups import (
     ANOTHER,
     OLDER,
     asks_the_same,
     counts_older,
     has_other_sessions,
 )
-from evalstore.comparison.candidate_edits import number_or_none
-from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
-from evalstore.comparison.version_diff import CODE_CHANGED, RECORDED_ANSWER, differ_models
+from evalstore.comparison.version_diff import (
+    CODE_CHANGED,
+    RECORDED_ANSWER,
+    differ_models,
+    number_or_none,
+)
 from evalstore.core.display import plural
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of

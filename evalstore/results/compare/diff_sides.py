@@ -29,8 +29,7 @@ from evalstore.planning.options import (
     is_partial,
 )
 from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file
-from evalstore.planning.reasons.path_history import PathHistory
-from evalstore.planning.reasons.renames import known_ids, same_leaf
+from evalstore.planning.reasons.path_history import PathHistory, known_ids, same_leaf
 from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side

@@ -14,7 +14,6 @@ from evalstore.comparison.placed_results import PlacedResults
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.reasons.unknown_names import match_one_model
@@ -39,6 +38,7 @@ from evalstore.results.prompt_names import (
 )
 from evalstore.store.revisions import WORK
 from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair
 from evalstore.core.display import WORKSPACE
-from evalstore.planning.cells.earlier_results import EarlierRuns
-from evalstore.planning.cells.same_cells import find_cells, is_judged
+from evalstore.planning.cells.earlier_results import EarlierRuns, find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.compare.compared_side import PromptsOfCase, SidePrompts
 from evalstore.store.rows.row_results import RowResults

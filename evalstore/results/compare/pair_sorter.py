@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.answer_pairs import (
+from evalstore.comparison.case_edits import differ_results
+from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
+from evalstore.comparison.pair_groups import (
     has_equal_texts,
     has_other_sessions,
     sessions_to_compare,
 )
-from evalstore.comparison.case_edits import differ_results
-from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
 from evalstore.comparison.version_diff import evaluation_parts
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Decision

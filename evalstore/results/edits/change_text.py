@@ -20,7 +20,7 @@ from evalstore.core.display import (
 from evalstore.planning.reasons.source_changes import ROWS
 
 if TYPE_CHECKING:
-    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import PlanItem
     from evalstore.planning.status.status_report import FileChange, OtherReason
 
 _COUNTS = (

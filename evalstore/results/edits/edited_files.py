@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
-from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
+from evalstore.planning.reasons.path_history import pair_in_store
 from evalstore.planning.reasons.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
-from evalstore.planning.reasons.renames import pair_in_store
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.status.status_report import FileChange
@@ -27,7 +26,7 @@ from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_chunks import is_tree
 from evalstore.store.trees.case_files import StoredCases
-from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import find_entries, read_trees
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, CaseFile
     from evalstore.planning.options import Location
-    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import PlanItem
     from evalstore.planning.status.planned_rows import PlannedRows
     from evalstore.store import Store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.planning.reasons.renames import pair_with_workspace
+from evalstore.planning.reasons.path_history import pair_with_workspace
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.status.planned_rows import plan_rows
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evalstore.core.values import CaseFile
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
-    from evalstore.planning.status.stored_outcomes import StoredOutcomes
+    from evalstore.planning.status.planned_rows import StoredOutcomes
     from evalstore.results.edits.edited_files import WasRun
 
 _MOST_READ = 50

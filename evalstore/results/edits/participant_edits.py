@@ -6,13 +6,14 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.candidate_edits import (
+from evalstore.comparison.version_diff import (
     Candidates,
+    Difference,
     candidates_after,
     differ_candidate,
     differ_candidates,
+    nowhere,
 )
-from evalstore.comparison.version_diff import Difference, nowhere
 from evalstore.planning.reasons.reason import TOKEN_LIMIT, VERDICTS_WANTED
 from evalstore.planning.status.status_report import SettingEdit
 from evalstore.results.judgement_changes import differ_evaluators

@@ -19,8 +19,14 @@ from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
 from evalstore.files.temporary_list import SortedValues, keep_values
 from evalstore.planning.baseline import GateRuns, is_same_result
-from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, RunFilter, every_run
-from evalstore.planning.cells.same_cells import find_cells, is_judged
+from evalstore.planning.cells.earlier_results import (
+    EarlierRuns,
+    RecentRuns,
+    RunFilter,
+    every_run,
+    find_cells,
+    is_judged,
+)
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.diff_sides import compare_sides, read_runs

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.comparison.answer_pairs import counts_older
-from evalstore.comparison.candidate_edits import differ_candidate
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair
+from evalstore.comparison.pair_groups import counts_older
+from evalstore.comparison.version_diff import differ_candidate
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.display import plural, short
 from evalstore.planning.reasons.version_reader import VersionReader

@@ -9,13 +9,12 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.comparison.answer_pairs import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
+from evalstore.comparison.pair_groups import counts_older, has_equal_texts, sessions_to_compare
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.files.temporary_list import keep_values
-from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns
-from evalstore.planning.cells.same_cells import find_cells, is_judged
+from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of

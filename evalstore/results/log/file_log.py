@@ -13,7 +13,6 @@ from evalstore.comparison.comparison import Pair
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import short
 from evalstore.core.values import CaseFile, order_counts
-from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.reasons.path_history import follow_file
 from evalstore.planning.reasons.source_changes import compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
@@ -27,7 +26,7 @@ from evalstore.store.results import iterate_entries, results_of
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.case_files import StoredCases, long_parts_of
-from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import find_entry
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from evalstore.planning.cells.earlier_results import RecentRuns
 from evalstore.planning.first_pushes import find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
-from evalstore.planning.reasons.renames import name_in_newest_run
+from evalstore.planning.reasons.path_history import name_in_newest_run
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.log.file_log import find_logged_changes

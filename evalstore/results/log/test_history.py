@@ -8,24 +8,26 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.candidate_edits import Candidates, candidates_after, differ_candidates
+from evalstore.comparison.version_diff import Candidates, candidates_after, differ_candidates
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Case, CaseFile, Json
-from evalstore.planning.candidate_order import candidate_order
-from evalstore.planning.cells.row_index import RowIndex
 from evalstore.planning.open_project import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
-from evalstore.planning.reasons.path_history import follow_file
-from evalstore.planning.reasons.renames import name_in_newest_run, name_in_workspace
+from evalstore.planning.reasons.path_history import (
+    follow_file,
+    name_in_newest_run,
+    name_in_workspace,
+)
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.results import as_result, compute_results
 from evalstore.results.edits.test_parts import SYSTEM, describe_parts, load_test_parts
 from evalstore.results.prompt_names import label_prompts
 from evalstore.store.results import results_of
 from evalstore.store.trees.case_chunks import find_same
-from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import find_entry
+from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
     from evalstore.comparison.version_diff import Difference, Find

@@ -22,13 +22,7 @@ from evalstore.files.temporary_list import open_temporary
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.selection import compile_name
 from evalstore.results.prompt_names import name_prompts
-from evalstore.store.search.texts import (
-    KINDS,
-    Kind,
-    load_searched,
-    load_texts,
-    readable_text,
-)
+from evalstore.store.search.texts import KINDS, Kind, load_searched, load_texts, readable_text
 from evalstore.store.search.words import find_word_places, has_words, split_words
 
 if TYPE_CHECKING:

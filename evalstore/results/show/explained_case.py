@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.values import RECORDED, URGENCY
+from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
 from evalstore.files.fields import suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import is_partial
+from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_targets import find_targets, split_case
 from evalstore.planning.reasons.path_history import follow_file
 from evalstore.planning.reasons.unknown_names import match_models
@@ -30,7 +30,13 @@ from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.planned_work import find_edit_of, find_planned_work
 from evalstore.results.prompt_names import find_prompt, name_prompts
-from evalstore.results.show.shown_results import CasePrompts, ChosenResults, FoundResult
+from evalstore.results.show.shown_results import (
+    CasePrompts,
+    ChosenResults,
+    FoundResult,
+    ListedResults,
+    Pair,
+)
 from evalstore.store.results import iterate_entries, iterate_results
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.rows.row_results import RowResults
@@ -40,14 +46,9 @@ from evalstore.store.trees.path_trees import find_entry, read_tree
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case, CaseFile
-    from evalstore.planning.options import Location
     from evalstore.results.case_reference import CaseReference
-    from evalstore.results.show.shown_results import ListedResults, Pair
     from evalstore.store import Store
 
 
@@ -170,16 +171,9 @@ def _choose(
     location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
 ) -> Result:
     """Return the most urgent of the results that the options leave; raises `EvalstoreError`."""
-    left = _select(location, case, cells, model, prompt)
-    return min(left, key=lambda cell: URGENCY.index(cell.word or "answered"))
-
-
-def _select(
-    location: Location, case: str, cells: Sequence[Result], model: str | None, prompt: str | None
-) -> list[Result]:
-    """Return the results that the options leave; raises `EvalstoreError` when there are none."""
     pairs = _select_pairs(location, case, dict.fromkeys(map(_pair, cells)), model, prompt)
-    return [cell for cell in cells if _pair(cell) in pairs]
+    left = [cell for cell in cells if _pair(cell) in pairs]
+    return min(left, key=lambda cell: URGENCY.index(cell.word or "answered"))
 
 
 def _select_pairs(
@@ -189,7 +183,7 @@ def _select_pairs(
     model: str | None,
     prompt: str | None,
 ) -> set[Pair]:
-    """Return the candidates and system prompts that the options leave, as `_select` does."""
+    """Return the candidates and system prompts that the options leave; raises `EvalstoreError`."""
     left = {*pairs}
     if model is not None:
         models = sorted({known for known, _ in pairs})

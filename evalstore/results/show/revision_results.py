@@ -6,28 +6,20 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.core.values import Case
+from evalstore.planning.cells.cells import Cell
 from evalstore.planning.open_project import open_catalogue, open_project
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.project import Project
 from evalstore.planning.results import as_result
-from evalstore.results.failed_results import (
-    failed_now,
-    mark_failed,
-    mark_failed_in_run,
-)
+from evalstore.results.failed_results import failed_now, mark_failed, mark_failed_in_run
 from evalstore.store.results import FoundRows, TaggedResult, iterate_cases, require_results
 from evalstore.store.revisions import WORK, resolve_run
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.planning.cells.cells import Cell
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.store.rows.row_queries import Among
+from evalstore.store.rows.row_queries import Among
 
 
 @contextmanager

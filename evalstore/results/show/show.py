@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from evalstore.core import hashing
 from evalstore.core.deserialize import restore_case_file, restore_failure
 from evalstore.core.results import Result
-from evalstore.core.runs import restore_run
+from evalstore.core.runs import Run, restore_run
 from evalstore.core.values import Json, is_text
 from evalstore.files.json_output import to_json
 from evalstore.planning.first_pushes import FirstPush, first_push_of
 from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_workspace
-from evalstore.planning.options import is_partial
+from evalstore.planning.options import Location, is_partial
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
 from evalstore.results.judgement_changes import NO_LONGER
 from evalstore.results.labels.later_labels import describe_later_labels
-from evalstore.results.log.failures import describe_failures, find_question_places
+from evalstore.results.log.failures import Place, describe_failures, find_question_places
 from evalstore.results.log.files_of_runs import find_file_of_run
 from evalstore.results.log.log import MOST_COMPARED
 from evalstore.results.prompt_names import name_prompts, name_references
@@ -42,9 +42,6 @@ from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.work.runs_in_progress import RunInProgress, load_run_in_progress
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
-    from evalstore.results.log.failures import Place
     from evalstore.store import Store
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]

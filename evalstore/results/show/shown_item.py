@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core import hashing
-from evalstore.core.display import short
+from evalstore.core.batches import in_batches
+from evalstore.core.display import WORKSPACE, short
 from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.core.results import Result
+from evalstore.core.values import CaseFile, Json, order_counts
 from evalstore.planning.first_pushes import first_push_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.planner import require_sound, resolve_scope
+from evalstore.planning.project import Project
+from evalstore.planning.results import as_result
+from evalstore.planning.status.workspace_results import compute_workspace, iterate_workspace
 from evalstore.results.case_reference import read_reference
+from evalstore.results.log.files_of_runs import find_test_file
 from evalstore.results.planned_work import find_edit
+from evalstore.results.prompt_names import name_prompts, reference_names
+from evalstore.results.rendering import references_of
 from evalstore.results.show.show import IN_PROGRESS, ShownItem, show_file, show_item
+from evalstore.results.show.shown_results import ShownCases, ShownResults, cases_related
 from evalstore.store.revisions import WORK, RunInProgressError, resolve, split_path
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.values import Json
-    from evalstore.planning.options import Location
-    from evalstore.results.answer.answer import AnswerView
+    from evalstore.results.answer.answer import AnswerView, SessionDetails
     from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
-    from evalstore.results.show.session_details import SessionDetails
     from evalstore.store import Store
 
 
@@ -55,17 +65,15 @@ def describe_shown(
 def _show(location: Location, revision: str, *, in_file: bool) -> ShownItem:
     text, colon, path = split_path(revision)
     if text == WORK:
-        from evalstore.results.show import show_workspace
-
         if colon:
-            return show_workspace.show_workspace_file(location, path, in_file=in_file)
-        return show_workspace.show_workspace(location)
+            return show_workspace_file(location, path, in_file=in_file)
+        return show_workspace(location)
     with open_store(location) as store:
         if colon:
             return show_file(location, store, text, path, in_file=in_file)
         kind, id = _resolve(location, store, text)
         if kind == "session":
-            from evalstore.results.show.session_details import read_session_details
+            from evalstore.results.answer.answer import read_session_details
 
             judged = read_session_details(location, store, id)
             item = _show_session(store, id, judged)
@@ -96,8 +104,10 @@ def show_to_people(
     with open_store(location) as store:
         kind, id = _resolve(location, store, revision)
         if kind == "session":
-            from evalstore.results.answer.answer import read_answer  # only for sessions
-            from evalstore.results.show.session_details import read_session_details
+            from evalstore.results.answer.answer import (
+                read_answer,  # only for sessions
+                read_session_details,
+            )
 
             judged = read_session_details(location, store, id)
             explanation = _explain_session(location, store, id, judged)
@@ -190,8 +200,6 @@ def _explain_case(
             newest = error.newest
             chosen = error.select(location, model, prompt)
             if newest is None:
-                from evalstore.results.show.show_workspace import show_workspace_file
-
                 return show_workspace_file(location, error.file, chosen.results, in_file=in_file)
             with open_store(location) as store:
                 run, file = newest.run.id, newest.file
@@ -263,3 +271,72 @@ def _describe_judgement(judgement: Judgement, row: str | None) -> dict[str, Json
         "sessions": list(judgement.sessions),
         **({"takenFrom": judgement.taken_from} if judgement.taken_from else {}),
     }
+
+
+# --- `show @work`: the current cases of the workspace, or of one test file
+
+
+def show_workspace(location: Location) -> ShownItem:
+    """Return all cases with their verdicts from stored answers and judgements.
+
+    The id is that of the snapshot that a run would store.
+    """
+    with open_project(location) as project:
+        require_sound(project, SelectionOptions())
+        batches = ([result for result, _ in batch] for batch in iterate_workspace(project))
+        results = ShownResults(batches)
+        id, _ = project.snapshot()
+    return ShownItem(
+        WORKSPACE,
+        id,
+        {"verdicts": order_counts(results.counts)},
+        {"results": results},
+        name_prompts(location, results.prompts),
+    )
+
+
+def show_workspace_file(
+    location: Location,
+    path: str,
+    chosen: ShownResults | None = None,
+    *,
+    in_file: bool = False,
+) -> ShownItem:
+    """Return the current cases of a test file, with their results, or those that are chosen.
+
+    With `in_file`, the cases of a long file are in temporary files. Raises
+    `RevisionError` if there is no such file.
+    """
+    with open_project(location) as project:
+        require_sound(project, SelectionOptions())
+        name = find_test_file(location, project.workspace, project.reading.files, path, WORKSPACE)
+        file = project.reading.files[name]
+        node = project.reading.nodes[name]
+        every = ShownResults(_iterate_results(project, name, file))
+        results = every if chosen is None else chosen
+        if in_file and not isinstance(file.cases, tuple):
+            parts = (CaseFile(tuple(batch)) for batch in in_batches(file.cases))
+            described = (hashing.describe_case_file(part)["cases"] for part in parts)
+            cases = ShownCases(described, project.versions.load)
+            related: dict[str, Json] = {"file": name, "tests": {}, "evaluations": {}}
+            content = hashing.describe_case_file(replace(file, cases=()))
+            item = ShownItem("cases", node, content, related, cases=cases)
+            references = cases.references
+        else:
+            content = project.store.load_whole(hashing.describe_case_file(file))
+            related = {"file": name, **cases_related(project.versions.load, file.cases)}
+            item = ShownItem("cases", node, content, related)
+            references = [*references_of(related["evaluations"].values())]
+        item.related.update(results=results)
+        item.prompts = name_prompts(location, every.prompts)
+        item.references = reference_names(project, references)
+        return item
+
+
+def _iterate_results(project: Project, name: str, file: CaseFile) -> Iterator[list[Result]]:
+    """Yield the current results of a test file; none if there is no candidate to answer it."""
+    if not project.settings.candidates and not all(case.recorded for case in file.cases):
+        return
+    selection = SelectionOptions(paths=(f"{project.workspace.root / name}",))
+    for _, results in compute_workspace(project, resolve_scope(project, selection)):
+        yield [as_result(result) for result in results]

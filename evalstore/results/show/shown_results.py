@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_cases
-from evalstore.core.values import URGENCY, Json
+from evalstore.core.values import URGENCY, Case, Json
 from evalstore.files.json_output import Members
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.results.rendering import references_of
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from evalstore.core.results import Result
-    from evalstore.core.values import Case, Json
 
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 

@@ -24,8 +24,7 @@ from evalstore.core.results import Result, Vote
 from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
-from evalstore.planning.candidate_order import candidate_order
-from evalstore.planning.cells.same_cells import find_cells
+from evalstore.planning.cells.earlier_results import find_cells
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.options import (
     describe_selection,
@@ -48,7 +47,7 @@ from evalstore.store.rows.result_sums import By, Key, ResultSums, count_attempts
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.rows.temporary_rows import ROOT, TemporaryRows
 from evalstore.store.trees.path_trees import read_tree, read_trees
-from evalstore.workspace.settings.settings import QueryModel
+from evalstore.workspace.settings.settings import QueryModel, candidate_order
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.clock import minute
 from evalstore.core.display import WORKSPACE, percent
 from evalstore.core.values import RECORDED
-from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
@@ -25,6 +24,7 @@ from evalstore.results.edits.file_edits import by_subject
 from evalstore.results.log.log import add_outcomes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.store.trees.path_trees import read_trees
+from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,33 +13,34 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, repeat
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evalstore.comparison.cost_text import shared_cost_text
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files
 from evalstore.core.display import WORKSPACE, cost_text, is_simulated
+from evalstore.core.results import Decision, Result
+from evalstore.core.runs import Run, shared_cost_text
 from evalstore.core.values import VERDICTS, order_counts
-from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.first_pushes import FirstPush, find_first_pushes
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import locate_store, open_store, open_workspace, require_store
-from evalstore.planning.options import describe_selection, is_chosen_by_verdict, is_partial
+from evalstore.planning.options import (
+    Location,
+    describe_selection,
+    is_chosen_by_verdict,
+    is_partial,
+)
+from evalstore.planning.project import Project
 from evalstore.results.attempts import CellToJudge, MixedAttempts, mix_of, read_attempts
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.labels.labels import LabelIndex, read_labels
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import find_run, find_tagged_results, open_revision
 from evalstore.results.table.case_rows import CaseRow, in_order
+from evalstore.store import Store
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.workspace.index import see
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Decision, Result
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.store import Store
+from evalstore.workspace.settings.settings import candidate_order
 
 _Cells = tuple["dict[int, Result]", str, tuple[str, ...]]
 """The results of a case by number of the candidate, its row, and its tags."""

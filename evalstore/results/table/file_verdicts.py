@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from heapq import nsmallest
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
 from evalstore.core.values import RESULT_WORDS
 from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
 from evalstore.results.verdict_order import FAILING
 from evalstore.store.trees.path_trees import read_tree
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
 
 _LISTED = 200
 """Files that are listed at most."""
@@ -36,19 +35,6 @@ class RunFiles(NamedTuple):
     """How many files are not listed."""
 
 
-class _FileCounts(NamedTuple):
-    """What is counted of a file."""
-
-    file: str
-    words: Counter[str]
-    new_failures: int
-
-    @property
-    def failures(self) -> int:
-        """Return how many results have a verdict that somebody has to look at."""
-        return sum(self.words[word] for word in FAILING)
-
-
 def read_file_verdicts(
     location: Location,
     run: str,
@@ -66,27 +52,21 @@ def read_file_verdicts(
         counts |= store.count_results_by_file(stored.results)
         if not go_on():
             return None
-        listed = nsmallest(
-            _LISTED,
-            (_FileCounts(path, words, new_failures.get(path, 0)) for path, words in counts.items()),
-            key=lambda each: (-each.new_failures, -each.failures, each.file),
-        )
-        files = []
-        for path, words, news in listed:
-            ordered = {word: words[word] for word in RESULT_WORDS if words[word]}
-            files.append(FileVerdicts(path, ordered, news))
-    return RunFiles(tuple(files), len(counts) - len(files))
+    return list_files(counts, new_failures)
 
 
-def list_files(words: Mapping[str, Counter[str]]) -> RunFiles:
-    """Return the verdicts of the workspace by file, those with most failures first."""
-    listed = nsmallest(
-        _LISTED,
-        words,
-        key=lambda file: (-sum(words[file][word] for word in FAILING), file),
-    )
-    files = [
-        FileVerdicts(file, {word: words[file][word] for word in RESULT_WORDS if words[file][word]})
-        for file in listed
-    ]
+def list_files(
+    words: Mapping[str, Counter[str]], new_failures: Mapping[str, int] = MappingProxyType({})
+) -> RunFiles:
+    """Return verdicts by file: those with new failures first, then those with most failures."""
+
+    def order(file: str) -> tuple[int, int, str]:
+        failures = sum(words[file][word] for word in FAILING)
+        return -new_failures.get(file, 0), -failures, file
+
+    listed = nsmallest(_LISTED, words, key=order)
+    files = []
+    for file in listed:
+        ordered = {word: words[file][word] for word in RESULT_WORDS if words[file][word]}
+        files.append(FileVerdicts(file, ordered, new_failures.get(file, 0)))
     return RunFiles(tuple(files), len(words) - len(files))

@@ -12,7 +12,7 @@ from evalstore.checks.judging.aggregation import judge_session, wants_models
 from evalstore.core import deserialize
 from evalstore.core.batches import in_batches
 from evalstore.core.clock import iso, today
-from evalstore.core.errors import FileProblem
+from evalstore.core.errors import FileProblem, Problem
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import (
     SPECIAL_TAGS,
@@ -23,6 +23,7 @@ from evalstore.core.values import (
     Part,
     SampleRef,
     Text,
+    Verdict,
 )
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.files.json_output import to_json
@@ -44,9 +45,7 @@ from evalstore.workspace.model_files import Model, bare_model
 from evalstore.workspace.testfiles.parser import read_test
 
 if TYPE_CHECKING:
-    from evalstore.core.errors import Problem
     from evalstore.core.results import Vote
-    from evalstore.core.values import Verdict
     from evalstore.workspace.reader import Reading
     from evalstore.workspace.settings.settings import Settings
     from evalstore.workspace.testfiles.conversations import RepeatedConversation

@@ -5,16 +5,20 @@ The command `ls results`, agents and Python ask here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evalstore.core.display import WORKSPACE
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.values import RECORDED, URGENCY
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import RECORDED, URGENCY, Json
 from evalstore.files.fields import suggest
 from evalstore.planning.judge_names import find_feedback
+from evalstore.planning.options import Location
 from evalstore.planning.path_targets import split_row
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.unknown_names import match_models, require_tag, tags_of
 from evalstore.planning.selection import Selection, Target, compile_name
 from evalstore.results.compare.diff import diff
@@ -31,24 +35,13 @@ from evalstore.results.show.revision_results import (
     find_tagged_results,
     open_revision,
 )
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.row_filter import BROKE, row_tests
+from evalstore.results.table.case_rows import BROKE, CaseRow, RowTest, row_tests
+from evalstore.store.results import TaggedResult
 from evalstore.store.revisions import as_revision
 from evalstore.store.rows.row_queries import Among
 from evalstore.store.search.words import has_words, split_words
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Json
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.results.table.row_filter import RowTest
-    from evalstore.store.results import TaggedResult
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,14 @@ from evalstore.runs.execution.key_access import (
     named_variables,
     read_environment,
 )
+from evalstore.runs.execution.key_problems import (
+    collect_refused,
+    combine_refusals,
+    find_missing_key,
+    require_set,
+)
 from evalstore.runs.execution.limits.rate_limiter import Account
-from evalstore.runs.execution.missing_keys import find_missing_key, require_set
 from evalstore.runs.execution.model_calls import Endpoint
-from evalstore.runs.execution.refused_keys import collect_refused, combine_refusals
 from evalstore.workspace.model_files import Model, Part, ProviderFile
 from evalstore.workspace.reader import Reading
 from evalstore.workspace.trust import TrustList

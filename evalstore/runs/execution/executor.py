@@ -19,20 +19,19 @@ from typing import NamedTuple, Self
 
 from evalstore.core.errors import StoreError
 from evalstore.planning.plan import Plan
+from evalstore.runs.call_limit import find_output_sizes
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import EvaluatorCaller
-from evalstore.runs.execution.event_loop_fairness import BurstLimit
+from evalstore.runs.execution.event_loop import BurstLimit
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.accounting import Accounting
-from evalstore.runs.execution.limits.output_sizes import find_output_sizes
-from evalstore.runs.execution.limits.shared_budget import SharedBudget
+from evalstore.runs.execution.limits.budget import SharedBudget
 from evalstore.runs.execution.model_calls import Endpoint, Limits, ModelCaller, RunEnvironment
 from evalstore.runs.execution.plan_execution import PlanExecution, wait_uninterrupted
 from evalstore.runs.execution.python_checks import Allows, CodeChecks
 from evalstore.runs.execution.run_resources import JobLeases, RunEndpoints, RunResources, StopsAt
-from evalstore.runs.execution.sharing.run_share import ShareWriter, is_halted_by
-from evalstore.runs.execution.sharing.shared_work import SharedWork
+from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter, is_halted_by
 from evalstore.runs.execution.sharing.work_sharing import WorkSharing
 from evalstore.store import Store
 from evalstore.store.driver import PATIENCE_SECONDS
@@ -130,20 +129,16 @@ class Executor:
         self, limits: Limits, environment: RunEnvironment, leases: JobLeases, models: RunEndpoints
     ) -> ModelCaller:
         """Return what makes the calls; with a limit, it knows how long answers are."""
-        budget = self._make_budget()
+        budget = None
+        if self._share and self._shared and self._shared.cost_limit is not None:
+            limit = self._shared.cost_limit  # of all runners together
+            budget = SharedBudget(self._share, limit, self.sharing.stopped.are_all)
         caller = ModelCaller(limits, environment, leases.is_ours, budget)
         is_limited = budget is not None or limits.max_cost is not None
         accounts = (caller.rate_limiter(end.account) for end in models.all())
         if is_limited or any(account.tokens_per_minute < math.inf for account in accounts):
             caller.note_outputs(find_output_sizes(self._store, models.candidates, models.judges))
         return caller
-
-    def _make_budget(self) -> SharedBudget | None:
-        """Return the budget of all runners together; None without a limit, or other runners."""
-        if self._share and self._shared and self._shared.cost_limit is not None:
-            limit = self._shared.cost_limit
-            return SharedBudget(self._share, limit, self.sharing.stopped.are_all)
-        return None
 
     async def __aenter__(self) -> Self:
         """Start the background tasks."""
@@ -156,7 +151,7 @@ class Executor:
             await self.sharing.presence.share_accounts(limited)
         if self._share:
             # From now on the one that records the run waits for this runner.
-            await asyncio.to_thread(self.sharing.register)
+            await asyncio.to_thread(self.sharing.leases.register)
             await self._share.write()
             if self._shared and not self._shared.leads:
                 self._others.begin(await self.find_shares())
@@ -235,7 +230,7 @@ class Executor:
             shares.pop(own, None)
             self._others.show(shares.values())
             registered = [id for id, share in shares.items() if share.is_registered]
-            alive = await asyncio.to_thread(self.sharing.find_alive, registered)
+            alive = await asyncio.to_thread(self.sharing.leases.find_alive, registered)
             counts = {id: shares[id].counts for id in alive}
             leaders = [id for id in alive if counts[id].get(LEADS)]
             at_work = {id for id in alive if not counts[id].get(ENDED)}

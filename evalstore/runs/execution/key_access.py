@@ -66,10 +66,6 @@ class Environment:
         here, there = ("the environment", ".env") if value == user else (".env", "the environment")
         return f"from {here}" + (f", not the other one of {there}" if user and workspace else "")
 
-    def only_workspace(self) -> dict[str, str]:
-        """Return the variables that the workspace sets and the user does not."""
-        return {name: value for name, value in self.workspace.items() if not self.user.get(name)}
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderAccess:
@@ -169,7 +165,8 @@ class KeyAccess:
         return self._find_litellm(provider)
 
     def _find_litellm(self, provider: ProviderFile) -> ProviderAccess:
-        workspace, user = self.environment.only_workspace(), self.environment.user
+        user, both = self.environment.user, self.environment.workspace
+        workspace = {name: value for name, value in both.items() if not user.get(name)}
         kind, base = provider.type, provider.base_url
         if base is None and credentials.find_base(kind, user) is None:
             base_variable = credentials.find_base(kind, workspace)

@@ -26,8 +26,8 @@ from evalstore.runs.execution.adaptation import Adaptations
 from evalstore.runs.execution.limits.budget import (
     OUTPUT_GUESS,
     Budget,
-    CallBudget,
     OverBudgetError,
+    SharedBudget,
     count_input,
     count_text,
     estimate_call_cost,
@@ -145,7 +145,7 @@ class ModelCaller:
         limits: Limits,
         environment: RunEnvironment,
         is_ours: Callable[[], Awaitable[bool]] = _always,
-        budget: CallBudget | None = None,
+        budget: Budget | SharedBudget | None = None,
     ) -> None:
         """`is_ours` is called before each try and returns whether this run still has the lease.
 
@@ -154,7 +154,7 @@ class ModelCaller:
         self._limits = limits
         self._environment = environment
         self._is_ours = is_ours
-        self.budget: CallBudget = budget or Budget(limits.max_cost)
+        self.budget: Budget | SharedBudget = budget or Budget(limits.max_cost)
         self._limiters: dict[str, RateLimiter] = {}
         self._retry_policy = RetryPolicy(limits.retries, environment.jitter, limits.timeout)
         self._circuit_breaker = CircuitBreaker(limits.timeout, environment.warn)

@@ -30,13 +30,12 @@ from evalstore.core.values import RECORDED
 from evalstore.planning.cells.cells import Cell, Judge, Subject
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.runs.execution.content_cache import JudgementInput
-from evalstore.runs.execution.event_loop_fairness import BurstLimit
+from evalstore.runs.execution.event_loop import BurstLimit, run_in_thread
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import CallFailed, LeaseLostError
 from evalstore.runs.execution.plan_progress import NewAnswer, PlanProgress, group_by_account
 from evalstore.runs.execution.run_resources import Job, RunResources
 from evalstore.runs.execution.sharing.work_sharing import Item, WorkSharing, lease_key_of
-from evalstore.runs.execution.short_transaction import run_in_thread
 from evalstore.store.work.work_rows import OfferedItem, WorkRows
 
 T = TypeVar("T")
@@ -148,7 +147,7 @@ class PlanExecution:
     def _item_source(self, plan: Plan) -> OwnOrder | WorkSource:
         resources, sharing = self._resources, self._resources.sharing
         planned = group_by_account(plan, resources.endpoints.account_of)
-        if not sharing.offers_work:
+        if not sharing.store.is_remote:
             return OwnOrder(sharing, self._progress, planned)
         accounts = {end.account.name: end.account.place for end in resources.endpoints.all()}
         halted = resources.calls.is_halted
@@ -419,7 +418,7 @@ class WorkSource:
             account: {lease_key_of(item): item for item in items}
             for account, items in planned.items()
         }
-        self._rows: WorkRows = sharing.work_rows(_batch_of(progress.plan))
+        self._rows = WorkRows(sharing.store, sharing.leases, _batch_of(progress.plan))
         self._offering = asyncio.Lock()
         self._failed: Mapping[str, Failure] | None = None
         """The newest failures of the questions before the items were offered; None until then."""
@@ -460,7 +459,7 @@ class WorkSource:
                 for key, item in items.items()
                 if isinstance(item, PlannedAsk)
             ]
-            self._failed = await asyncio.to_thread(self._sharing.find_failed, questions)
+            self._failed = await asyncio.to_thread(self._sharing.store.find_failed, questions)
             offered = [
                 OfferedItem(key, self._place_of(account))
                 for account, items in self._left.items()
@@ -478,12 +477,12 @@ class WorkSource:
             items = [left.pop(key) for key in keys]
             failed: Mapping[str, Failure] = {}
             if not self._sharing.repeats_failures:
-                failed = await asyncio.to_thread(self._sharing.find_failed, keys)
+                failed = await asyncio.to_thread(self._sharing.store.find_failed, keys)
             earlier = self._failed or {}
             for item in items:
                 key = lease_key_of(item)
                 if key in failed and failed[key] != earlier.get(key):
-                    self._progress.fail_all(key, item.count)
+                    self._progress.fail(key, item.count)
             if found := list(self._progress.take_open(items)):
                 return found
         return []
@@ -635,7 +634,10 @@ class JudgementQueue:
         assert judge
         assert cell.case.evaluation
         try:
-            sessions = await self._take_sessions(judgement, session)
+            queued = self._queued.get(self._resources.endpoints.account_of(judgement), {})
+            about = _input_of(judgement)
+            sessions = (session,) if session else await self._read(about, queued)
+            queued.pop(about, None)
             evaluation = await self._resources.evaluators.judge_by_model(
                 judge,
                 judgement.sessions,
@@ -660,16 +662,6 @@ class JudgementQueue:
         else:
             self._accounting.add_evaluation(evaluation)
             self._checks.halt_at_failure(cell)
-
-    async def _take_sessions(
-        self, judgement: PlannedJudgement, session: Session | None
-    ) -> Sessions:
-        """Return the sessions of a judgement; the inputs of the next ones are read with them."""
-        queued = self._queued.get(self._resources.endpoints.account_of(judgement), {})
-        about = _input_of(judgement)
-        sessions = (session,) if session else await self._read(about, queued)
-        queued.pop(about, None)
-        return sessions
 
     async def _read(self, about: JudgementInput, following: Iterable[JudgementInput]) -> Sessions:
         """Return the sessions of an input, reading it with the following ones if necessary."""

@@ -73,12 +73,8 @@ class PlanProgress:
         del self._outstanding[key]
         return True
 
-    def fail(self, key: str) -> None:
-        """Count a failed answer or judgement."""
-        self._failures[key] += 1
-
-    def fail_all(self, key: str, count: int) -> None:
-        """Count the failures of another runner, so that this one does not try again."""
+    def fail(self, key: str, count: int = 1) -> None:
+        """Count failed answers or judgements, also of another runner: they are not tried again."""
         self._failures[key] += count
 
     def queue(self, key: str) -> bool:

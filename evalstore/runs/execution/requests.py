@@ -10,7 +10,6 @@ from evalstore.core.values import (
     AnswerRef,
     FilePart,
     Json,
-    Message,
     OutgoingMessage,
     Part,
     Question,
@@ -59,7 +58,10 @@ def build_conversation(
 
     The test's own system text follows the system prompt in the same message.
     """
-    messages = [_build_message(contents, message) for message in test.messages]
+    messages = [
+        OutgoingMessage(each.role, tuple(build_parts(contents, each.parts)), each.filled, each.name)
+        for each in test.messages
+    ]
     if prompt:
         system = [
             part
@@ -70,11 +72,6 @@ def build_conversation(
             system += [Text("\n\n"), *messages.pop(0).parts]
         messages.insert(0, OutgoingMessage("system", tuple(system)))
     return messages
-
-
-def _build_message(contents: ContentCache, message: Message) -> OutgoingMessage:
-    parts = tuple(build_parts(contents, message.parts))
-    return OutgoingMessage(message.role, parts, message.filled, message.name)
 
 
 def build_parts(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from evalstore.core.results import Session
@@ -15,6 +16,7 @@ from evalstore.providers.scripted import ScriptedProvider
 from evalstore.runs.execution.candidates import CandidateCaller
 from evalstore.runs.execution.content_cache import ContentCache
 from evalstore.runs.execution.evaluators import EvaluatorCaller
+from evalstore.runs.execution.event_loop import run_in_thread
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.limits.accounting import Accounting
 from evalstore.runs.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
@@ -108,7 +110,7 @@ class JobLeases:
         if not self.has_slept_since(job):
             return True
         await self._writer.flush()
-        return await self._sharing.has_lease(lease_key_of(job.item))
+        return await run_in_thread(partial(self._sharing.leases.has, lease_key_of(job.item)))
 
 
 @dataclass(frozen=True, slots=True)

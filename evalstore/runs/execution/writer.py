@@ -14,7 +14,7 @@ from typing import Any
 from evalstore.core import hashing
 from evalstore.core.errors import StoreLockedError
 from evalstore.core.results import Evaluation, Failure, Session
-from evalstore.runs.execution.short_transaction import run_short_transaction
+from evalstore.runs.execution.event_loop import run_short_transaction
 from evalstore.store import Store
 from evalstore.store.sessions import LeaseChange
 

@@ -12,9 +12,9 @@ from evalstore.core.runs import Run
 from evalstore.files.access import normal_path
 from evalstore.planning.open_project import locate_store, open_workspace
 from evalstore.planning.reasons.ignored_variables import warn_outside
-from evalstore.runs.execution.sharing.shared_work import SharedWork
+from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.runs.run_record import FinishedRun, carry_out, record
-from evalstore.runs.runners.restored_run import require_joinable, restored
+from evalstore.runs.runners.shared_run import RestoredRun, require_joinable, restored
 from evalstore.store import Store
 from evalstore.store.location import DatabaseAddress, StoreLocation, is_url, read_address
 from evalstore.store.revisions import find_recorded
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from evalstore.core.progress import ProgressListener
     from evalstore.planning.options import Location, RunOptions
     from evalstore.runs.execution.execution_counts import ExecutionCounts
-    from evalstore.runs.runners.restored_run import RestoredRun
     from evalstore.store.work.shared_runs import SharedRun
 
 NEWEST = "@"

@@ -15,9 +15,9 @@ from evalstore.planning.status.status_report import RemoteAnswers, RemoteJudgeme
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
+    from evalstore.planning.estimate import BatchPrice, MeanCosts
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
-    from evalstore.planning.plan_price import BatchPrice, MeanCosts
     from evalstore.planning.project import Project
     from evalstore.remotes.index_cache import IndexCache
     from evalstore.store import Store

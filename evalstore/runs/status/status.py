@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from evalstore.core.values import RECORDED
 from evalstore.planning.cells.cell_batches import StreamedCells, batches, is_short
 from evalstore.planning.cells.earlier_batches import EarlierBatches, WholePlanError
-from evalstore.planning.cells.row_index import RowIndex
-from evalstore.planning.open_project import open_project
+from evalstore.planning.open_project import open_project, warn_of_ignored_variables
 from evalstore.planning.options import GO_ON, SelectionOptions, is_partial
 from evalstore.planning.plan_items import FiledItems, ListedItems, NoItems
 from evalstore.planning.planner import plan_cells, plan_scope, require_sound, resolve_scope
-from evalstore.planning.reasons.ignored_variables_in_files import warn_of_ignored_variables
+from evalstore.planning.status.planned_rows import StoredOutcomes, find_stored_outcomes
 from evalstore.planning.status.status_report import Status
-from evalstore.planning.status.stored_outcomes import StoredOutcomes, find_stored_outcomes
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.results.edits.file_changes import with_outcomes
 from evalstore.results.edits.participant_edits import with_all_candidates
@@ -25,7 +23,7 @@ from evalstore.runs.status.remote_answers import asks_again, find_unread_remotes
 from evalstore.runs.status.status_sums import StatusSums
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
 from evalstore.store.trees.case_files import StoredCases
-from evalstore.store.trees.case_finder import CaseFinder
+from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.wanted import note_reached
 from evalstore.store.work.runs_in_progress import find_runs_in_progress
@@ -214,7 +212,7 @@ def _find_refusals(project: Project, ids: Collection[str]) -> list[str]:
     models = [model for model in models if model.provider.type != SCRIPTED]
     if not models:
         return []
-    from evalstore.runs.execution.refused_keys import combine_refusals, find_refused_keys
+    from evalstore.runs.execution.key_problems import combine_refusals, find_refused_keys
 
     refused = find_refused_keys(project.workspace.root, project.reading, models)
     if not refused:

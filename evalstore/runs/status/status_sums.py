@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from evalstore.core.display import plural
 from evalstore.core.hashing import subject_of
 from evalstore.core.values import RECORDED
-from evalstore.planning.estimate import count_by_checks, estimate, may_judge_less
+from evalstore.planning.estimate import PriceSums, count_by_checks, estimate, may_judge_less
 from evalstore.planning.plan import UNSETTLED, count_undecided
-from evalstore.planning.plan_item import PlanItem
-from evalstore.planning.plan_price import PriceSums
+from evalstore.planning.plan_items import PlanItem
 from evalstore.planning.reasons.reason import NEW_ANSWER
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.planning.results import count_ties
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evalstore.planning.cells.settled_parts import SettledParts
+    from evalstore.planning.estimate import BatchPrice, Estimate
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
     from evalstore.planning.plan_items import ItemList
-    from evalstore.planning.plan_price import BatchPrice, Estimate
     from evalstore.planning.project import Project
     from evalstore.planning.reasons.reason import Reason
     from evalstore.planning.status.status_report import SettingEdit

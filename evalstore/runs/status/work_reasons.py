@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import PlanItem
 
 Grounds = tuple[str, tuple[str, ...]]
 """A reason, and what else was edited."""

@@ -6,28 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalstore.core.clock import today
 from evalstore.core.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
 from evalstore.files.fields import suggest
 from evalstore.planning.code_trust import CodeTrust
-from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.open_project import find_ignored_variables, locate_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.pricing import find_unpriced
 from evalstore.planning.project import files_of
-from evalstore.planning.reasons.ignored_variables_in_files import HINT, find_ignored_variables
+from evalstore.planning.reasons.ignored_variables import HINT
 from evalstore.planning.reasons.unknown_names import tags_of
 from evalstore.planning.reasons.version_buffer import VersionBuffer
 from evalstore.planning.selection import Selection
 from evalstore.runs.workspace_checks.model_problems import find_model_problems
 from evalstore.store import Store
-from evalstore.workspace.reader import read_workspace
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import Location
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.reader import Reading
+from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.reader import Reading, read_workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,6 @@ def _check(
     problems += find_unknown_prices(reading, today())
     problems += find_model_problems(workspace, reading)
     problems += find_untrusted(location, workspace, store, reading)
-    problems += find_untrusted_models(location, workspace, store, reading)
     selection = Selection(find_targets(location, workspace, reading.tests, reading.files, paths))
     tests = {path for path in reading.tests if selection.covers_file(path)}
     problems = [
@@ -118,24 +113,16 @@ def _check(
 def find_untrusted(
     location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
 ) -> Iterator[Problem]:
-    """Yield a warning for each test file that runs a Python file which is not trusted."""
-    for path, state in CodeTrust(location, workspace, store, reading).look_at(
-        files_of(reading).items()
-    ):
+    """Yield a warning for each test file that runs a file, and each application, not trusted."""
+    trust = CodeTrust(location, workspace, store, reading)
+    for path, state in trust.look_at(files_of(reading).items()):
         hint = f"read it, then '{state.command}'"
         yield Problem(path, f"{state.fact}, so it does not run", severity="warning", hint=hint)
-
-
-def find_untrusted_models(
-    location: Location, workspace: WorkspaceFolder, store: Store | None, reading: Reading
-) -> Iterator[Problem]:
-    """Yield a warning for each application in the settings that is not trusted."""
-    trust = CodeTrust(location, workspace, store, reading)
     listed = (*workspace.settings.candidates, *workspace.settings.evaluators)
     for id in dict.fromkeys(participant.id for participant in listed):
-        if state := trust.find_untrusted(id):
-            hint = f"read it, then '{state.command}'"
-            yield Problem(state.path, state.words_of_model, severity="warning", hint=hint)
+        if model := trust.find_untrusted(id):
+            hint = f"read it, then '{model.command}'"
+            yield Problem(model.path, model.words_of_model, severity="warning", hint=hint)
 
 
 def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import platform
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from evalstore import __version__
 from evalstore.core.clock import today
+from evalstore.core.display import plural
 from evalstore.core.errors import (
     INCOMPLETE,
     OK,
@@ -21,9 +23,10 @@ from evalstore.core.errors import (
     WorkspaceError,
     stores_text,
 )
-from evalstore.planning.open_project import locate_store, open_workspace
+from evalstore.planning.open_project import find_ignored_variables, locate_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.participants import find_model
-from evalstore.planning.reasons.ignored_variables_in_files import HINT, find_ignored_variables
+from evalstore.planning.reasons.ignored_variables import HINT
 from evalstore.planning.reasons.unknown_names import match_one_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
 from evalstore.runs.execution.endpoints import ProviderPool
@@ -32,17 +35,10 @@ from evalstore.runs.workspace_checks.doctor_ping import Checkup, PingTarget, exa
 from evalstore.runs.workspace_checks.model_problems import describe_retirement
 from evalstore.store.inspection import StoreState, inspect_database, inspect_store
 from evalstore.store.schema.migrations import HEAD
-from evalstore.workspace.reader import read_workspace
+from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.reader import Reading, read_workspace
 from evalstore.workspace.settings.env_files import NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from evalstore.planning.options import Location
-    from evalstore.store.location import DatabaseAddress
-    from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.reader import Reading
-    from evalstore.workspace.settings.settings import Participant
+from evalstore.workspace.settings.settings import Participant
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -106,7 +102,7 @@ def doctor(
     except WorkspaceError as error:
         hint = "'evalstore check' lists them with their lines"
         count = len(error.problems)
-        message = f"{_plural(count, 'error')} in the settings"
+        message = f"{plural(count, 'error')} in the settings"
         diagnosis.findings.append(DoctorFinding("settings", "fail", message, hint))
         return diagnosis
     reading = read_workspace(workspace)
@@ -180,9 +176,9 @@ def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:
     errors = len(reading.errors) - (not has_tests)  # which is an error of its own
     warnings = len(reading.problems) - len(reading.errors)
     cases = sum(len(file.cases) for file in reading.files.values())
-    read = f"{_plural(len(reading.tests), 'test file')}, {_plural(cases, 'case')}"
+    read = f"{plural(len(reading.tests), 'test file')}, {plural(cases, 'case')}"
     counts = ", ".join(
-        _plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count
+        plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count
     )
     level: Level = "fail" if errors else "ok" if has_tests and not warnings else "warn"
     hint = None if level == "ok" else "'evalstore check' lists them with their lines"
@@ -197,21 +193,13 @@ def _files(workspace: WorkspaceFolder, reading: Reading) -> DoctorFinding:
 def _store(location: Location, workspace: WorkspaceFolder) -> DoctorFinding:
     try:
         path = locate_store(workspace, location)
+        if not isinstance(path, Path):
+            return describe_store(inspect_database(path), str(path), is_database=True)
     except EvalstoreError as error:
         return DoctorFinding("store", "fail", str(error), error.hint)
-    if not isinstance(path, Path):
-        return _database(path)
     state = inspect_store(path)
     name = workspace.name_of(path)
     return describe_store(state, path.name if name.startswith("..") else name)
-
-
-def _database(address: DatabaseAddress) -> DoctorFinding:
-    try:
-        state = inspect_database(address)
-    except EvalstoreError as error:
-        return DoctorFinding("store", "fail", str(error), error.hint)
-    return describe_store(state, str(address), is_database=True)
 
 
 def describe_store(state: StoreState, name: str, *, is_database: bool = False) -> DoctorFinding:
@@ -309,7 +297,3 @@ def _targets(
 
 def _size(count: int) -> str:
     return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 2**10:,.0f} KiB"
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -14,14 +14,13 @@ from evalstore.results.log.failures import hint_for
 from evalstore.results.table.list import describe_listed_model
 from evalstore.runs.execution.adaptation import Adaptations
 from evalstore.runs.execution.key_access import KeyNotAllowedError
-from evalstore.runs.execution.missing_keys import NO_VARIABLE, find_missing_key, hint_to_set
+from evalstore.runs.execution.key_problems import NO_VARIABLE, find_missing_key, hint_to_set
 from evalstore.runs.workspace_checks.model_problems import describe_unknown_price
-from evalstore.workspace.model_files import provider_options
+from evalstore.workspace.model_files import Model, Part, provider_options
 
 if TYPE_CHECKING:
     from evalstore.runs.execution.endpoints import ProviderPool
     from evalstore.runs.execution.model_calls import Endpoint
-    from evalstore.workspace.model_files import Model, Part
     from evalstore.workspace.reader import Reading
 
 QUESTION = "Answer with one word: are you there?"

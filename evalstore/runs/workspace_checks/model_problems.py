@@ -13,11 +13,10 @@ from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.providers.price_table import find_retirement
 from evalstore.workspace.catalogue import is_known_kind
-from evalstore.workspace.model_files import PRICE_EXAMPLE, bare_model
+from evalstore.workspace.model_files import PRICE_EXAMPLE, Model, bare_model
 
 if TYPE_CHECKING:
     from evalstore.workspace.folder import WorkspaceFolder
-    from evalstore.workspace.model_files import Model
     from evalstore.workspace.reader import Reading
 
 
@@ -62,8 +61,12 @@ def find_model_problems(workspace: WorkspaceFolder, reading: Reading) -> Iterato
     if retirement := describe_retirement(reading, (model.id for model in called)):
         yield Problem(workspace.config.name, retirement, severity="warning")
     yield from _find_key_problems(workspace, reading, called)
-    if settings.max_cost is not None:
-        yield from _find_unknown_prices(workspace, reading, called)
+    for model in called if settings.max_cost is not None else ():
+        # A price without a rate is reported with the line of its file.
+        if not model.costs and pricing.find(model, reading.currencies, today()) is None:
+            message, hint = describe_unknown_price(model)
+            message = f"{message}, so a run cannot keep to 'maxCost'"
+            yield _warn(workspace, reading, model, message, hint)
 
 
 def _find_key_problems(
@@ -71,8 +74,11 @@ def _find_key_problems(
 ) -> Iterator[Problem]:
     """Yield warnings about keys that are not set, and keys that a run would not send."""
     from evalstore.runs.execution.key_access import KeyAccess, named_variables, read_environment
-    from evalstore.runs.execution.missing_keys import find_missing_key
-    from evalstore.runs.execution.refused_keys import collect_refused, combine_refusals
+    from evalstore.runs.execution.key_problems import (
+        collect_refused,
+        combine_refusals,
+        find_missing_key,
+    )
 
     name = workspace.config.name
     try:
@@ -87,18 +93,6 @@ def _find_key_problems(
     for model in models:
         if missing := find_missing_key(model.provider, environment):
             yield _warn(workspace, reading, model, missing.message, missing.hint)
-
-
-def _find_unknown_prices(
-    workspace: WorkspaceFolder, reading: Reading, models: Iterable[Model]
-) -> Iterator[Problem]:
-    """Yield a warning for each model whose price must be known to limit the cost."""
-    for model in models:
-        # A price without a rate is reported with the line of its file.
-        if not model.costs and pricing.find(model, reading.currencies, today()) is None:
-            message, hint = describe_unknown_price(model)
-            message = f"{message}, so a run cannot keep to 'maxCost'"
-            yield _warn(workspace, reading, model, message, hint)
 
 
 def _warn(

@@ -74,7 +74,8 @@ def trust(location: Location, names: Sequence[str], *, network: bool) -> list[Sh
         same = before is not None and before.network == network
         if not same:
             trust_list.add(entry)
-        shown.append(_show(entry, data, "kept" if same else "trusted"))
+        lines = data.decode("utf-8", "replace").splitlines()
+        shown.append(_show(entry, "kept" if same else "trusted", lines[:_LINES], len(lines)))
     return shown
 
 
@@ -83,32 +84,19 @@ def _trust_application(trust_list: TrustList, path: Path, application: Applicati
     is_known = trust_list.allows_application(entry.sha256)
     if not is_known:
         trust_list.add(entry)
-    lines, count = [], 0
+    lines, count = list[str](), 0
     for name, data in application.files.items():
         text = data.decode("utf-8", "replace").splitlines()
         lines += [f"--- {name}", *text[:_LINES]]
         count += len(text) + 1
     with_variables = ", ".join(application.variables) or "no variables of your environment"
-    return ShownFile(
-        entry.path,
-        entry.sha256,
-        entry.size,
-        network=True,
-        lines=tuple(lines),
-        count=count,
-        at=entry.at,
-        change="kept" if is_known else "trusted",
-        runs=f"runs {application.code} with the network and {with_variables}",
-        is_application=True,
-    )
+    runs = f"runs {application.code} with the network and {with_variables}"
+    return _show(entry, "kept" if is_known else "trusted", lines, count, runs)
 
 
 def trusted_files() -> list[ShownFile]:
     """Return all trusted files, oldest first."""
-    return [
-        ShownFile(entry.path, entry.sha256, entry.size, entry.network, at=entry.at)
-        for entry in TrustList(default_place()).entries
-    ]
+    return [_show(entry) for entry in TrustList(default_place()).entries]
 
 
 def allowed_paths() -> list[AllowedPath]:
@@ -139,19 +127,7 @@ def revoke(location: Location, names: Sequence[str]) -> tuple[list[ShownFile], l
         trust_list.remove(sha256)
     if paths:
         allowed.remove(paths)
-    files = [
-        ShownFile(
-            entry.path,
-            entry.sha256,
-            entry.size,
-            entry.network,
-            at=entry.at,
-            change="revoked",
-            is_application=entry.application,
-        )
-        for entry in chosen.values()
-    ]
-    return files, list(dict.fromkeys(paths))
+    return [_show(entry, "revoked") for entry in chosen.values()], list(dict.fromkeys(paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,17 +233,12 @@ def _read(location: Location, name: str) -> tuple[Path, bytes]:
         raise EvalstoreError(f"{name}: {problem.message}", hint=problem.hint) from problem
 
 
-def _show(entry: Trusted, data: bytes, change: str) -> ShownFile:
-    lines = data.decode("utf-8", "replace").splitlines()
+def _show(
+    entry: Trusted, change: str = "", lines: Sequence[str] = (), count: int = 0, runs: str = ""
+) -> ShownFile:
     return ShownFile(
-        entry.path,
-        entry.sha256,
-        entry.size,
-        entry.network,
-        tuple(lines[:_LINES]),
-        len(lines),
-        entry.at,
-        change,
+        *(entry.path, entry.sha256, entry.size, entry.network, tuple(lines), count),
+        *(entry.at, change, runs, entry.application),
     )
 
 

@@ -6,13 +6,13 @@ The string below a field is its reference documentation.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NamedTuple
 
 from evalstore.core.errors import NoWorkspaceError
-from evalstore.core.values import DEFAULT_PROMPT
+from evalstore.core.values import DEFAULT_PROMPT, RECORDED
 
 FILE = "evalstore.yaml"
 
@@ -244,3 +244,14 @@ def read_age(text: str) -> float | None:
     """Parse an age such as `30d` or `1.5h` to seconds; None for another text, and for zero."""
     match = _AGE.fullmatch(text.strip())
     return float(match[1]) * _SECONDS[match[2]] or None if match else None
+
+
+def candidate_order(settings: Settings) -> Callable[[str], tuple[bool, int, str]]:
+    """Return a sort key for the display ids of candidates.
+
+    Those that are no longer in the settings come last, by name; recorded answers come after them.
+    """
+    places: dict[str, int] = {}
+    for candidate in settings.candidates:
+        places.setdefault(candidate.name or candidate.id, len(places))
+    return lambda id: (id == RECORDED, places.get(id, len(places)), id.casefold())

@@ -14,8 +14,8 @@ import pytest
 
 import evalstore.interfaces.pytest_plugin
 from evalstore import RunReport, Workspace
-from evalstore.planning.age_limit import EVER
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.plan import EVER
 from evalstore.planning.planner import Scope
 from evalstore.runs import run as runs
 from evalstore.runs.run import narrow

@@ -39,7 +39,7 @@ from evalstore.providers.scripted import ScriptedProvider
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
 from evalstore.runs.execution.executor import Executor
 from evalstore.runs.execution.model_calls import Endpoint, Limits, RunEnvironment
-from evalstore.runs.execution.sharing.shared_work import SharedWork
+from evalstore.runs.execution.sharing.run_share import SharedWork
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.store.work import leases

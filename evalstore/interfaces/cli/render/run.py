@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.cost_text import spending_text
 from evalstore.core.display import is_simulated, money, plural
+from evalstore.core.runs import spending_text
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.output import for_here
 from evalstore.interfaces.cli.render.layout import (

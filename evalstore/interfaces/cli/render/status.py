@@ -14,7 +14,7 @@ from evalstore.interfaces.cli.render.layout import (
     print_table,
     shorten_places,
 )
-from evalstore.planning.status.summed_items import SummedItems
+from evalstore.planning.plan_items import SummedItems
 from evalstore.results.edits.change_text import (
     change_text,
     join_changes,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from evalstore.comparison.version_diff import Difference
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan_item import PlanItem
+    from evalstore.planning.plan_items import PlanItem
     from evalstore.planning.status.status_report import FileChange, OtherReason, Status
 
 T = TypeVar("T")

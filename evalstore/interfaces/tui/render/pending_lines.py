@@ -13,9 +13,8 @@ from evalstore.interfaces.tui.render.run import left_lines
 from evalstore.interfaces.tui.render.verdicts import short_names, when
 from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
-from evalstore.planning.plan_item import PlanItem
+from evalstore.planning.plan_items import PlanItem, SummedItems
 from evalstore.planning.status.status_report import FileChange, Status
-from evalstore.planning.status.summed_items import SummedItems
 from evalstore.results.edits.change_text import change_text, reason_text
 from evalstore.runs.status.status_text import edit_text, labels_text, left_text, outcome_text
 
@@ -122,7 +121,7 @@ class PendingLines(Sequence[PendingLine]):
 
 def pending_lines(status: Status) -> PendingLines:
     """Return the lines of a status; takes seconds for a million items."""
-    from evalstore.planning.status.summed_items import SummedItems
+    from evalstore.planning.plan_items import SummedItems
 
     kinds = [kind for kind, _ in _KINDS] if status.items else []
     items = {kind: SummedItems(status.items, kind) for kind in kinds}

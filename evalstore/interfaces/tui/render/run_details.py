@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.cost_text import SIMULATED
 from evalstore.core.display import (
     BLANK,
     StyledLine,
@@ -22,6 +21,7 @@ from evalstore.core.display import (
     simulated,
     text_lines,
 )
+from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.render.dashboard import (
     edited_files,
     used_by_files,

@@ -43,7 +43,7 @@ from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import wrap_line
-from evalstore.results.table.row_filter import BROKE
+from evalstore.results.table.case_rows import BROKE
 from evalstore.results.verdict_order import verdict_counts
 from evalstore.store.wanted import telling
 

@@ -10,7 +10,6 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from evalstore.comparison.cost_text import SIMULATED
 from evalstore.core.display import (
     BLANK,
     WORKSPACE,
@@ -26,6 +25,7 @@ from evalstore.core.display import (
     text_lines,
     widest,
 )
+from evalstore.core.runs import SIMULATED
 from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.plot import PlottedLine, PlottedPoint, beside, plot_lines
 from evalstore.interfaces.tui.render.verdicts import rate_text, short_names

@@ -15,15 +15,15 @@ from evalstore.interfaces.tui.state.case_query import FIELDS, Query
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.planning.reasons.unknown_names import matches_any
 from evalstore.results.result_version import BrokenResults, is_broken
-from evalstore.results.table.case_rows import CaseRow
-from evalstore.results.table.cases import Cases
-from evalstore.results.table.row_filter import (
+from evalstore.results.table.case_rows import (
     BROKE,
+    CaseRow,
     Words,
     fold,
     lacking_words,
     row_tests,
 )
+from evalstore.results.table.cases import Cases
 from evalstore.results.verdict_order import SIGNS
 from evalstore.store.rows.row_queries import Among
 

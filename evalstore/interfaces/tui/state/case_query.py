@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evalstore.results.table.row_filter import BROKE, Words
+from evalstore.results.table.case_rows import BROKE, Words
 from evalstore.store.rows.row_queries import Among
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt", "answer")

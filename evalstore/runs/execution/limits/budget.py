@@ -7,10 +7,12 @@ calls in flight have ended below their estimates. If it exceeds the rest alone, 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 
 from evalstore.core.values import FilePart, Request, Usage
 from evalstore.planning.pricing import Price
+from evalstore.runs.execution.sharing.run_share import ShareWriter
 
 _CHARACTERS_PER_TOKEN = 3
 """Fewer than in most texts, because an estimate that is too high is safe."""
@@ -25,20 +27,6 @@ OUTPUT_GUESS = 300
 
 class OverBudgetError(Exception):
     """The next call could cost more than remains."""
-
-
-class CallBudget(Protocol):
-    """What calls may cost; the cost of each is reserved before it is made."""
-
-    async def reserve(self, usd: float) -> None:
-        """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
-
-    def settle(self, reserved: float, cost: float) -> None:
-        """Replace the reserved cost of a call that has ended with its real cost."""
-
-    @property
-    def remaining(self) -> float:
-        """Return the cost that may still be spent, in USD."""
 
 
 class Budget:
@@ -110,3 +98,116 @@ def estimate_call_cost(price: Price | None, request: Request, longest: int) -> f
         return 0.0
     output = request.max_output_tokens or max(OUTPUT_GUESS, longest)
     return price.cost(Usage(count_input(request), output)).usd
+
+
+# --- the limit of a run that several runners carry out, on several machines
+
+
+_DIGITS = 12
+"""Digits of a cost in USD, without the rounding errors of sums."""
+_FIRST_LOOK, _LONGEST_LOOK = 0.2, 2.0
+"""Seconds until it is checked again what the calls of other runners have left."""
+
+
+AreStopped = Callable[[Collection[str]], Awaitable[bool]]
+"""Returns whether the processes of all these runners are stopped for long."""
+
+
+class SharedBudget:
+    """The limit of a shared run, in USD; used as `Budget`.
+
+    What a call may cost is reserved in the store before it is made. Calls that wait at the same
+    time are reserved together. What a dead runner had reserved counts as spent, as its calls may be
+    paid; what one has reserved whose process is stopped for long is not waited for.
+    """
+
+    def __init__(self, share: ShareWriter, limit: float, are_stopped: AreStopped) -> None:
+        self._share = share
+        self._are_stopped = are_stopped
+        self._limit = limit
+        self._waiting: list[tuple[float, asyncio.Future[bool]]] = []
+        """What calls may cost, with what is set when they may be made, or must not."""
+        self._granting: asyncio.Task[None] | None = None
+        self._calls_in_flight = 0
+        self._settled = asyncio.Event()
+
+    @property
+    def spent(self) -> float:
+        """Return what this runner has spent."""
+        return self._share.spent
+
+    @property
+    def remaining(self) -> float:
+        """Return what this runner knows to be left, in USD."""
+        elsewhere = self._share.spent_elsewhere + self._share.reserved_elsewhere
+        return max(self._limit - self._share.spent - elsewhere, 0.0)
+
+    async def reserve(self, usd: float) -> None:
+        """Reserve the cost of a call; raises `OverBudgetError` if it does not fit."""
+        granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((usd, granted))
+        if self._granting is None or self._granting.done():
+            self._granting = asyncio.create_task(self._grant())
+        if not await granted:
+            raise OverBudgetError
+
+    def settle(self, reserved: float, cost: float) -> None:
+        """Replace the reserved cost of a call that has ended with its real cost."""
+        self._calls_in_flight -= 1
+        # Another call may just be reserved, so this is not zero when no call is in flight.
+        self._share.reserved = max(round(self._share.reserved - reserved, _DIGITS), 0.0)
+        self._share.spent += cost
+        self._settled.set()
+
+    async def _grant(self) -> None:
+        """Reserve what calls wait for, until none waits."""
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                await self._grant_all(batch)
+            except BaseException as error:
+                for _, granted in [*batch, *self._waiting]:
+                    if not granted.done():
+                        granted.set_exception(error)
+                self._waiting = []
+                if not isinstance(error, Exception):
+                    raise
+                return  # the calls that wait raise it
+
+    async def _grant_all(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> None:
+        """Reserve these costs together if they fit, else one after the other."""
+        if len(batch) > 1 and await self._try(batch):
+            return
+        for call in batch:
+            delay = _FIRST_LOOK
+            while not call[1].done() and not await self._try([call]):
+                if not self._calls_in_flight and not await self._may_be_settled():
+                    _answer(call[1], granted=False)
+                    break
+                self._settled.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._settled.wait(), delay)
+                delay = min(1.5 * delay, _LONGEST_LOOK)
+
+    async def _may_be_settled(self) -> bool:
+        """Return whether another runner may give back some of what it has reserved."""
+        reserving = self._share.reserving
+        return bool(reserving) and not await self._are_stopped(reserving)
+
+    async def _try(self, batch: list[tuple[float, asyncio.Future[bool]]]) -> bool:
+        waiting = [(usd, granted) for usd, granted in batch if not granted.done()]
+        total = sum(usd for usd, _ in waiting)
+        if not await self._share.reserve(total):
+            return False
+        for usd, granted in waiting:
+            if granted.done():  # cancelled meanwhile
+                self._share.reserved -= usd
+            else:
+                self._calls_in_flight += 1
+                granted.set_result(True)
+        return True
+
+
+def _answer(waiting: asyncio.Future[bool], *, granted: bool) -> None:
+    if not waiting.done():  # it may be cancelled
+        waiting.set_result(granted)

@@ -1,17 +1,17 @@
-"""Writes what a runner has done of a shared run: what it has spent, asked and judged."""
+"""A run that several programs carry out: writes what a runner has spent, asked and judged."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
 from functools import partial
+from typing import NamedTuple, Protocol
 
 from evalstore.core.values import Json
+from evalstore.runs.execution.event_loop import run_in_thread
 from evalstore.runs.execution.execution_counts import ExecutionCounts, ModelSpending
-from evalstore.runs.execution.sharing.shared_work import SharedWork
-from evalstore.runs.execution.short_transaction import run_in_thread
 from evalstore.store import Store
 from evalstore.store.run_documents import (
     CALLS,
@@ -26,6 +26,34 @@ from evalstore.store.run_documents import (
     RECORDS,
 )
 from evalstore.store.work.shared_runs import RunShare
+
+
+class RunnerLauncher(Protocol):
+    """Starts further runners of a run."""
+
+    def start(self, run: str, known: Collection[str]) -> None:
+        """Start them; raises `EvalstoreError`. `known` are warnings that were shown already."""
+
+    def stop(self) -> None:
+        """End those that are still at work."""
+
+    @property
+    def remark(self) -> str:
+        """Return what the end of the run says when all were lost; empty if they were not."""
+
+
+class SharedWork(NamedTuple):
+    """A run that this runner carries out together with others."""
+
+    id: str
+    leads: bool
+    """Whether this runner has begun it."""
+    cost_limit: float | None = None
+    """The most that all runners together may spend, in USD."""
+    elapsed: float = 0.0
+    """Seconds for which it was in progress when this runner joined it."""
+    launcher: RunnerLauncher | None = None
+    """Starts its further runners; None where others join by themselves, if at all."""
 
 
 class ShareWriter:

@@ -17,14 +17,14 @@ from typing import NamedTuple
 from evalstore.core import hashing
 from evalstore.core.deserialize import versions_in
 from evalstore.core.errors import StoreLockedError
-from evalstore.core.results import Failure, Session, Vote
+from evalstore.core.results import Session, Vote
 from evalstore.core.values import Json
 from evalstore.planning.carried_votes import Key, is_known, keys_of
 from evalstore.planning.cells.cells import Cell, limit_of
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
+from evalstore.runs.execution.event_loop import run_in_thread, run_short_transaction
 from evalstore.runs.execution.limits.rate_limiter import RateLimiter
 from evalstore.runs.execution.model_calls import RunEnvironment
-from evalstore.runs.execution.short_transaction import run_in_thread, run_short_transaction
 from evalstore.store import Store
 from evalstore.store.work.leases import (
     BEAT_SECONDS,
@@ -33,7 +33,6 @@ from evalstore.store.work.leases import (
     Leases,
     release_items,
 )
-from evalstore.store.work.work_rows import WorkRows
 from evalstore.workspace.testfiles.judge_prompt import shows_question
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
@@ -125,50 +124,26 @@ class WorkSharing:
         self, store: Store, environment: RunEnvironment, *, is_expected: bool = False
     ) -> None:
         """`is_expected` tells that this is one of several runners of a run."""
-        self._store = store
+        self.store = store
         self._warn = environment.warn
-        self._leases = Leases(store, monotonic=environment.uptime, runner=environment.runner())
-        self.runner = self._leases.runner.id
+        self.leases = Leases(store, monotonic=environment.uptime, runner=environment.runner())
+        self.runner = self.leases.runner.id
         self.is_expected = is_expected
         self._warned_of_sharing = is_expected
-        self.stopped = StoppedRunners(self._leases, environment.warn)
-        self.presence = RunnerPresence(self._leases, environment)
+        self.stopped = StoppedRunners(self.leases, environment.warn)
+        self.presence = RunnerPresence(self.leases, environment)
         self.repeats_failures = True
         """Whether this run tries what has failed for others; not if they carry out one run."""
         self._claim_lock = asyncio.Lock()
         self._state = _PlanState(Plan())
 
-    @property
-    def offers_work(self) -> bool:
-        """Return whether items are rows of the store, of which each runner takes the next ones."""
-        return self._store.is_remote
-
-    def work_rows(self, batch: str) -> WorkRows:
-        """Return the rows of a batch of a plan."""
-        return WorkRows(self._store, self._leases, batch)
-
     def starting_place(self) -> float:
         """Return the part of a plan after which this run begins: 0 while it is alone."""
-        return int(self.runner[:8], 16) / 2**32 if self._leases.has_others() else 0.0
-
-    def register(self) -> None:
-        """Let other runners know of this one."""
-        self._leases.register()
-
-    def find_alive(self, runners: Sequence[str]) -> Mapping[str, float]:
-        """Return those of these runners that are not known to be dead, without this one.
-
-        Each with the time at which it certainly was alive.
-        """
-        return self._leases.find_alive(runners)
+        return int(self.runner[:8], 16) / 2**32 if self.leases.has_others() else 0.0
 
     def release_items(self) -> None:
         """Release what this run has taken and not done: others may do it."""
-        self._store.write(lambda connection: release_items(connection, self.runner))
-
-    def find_failed(self, questions: Sequence[str]) -> Mapping[str, Failure]:
-        """Return the newest failure of each of these questions that has one."""
-        return self._store.find_failed(questions)
+        self.store.write(lambda connection: release_items(connection, self.runner))
 
     def open(self, plan: Plan) -> None:
         """Begin a plan, and forget the one before it."""
@@ -186,10 +161,10 @@ class WorkSharing:
         by_key = {lease_key_of(item): item for item in items}
         async with self._claim_lock:
             claimed = await run_short_transaction(
-                partial(self._claim, by_key), is_remote=self._store.is_remote
+                partial(self._claim, by_key), is_remote=self.store.is_remote
             )
         self._state.deferred |= {key: by_key[key] for key in claimed.deferred}
-        self.stopped.warn_of(self._leases.stopped.values())
+        self.stopped.warn_of(self.leases.stopped.values())
         counted = self._state.plan.sessions
         for question, sessions in claimed.sessions.items():
             counted[question] = [*counted.get(question, ()), *sessions]
@@ -199,7 +174,7 @@ class WorkSharing:
     def find_new_votes(self, known: Mapping[str, Sequence[Vote]]) -> None:
         """Add the votes of other runs; `known` are the votes on each subject that are known."""
         new: dict[str, list[Vote]] = {}
-        for subject, votes in self._store.find_votes(known).items():
+        for subject, votes in self.store.find_votes(known).items():
             keys = keys_of(known[subject])
             new[subject] = [vote for vote in votes if self._is_new(vote, keys)]
         self._add_votes(new)
@@ -216,8 +191,8 @@ class WorkSharing:
             counted[subject] = sorted([*counted.get(subject, ()), *new], key=lambda vote: vote[:2])
 
     def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claim:
-        granted = self._leases.claim(by_key.keys(), wait=wait)
-        others = by_key.keys() - granted - self._leases.stopped.keys()
+        granted = self.leases.claim(by_key.keys(), wait=wait)
+        others = by_key.keys() - granted - self.leases.stopped.keys()
         claimed = Claim(deferred=[key for key in by_key if key in others])
         granted_items = [item for key, item in by_key.items() if key in granted]
         self._sort_asks([item for item in granted_items if isinstance(item, PlannedAsk)], claimed)
@@ -229,7 +204,7 @@ class WorkSharing:
 
     def _sort_asks(self, asks: list[PlannedAsk], claimed: Claim) -> None:
         """Move questions that were answered after the plan was made to the done items."""
-        stored = self._store.find_samples(ask.question_id for ask in asks)
+        stored = self.store.find_samples(ask.question_id for ask in asks)
         new: dict[str, list[str]] = {}
         for ask in asks:
             question = ask.question_id
@@ -247,15 +222,15 @@ class WorkSharing:
                 claimed.done.append(question)
         if new:
             all_ids = [id for ids in new.values() for id in ids]
-            loaded = self._store.load_sessions(all_ids)
+            loaded = self.store.load_sessions(all_ids)
             claimed.sessions |= {
                 question: {id: loaded[id] for id in ids} for question, ids in new.items()
             }
-            claimed.votes |= self._store.find_votes(all_ids)
+            claimed.votes |= self.store.find_votes(all_ids)
 
     def _sort_judgements(self, judgements: list[PlannedJudgement], claimed: Claim) -> None:
         """Move judgements that were made after the plan was made to the done items."""
-        stored = self._store.find_votes(
+        stored = self.store.find_votes(
             judgement.subject for judgement in judgements if judgement.subject
         )
         for judgement in judgements:
@@ -305,7 +280,7 @@ class WorkSharing:
         self._state.read |= {version for version in versions if version[0] in _SHARED_KINDS}
         contents: dict[str, Json] = {}
         for kind, ids in by_kind.items():
-            contents |= self._store.load_contents(kind, ids)
+            contents |= self.store.load_contents(kind, ids)
         return contents
 
     # --- other runs
@@ -314,10 +289,10 @@ class WorkSharing:
         """Claim subjects whose checks are to be made, by the keys of their leases."""
         async with self._claim_lock:
             granted = await run_short_transaction(
-                partial(self._leases.claim, keys), is_remote=self._store.is_remote
+                partial(self.leases.claim, keys), is_remote=self.store.is_remote
             )
-            held = {*keys} - granted - self._leases.stopped.keys()
-        self.stopped.warn_of(self._leases.stopped.values())
+            held = {*keys} - granted - self.leases.stopped.keys()
+        self.stopped.warn_of(self.leases.stopped.values())
         return ClaimedSubjects(granted, held)
 
     async def until_others_may_be_done(self) -> None:
@@ -332,7 +307,7 @@ class WorkSharing:
         """Return all deferred items to be claimed again; the caller then calls `end_reclaiming`."""
         if not self._warned_of_sharing:
             self._warned_of_sharing = True
-            processes = sorted(f"process {other.pid}" for other in self._leases.others.values())
+            processes = sorted(f"process {other.pid}" for other in self.leases.others.values())
             others = f" ({', '.join(processes)})" if processes else ""
             self._warn(f"another run on this store is doing part of this one{others}: it is shared")
         self._state.is_reclaiming = True
@@ -344,13 +319,9 @@ class WorkSharing:
         """Note that all deferred items were queued, or deferred again."""
         self._state.is_reclaiming = False
 
-    async def has_lease(self, key: str) -> bool:
-        """Return whether this run holds the lease on a key."""
-        return await run_in_thread(partial(self._leases.has, key))
-
     def release_all(self, *, stays: bool = False) -> None:
         """Release all leases."""
-        self._leases.leave(stays=stays)
+        self.leases.leave(stays=stays)
 
 
 # --- finds runners whose process is stopped for long, and warns of them
@@ -428,13 +399,10 @@ class RunnerPresence:
         Examples are a closed laptop, a stopped process, and a server that was away. Other runs may
         have taken over items that were claimed before.
         """
-        if not self._is_heard():
+        if self._environment.uptime() - self._last_beat > _LONG_SILENCE:
             self._sleeps += 1
             self._last_beat = self._environment.uptime()
         return self._sleeps
-
-    def _is_heard(self) -> bool:
-        return self._environment.uptime() - self._last_beat <= _LONG_SILENCE
 
     async def share_accounts(self, limiters: Sequence[PlacedLimiter]) -> None:
         """Divide the limits a minute of these accounts with other runs from now on.

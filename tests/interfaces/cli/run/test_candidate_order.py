@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from evalstore.core.values import RECORDED
-from evalstore.planning.candidate_order import candidate_order
 from evalstore.planning.options import Location
 from evalstore.results.log.test_history import Version, merge_candidates, versions_of
 from evalstore.results.table.cases import cases
-from evalstore.workspace.settings.settings import Participant, Settings
+from evalstore.workspace.settings.settings import Participant, Settings, candidate_order
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Echo, Evalstore
 

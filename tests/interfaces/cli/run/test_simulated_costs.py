@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.cost_text import shared_cost_text
 from evalstore.core.display import cost_text, likely_price
+from evalstore.core.runs import shared_cost_text
 from evalstore.interfaces.cli.main import main
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location

@@ -25,9 +25,8 @@ from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.planning import planner
 from evalstore.planning.options import Location
 from evalstore.planning.plan import Plan
-from evalstore.planning.plan_items import FiledItems, ListedItems
+from evalstore.planning.plan_items import FiledItems, ListedItems, SummedItems
 from evalstore.planning.status.status_report import Status
-from evalstore.planning.status.summed_items import SummedItems
 from evalstore.runs import interactive_run
 from evalstore.runs.status import status as plan_status
 from evalstore.store.wanted import UnwantedError

@@ -17,8 +17,7 @@ from evalstore.runs.execution import executor as executor_module
 from evalstore.runs.execution.execution_counts import ExecutionCounts
 from evalstore.runs.execution.model_calls import Limits
 from evalstore.runs.execution.sharing import work_sharing
-from evalstore.runs.execution.sharing.run_share import ShareWriter
-from evalstore.runs.execution.sharing.shared_work import SharedWork
+from evalstore.runs.execution.sharing.run_share import SharedWork, ShareWriter
 from evalstore.runs.execution.sharing.work_sharing import Claim, Item, WorkSharing
 from evalstore.store import Store
 from evalstore.store.driver import Connection

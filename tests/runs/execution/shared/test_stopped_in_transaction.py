@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from evalstore.core.errors import StoreLockedError
-from evalstore.runs.execution.limits.shared_budget import SharedBudget
+from evalstore.runs.execution.limits.budget import SharedBudget
 from evalstore.store import Store
 from evalstore.store.location import read_address, read_location
 from evalstore.store.postgresql import connection as connections

@@ -30,7 +30,7 @@ from evalstore.results.answer.answer_text import (
     other_judgements,
     own_judgements,
 )
-from evalstore.results.markdown_tokens import LONGEST
+from evalstore.results.rendering import LONGEST
 from evalstore.results.verdict_order import SIGNS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from evalstore.core.display import BLANK, StyledLine, StyledSpan, safe
 from evalstore.files.json_document import parse_json
-from evalstore.results.markdown_tokens import (
+from evalstore.results.rendering import (
     LONGEST,
     link_target,
     parse_markdown,
@@ -23,7 +23,7 @@ from evalstore.results.markdown_tokens import (
 if TYPE_CHECKING:
     from pygments.token import _TokenType
 
-    from evalstore.results.markdown_tokens import Token
+    from evalstore.results.rendering import Token
 
 _MOST_CODE = 10_000
 """The most characters of code in a text that are coloured."""

@@ -1,4 +1,4 @@
-"""Finds the keys of models that are not set, and refuses calls that cannot succeed without them.
+"""Finds keys of models that are not set, and those that must not be sent to a host.
 
 A hosted service answers no call without a key. A server of the user's own may need none, so there
 the call is made.
@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.providers import credentials
 from evalstore.providers.base_urls import host_of, split_base_url
-from evalstore.providers.kinds import OPENAI_COMPATIBLE, plugged_in
-from evalstore.runs.execution.key_access import Environment
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, plugged_in
+from evalstore.runs.execution.key_access import (
+    Environment,
+    KeyAccess,
+    KeyNotAllowedError,
+    named_variables,
+    read_environment,
+)
 from evalstore.workspace.model_files import Model, ProviderFile
+from evalstore.workspace.reader import Reading
 
 NO_VARIABLE = (
     "name the variable that holds the key in 'apiKeyEnvVar' of the provider file: it names none"
@@ -121,3 +129,53 @@ def _has_litellm_key(provider: ProviderFile, environment: Environment) -> bool:
 def _list(words: Sequence[str]) -> str:
     start = ", ".join(words[:-1])
     return f"{start} and {words[-1]}" if start else words[-1]
+
+
+# --- variables that a command would send to hosts that are not allowed
+
+
+def find_refused_keys(
+    root: Path, reading: Reading, models: Iterable[Model]
+) -> list[KeyNotAllowedError]:
+    """Return the refused keys of these models, each once, without asking the user."""
+    called = [model for model in models if model.provider.type != SCRIPTED]
+    if not called:
+        return []
+    try:
+        named = named_variables((*reading.models.values(), *called))
+        keys = KeyAccess(read_environment(root, named))
+    except EvalstoreError:  # the run reports errors in files of keys
+        return []
+    return collect_refused(keys, called)
+
+
+def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllowedError]:
+    """Return the refused keys of these models, each once."""
+    refused: dict[tuple[str, str], KeyNotAllowedError] = {}
+    for model in models:
+        try:
+            keys.find(model.provider)
+        except KeyNotAllowedError as error:
+            refused.setdefault((error.variable, error.host), error)
+        except EvalstoreError:  # opening the provider reports the error
+            continue
+    return list(refused.values())
+
+
+def combine_refusals(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:
+    """Combine all refusals into one error, whose hint allows all of them."""
+    if len(refused) == 1:
+        return refused[0]
+    listed = ", ".join(
+        f"{error.variable} to {error.host} (provider '{error.provider}')" for error in refused
+    )
+    commands = "; ".join(f"evalstore trust env {error.variable} {error.host}" for error in refused)
+    pairs = ",".join(f"{error.variable}={error.host}" for error in refused)
+    return KeyNotAllowedError(
+        f"this workspace wants variables of your environment to be sent to hosts that you have "
+        f"not allowed: {listed}",
+        hint=f"if you trust those hosts: {commands}; in CI set EVALSTORE_ALLOW_ENV={pairs}",
+        variable=refused[0].variable,
+        host=refused[0].host,
+        provider=refused[0].provider,
+    )
