@@ -54,15 +54,15 @@ def store_answers(root: Path, store: str | None = None) -> None:
 def _store(project: Project, batch: list[tuple[int, Cell]]) -> None:
     from evalstore.core import hashing
 
-    sessions: dict[str, tuple[Session, str]] = {}
-    evaluations: dict[str, tuple[Evaluation, str]] = {}
+    sessions: dict[str, str] = {}
+    evaluations: dict[str, str] = {}
     for number, cell in batch:
         for session in _answers(number, cell):
             id, content = hashing.identify(hashing.describe_session(session))
-            sessions[id] = session, content
+            sessions[id] = content
             judgement = _judge(number, cell, id, session.started)
             of, content = hashing.identify(hashing.describe_evaluation_result(judgement))
-            evaluations[of] = judgement, content
+            evaluations[of] = content
     project.store.record(sessions, evaluations)
 
 

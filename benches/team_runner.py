@@ -48,7 +48,7 @@ def main(url: str, items: str) -> None:
             for key in granted:
                 session = _answer(by_key[key])
                 id, content = hashing.identify(hashing.describe_session(session))
-                sessions[id] = (session, content)
+                sessions[id] = content
             released = LeaseChange(leases.runner.id, released=sorted(granted), is_offered=True)
             store.record(sessions, leases=released)
             taken, lost, stored = (

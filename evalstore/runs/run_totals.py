@@ -323,12 +323,12 @@ class CarriedJudgements:
             return results, 0
         store = self._store
         sources = store.load_evaluations(vote.id for vote in votes)
-        rows: dict[str, tuple[Evaluation, str]] = {}
+        rows: dict[str, str] = {}
         ids: dict[tuple[str, str], str] = {}
         for place in dict.fromkeys((vote.id, vote.evaluation) for vote in votes):
             made = carry(place[0], sources[place[0]], place[1])
             ids[place], content = hashing.identify(hashing.describe_evaluation_result(made))
-            rows[ids[place]] = made, content
+            rows[ids[place]] = content
         known = store.find_present(EVALUATIONS.name, map(bytes.fromhex, rows))
         new = {id: row for id, row in rows.items() if bytes.fromhex(id) not in known}
         if new:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
@@ -40,12 +40,19 @@ def again_when_lost(read: Callable[P, T]) -> Callable[P, T]:
 
 
 class Database:
-    """An open database whose tables are those of this program."""
+    """An open database whose tables are those of this program.
+
+    Its transactions are those of its `Driver`, where they are described.
+    """
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self.path = driver.name
         """The path or the address of the store, as messages show it."""
+        self.is_remote, self.has_search_tables = driver.is_remote, driver.has_search_tables
+        self._reading, self.snapshot, self.writing = driver.reading, driver.snapshot, driver.writing
+        self.write, self.stamp = driver.write, driver.stamp
+        self.iterate, self.database_problems = driver.iterate, driver.problems
         self.find_remote_runs: Callable[[str], Sequence[str]] | None = None
         """Returns the ids of the runs of a remote, newest first; set where there is a workspace."""
 
@@ -103,28 +110,9 @@ class Database:
         return (self.path, *self._driver.file) if self._driver.file else None
 
     @property
-    def is_remote(self) -> bool:
-        """Return whether transactions cross a network, so that they may take long."""
-        return self._driver.is_remote
-
-    @property
     def seconds_away(self) -> float:
         """Return for how long its server has been away and is waited for; 0 if it is there."""
         return self._driver.seconds_away
-
-    @property
-    def has_search_tables(self) -> bool:
-        """Return whether the words of texts are indexed in the database, and not in a file."""
-        return self._driver.has_search_tables
-
-    # --- transactions
-
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return self._driver.reading()
-
-    def snapshot(self) -> AbstractContextManager[Connection]:
-        """Return a connection that reads what is committed now, however much is written."""
-        return self._driver.snapshot()
 
     @contextmanager
     def ask(self, statement: str, seconds: float) -> Iterator[QueryRows]:
@@ -138,37 +126,6 @@ class Database:
             connection.dialect.answer(connection, statement, seconds) as rows,
         ):
             yield rows
-
-    def writing(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
-        """Return a transaction that writes, for the other modules of this package.
-
-        Without `wait`, `StoreLockedError` is raised at once while another program writes.
-        """
-        return self._driver.writing(wait=wait)
-
-    def write(self, work: Callable[[Connection], T], *, wait: bool = True) -> T:
-        """Do work in a transaction that writes, and return its result.
-
-        It is done again when the database has rolled it back, so it must compute the same again.
-        """
-        return self._driver.write(work, wait=wait)
-
-    def stamp(self) -> str:
-        """Return a text that is another one whenever something may have been written."""
-        return self._driver.stamp()
-
-    # --- for `fsck`
-
-    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield every row of every table, as the database returns it, with the name of its table.
-
-        Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
-        """
-        return self._driver.iterate()
-
-    def database_problems(self) -> list[str]:
-        """Return the problems that the integrity check of the database reports."""
-        return self._driver.problems()
 
 
 def select_each(
@@ -223,7 +180,10 @@ def _find_missing(
 
 
 def _insert(connection: Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]) -> int:
-    """Insert the rows that are missing, and those that follow from them; returns how many."""
+    """Insert the rows that are missing, and those that follow from them; returns how many.
+
+    A row may have its content `parsed`, which then is not parsed again.
+    """
     values = [
         tuple(as_bytes(row[name]) if name in table.ids else row[name] for name in table.columns)
         for row in rows.values()
@@ -232,6 +192,9 @@ def _insert(connection: Connection, table: TableColumns, rows: Mapping[str, dict
         return 0
     inserted = connection.insert(table, values)
     if has_rows(table.name):
-        contents = ((bytes.fromhex(id), json.loads(row["content"])) for id, row in rows.items())
+        contents = (
+            (bytes.fromhex(id), row.get("parsed") or json.loads(row["content"]))
+            for id, row in rows.items()
+        )
         write_rows(connection, contents)
     return inserted

@@ -196,11 +196,15 @@ class Driver(Protocol):
     def write(self, work: Callable[[Connection], T], *, wait: bool = True) -> T:
         """Do work in a transaction that writes, and return its result.
 
-        Where that is safe, it is done again when the database has rolled it back.
+        Where that is safe, it is done again when the database has rolled it back: it must compute
+        the same again.
         """
 
     def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield every row of every table with permanent contents, with the name of its table."""
+        """Yield every row of every table with permanent contents, with the name of its table.
+
+        Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
+        """
 
     def problems(self) -> list[str]:
         """Return the problems that the database finds in itself."""

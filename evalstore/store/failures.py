@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -37,15 +37,8 @@ class FailureQueries(Database):
                 failures[as_digits(question)] = _decoded(id, text, at)
         return failures
 
-    def find_failed_judgements(self) -> dict[Place, Failure]:
-        """Return the newest failure of each judgement."""
-        return dict(self._iterate_failed_judgements())
-
-    def iterate_failed_judgements(self) -> Iterator[tuple[Place, int]]:
-        """Yield each failure of a judgement and when it was, the newest last."""
-        return ((place, failure.at) for place, failure in self._iterate_failed_judgements())
-
-    def _iterate_failed_judgements(self) -> Iterator[tuple[Place, Failure]]:
+    def iterate_failed_judgements(self) -> Iterator[tuple[Place, Failure]]:
+        """Yield each failure of a judgement, the newest last."""
         query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
         with self._reading() as connection:
             for id, at, text in connection.execute(query):
@@ -89,15 +82,6 @@ def _decoded(id: Any, text: Any, at: object) -> Failure:
     return _logged(id, text).failure
 
 
-def failure_rows(failures: Sequence[Failure]) -> dict[str, dict[str, Any]]:
-    """Return the rows of failures by id."""
-    rows = {}
-    for failure in failures:
-        id, content = hashing.identify(hashing.describe_failure(failure))
-        rows[id] = {
-            "id": id,
-            "content": content,
-            "question": failure.question,
-            "at": failure.at,
-        }
-    return rows
+def describe_failures(failures: Iterable[Failure]) -> dict[str, str]:
+    """Return the contents of failures by id."""
+    return dict(hashing.identify(hashing.describe_failure(failure)) for failure in failures)

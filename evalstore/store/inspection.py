@@ -48,8 +48,7 @@ def inspect_database(address: DatabaseAddress) -> StoreState:
 
     driver = PostgreSQLDriver(address, patience=0.0)
     try:
-        size, version, writable, hint, others = driver.inspect()
-        return StoreState(size, version, writable, others=others, hint=hint)
+        return driver.inspect()
     finally:
         driver.close()
 

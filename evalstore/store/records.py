@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ class CheckedRecord(NamedTuple):
     kind: str
     content: Json
     row: dict[str, Any]
-    """All columns of its table."""
+    """All columns of its table, and the `parsed` content."""
 
     @property
     def key(self) -> str | None:
@@ -98,7 +99,7 @@ def check_record(record: StoredRecord) -> CheckedRecord:
     table, id = record.table, record.id
     content = decode_content(table, id, record.content)
     kind = content["kind"]
-    row: dict[str, Any] = {"id": id, "content": record.content}
+    row: dict[str, Any] = {"id": id, "content": record.content, "parsed": content}
     try:
         if kind == "file":
             row["data"] = as_blob(record.data, table, id)
@@ -232,6 +233,16 @@ class IdSnapshot:
         """Return how many rows a table has, but not more than `most`."""
         query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?) AS counted"
         return int(self._connection.execute(query, (most,)).fetchone()[0])
+
+
+def make_rows(contents: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the rows of contents by id, each with its `parsed` content; not those of files."""
+    rows: dict[str, dict[str, Any]] = {}
+    for id, text in contents.items():
+        content = json.loads(text)
+        columns = derive_columns(content["kind"], content)
+        rows[id] = {"id": id, "content": text, "parsed": content, **columns}
+    return rows
 
 
 def derive_columns(kind: str, content: Json) -> dict[str, Any]:

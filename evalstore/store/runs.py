@@ -11,6 +11,7 @@ from evalstore.core.runs import Run, describe_run, restore_run
 from evalstore.store.contents import decode_row, missing
 from evalstore.store.database import NO_LIMIT, Database, ensure
 from evalstore.store.ids import as_bytes
+from evalstore.store.records import make_rows
 from evalstore.store.schema.table_definitions import RUNS
 
 RUNS_SEARCHED = 100
@@ -27,9 +28,9 @@ class RunQueries(Database):
 
     def record_run(self, run: Run) -> Run:
         """Append a run; returns it with its id."""
-        id, canonical = hashing.identify(describe_run(run))
-        row = {"id": id, "content": canonical, "started": run.started}
-        self.write(lambda connection: ensure(connection, RUNS, {id: row}))
+        id, content = hashing.identify(describe_run(run))
+        rows = make_rows({id: content})
+        self.write(lambda connection: ensure(connection, RUNS, rows))
         return replace(run, id=id)
 
     def find_runs(

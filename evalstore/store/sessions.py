@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evalstore.core import deserialize, hashing
+from evalstore.core import deserialize
 from evalstore.core.results import (
     ComparedSession,
     Evaluation,
@@ -28,8 +28,9 @@ from evalstore.store.contents import (
 from evalstore.store.costs import Spent, select_people
 from evalstore.store.database import append, select_each
 from evalstore.store.driver import Connection
-from evalstore.store.failures import failure_rows
+from evalstore.store.failures import describe_failures
 from evalstore.store.ids import as_digits
+from evalstore.store.records import make_rows
 from evalstore.store.schema.table_definitions import EVALUATIONS, FAILURES, SESSIONS
 from evalstore.store.trees.tree_nodes import NodeQueries
 from evalstore.store.work.leases import delete_leases, delete_work, take_leases, write_counts
@@ -80,21 +81,21 @@ class SessionQueries(NodeQueries):
 
     def record(
         self,
-        sessions: Mapping[str, tuple[Session, str]] | None = None,
-        evaluations: Mapping[str, tuple[Evaluation, str]] | None = None,
+        sessions: Mapping[str, str] | None = None,
+        evaluations: Mapping[str, str] | None = None,
         failures: Sequence[Failure] = (),
         leases: LeaseChange | None = None,
         *,
         wait: bool = True,
     ) -> None:
-        """Append facts in one transaction; sessions and evaluations are by id, with their content.
+        """Append facts in one transaction; the contents of sessions and evaluations are by id.
 
         `leases` are taken and released in the same transaction.
         """
         rows_by_table = (
-            (SESSIONS, _session_rows(sessions or {})),
-            (EVALUATIONS, _evaluation_rows(evaluations or {})),
-            (FAILURES, failure_rows(failures)),
+            (SESSIONS, make_rows(sessions or {})),
+            (EVALUATIONS, make_rows(evaluations or {})),
+            (FAILURES, make_rows(describe_failures(failures))),
         )
 
         def write(connection: Connection) -> None:
@@ -134,15 +135,8 @@ class SessionQueries(NodeQueries):
                 samples.sort(key=lambda sample: sample[:2])
         return by_question
 
-    def find_session_times(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return when sessions started, by id; those the store does not have are left out."""
-        return self._find_times("sessions", ids)
-
-    def find_judgement_times(self, ids: Iterable[str]) -> dict[str, int]:
-        """Return when judgements started, by id; those the store does not have are left out."""
-        return self._find_times("evaluations", ids)
-
-    def _find_times(self, table: str, ids: Iterable[str]) -> dict[str, int]:
+    def find_times(self, table: str, ids: Iterable[str]) -> dict[str, int]:
+        """Return when sessions, or evaluations, started, by id; missing ones are left out."""
         statement = f"SELECT id, started FROM {table} WHERE id IN"
         with self._reading() as connection:
             rows = [(as_digits(id), at) for id, at in select_each(connection, statement, ids)]
@@ -336,34 +330,3 @@ def _spent(id: str, content: Json) -> Spent:
     return Spent(
         content["started"], content["model"], None if cost is None else cost["usd"], seconds
     )
-
-
-def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:
-    return {
-        id: {
-            "id": id,
-            "content": content,
-            "question": hashing.question_id(session.question),
-            "started": session.started,
-            "token_limit": session.limit,
-        }
-        for id, (session, content) in sessions.items()
-    }
-
-
-def _evaluation_rows(
-    evaluations: Mapping[str, tuple[Evaluation, str]],
-) -> dict[str, dict[str, Any]]:
-    return {
-        id: {
-            "id": id,
-            "content": content,
-            "subject": hashing.subject_of(evaluation.sessions),
-            "evaluation": evaluation.evaluation,
-            "evaluator": evaluation.evaluator,
-            "started": evaluation.started,
-            "verdict": evaluation.verdict,
-            "score": evaluation.score,
-        }
-        for id, (evaluation, content) in evaluations.items()
-    }

@@ -163,8 +163,8 @@ def fill(store: Store) -> None:
         id_of(hashing.describe_question(question)), None, None, "timeout", "late", 8, "n"
     )
     store.record(
-        {id: (session, content) for id, session, content in (first, second)},
-        {judged[0]: judged[1:]},
+        {id: content for id, _, content in (first, second)},
+        {judged[0]: judged[2]},
         [failure],
     )
     store.record_run(

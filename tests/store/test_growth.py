@@ -26,8 +26,8 @@ def id_of(question: Question) -> str:
 
 def record(store: Store, *facts: tuple[str, Session, str] | tuple[str, Evaluation, str]) -> None:
     store.record(
-        {id: (fact, content) for id, fact, content in facts if isinstance(fact, Session)},
-        {id: (fact, content) for id, fact, content in facts if isinstance(fact, Evaluation)},
+        {id: content for id, fact, content in facts if isinstance(fact, Session)},
+        {id: content for id, fact, content in facts if isinstance(fact, Evaluation)},
     )
 
 

@@ -65,8 +65,8 @@ def store_all(store: Store, text: str) -> dict[str, Any]:
     person = an_evaluation(id, started=2, nonce="p", feedback=text, origin=text or "x")
     failure = Failure(hashing.question_id(question), None, None, "timeout", text, 8, "n")
     store.record(
-        {id: (session, row)},
-        {judged[0]: judged[1:], person[0]: person[1:]},
+        {id: row},
+        {judged[0]: judged[2], person[0]: person[2]},
         [failure],
     )
     store.record_run(a_run(9, message=text, candidates=[{"id": text, "model": "f" * 32}]))
@@ -138,7 +138,7 @@ def test_a_text_is_the_same_to_every_query_of_both_databases(
 def test_any_text_comes_back(store: Store, text: str) -> None:
     id, session, row = a_session(Question("a" * 32, None, "b" * 32, 0), nonce=f"n{text}")
     judged = an_evaluation(id, feedback=text, nonce=f"n{text}")
-    store.record({id: (session, row)}, {judged[0]: judged[1:]})
+    store.record({id: row}, {judged[0]: judged[2]})
     assert store.load_sessions([id]) == {id: session}
     decision = None, (judged[0],)
     assert find_feedback(store, [decision]).get(decision, "") == text

@@ -54,8 +54,8 @@ def answer(store: Store, leases: Leases) -> None:
     ask(store, leases)
     sessions = {}
     for key in KEYS[:20]:
-        id, session, content = a_session(Question(key, None, "c" * 32, 0))
-        sessions[id] = (session, content)
+        id, _, content = a_session(Question(key, None, "c" * 32, 0))
+        sessions[id] = content
     change = LeaseChange(leases.runner.id, KEYS[30:], KEYS[:20], "{}", is_offered=True)
     store.record(sessions, failures=[a_failure(KEYS[21])], leases=change)
     assert leases.has(KEYS[30])
@@ -81,7 +81,7 @@ def look_up_many(store: Store, _leases: Leases) -> None:
     questions, sessions = some[:8_000], some[8_000:]
     assert len(store.find_samples(questions)) == 8_000
     assert len(store.find_votes(sessions)) == 8_000
-    assert len(store.find_session_times(sessions)) == 8_000
+    assert len(store.find_times("sessions", sessions)) == 8_000
 
 
 def a_failure(question: str) -> Failure:

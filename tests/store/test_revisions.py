@@ -42,8 +42,8 @@ def test_any_revision_of_a_run_may_be_followed_by_the_number_of_runs_before(stor
 def test_only_a_run_has_runs_before_it(store: Store) -> None:
     runs(store, 1)
     question = Question("a" * 32, None, "b" * 32, 0)
-    id, session, content = a_session(question)
-    store.record({id: (session, content)})
+    id, _, content = a_session(question)
+    store.record({id: content})
     with pytest.raises(RevisionError, match=r"is not a run .answer."):
         resolve_run(store, f"{id[:12]}~1")
 
@@ -83,8 +83,8 @@ def test_the_start_of_an_id_is_enough(store: Store) -> None:
 
 def test_a_question_is_found_by_its_id(store: Store) -> None:
     question = Question("a" * 32, None, "b" * 32, 0)
-    id, session, content = a_session(question)
-    store.record({id: (session, content)})
+    id, _, content = a_session(question)
+    store.record({id: content})
     key = hashing.question_id(question)
     assert resolve(store, key[:10]) == ("question", key)
 

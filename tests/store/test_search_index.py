@@ -32,10 +32,10 @@ def add(store: Store, *texts: str, started: int = 1) -> list[str]:
     ids = []
     for number, text in enumerate(texts):
         question = Question("a" * 32, None, MODEL, 0)
-        id, session, content = session_row(
+        id, _, content = session_row(
             Session(question, (Reply(text),), started, nonce=f"{text} {number}")
         )
-        store.record({id: (session, content)})
+        store.record({id: content})
         ids.append(id)
     return ids
 
@@ -67,9 +67,9 @@ def test_words_are_found_in_all_that_belongs_to_an_answer(store: Store, index: S
     [(test, content)] = a_test("How is Oslo?").items()
     store.ensure_versions({test: content})
     turns = (Reply("first turn"), Reply(None, (ToolCall("look_up", {"place": "Bergen"}),)))
-    id, session, text = session_row(Session(Question(test, None, MODEL, 0), turns, 1, nonce="n"))
+    id, _, text = session_row(Session(Question(test, None, MODEL, 0), turns, 1, nonce="n"))
     judged = an_evaluation(id, feedback="It is too cold.")
-    store.record({id: (session, text)}, {judged[0]: (judged[1], judged[2])})
+    store.record({id: text}, {judged[0]: judged[2]})
     index.update(store)
     for words in ("oslo", "first", "look_up", "bergen", "too cold", "oslo bergen cold", "bER"):
         assert find(index, words) == {id}, words
@@ -126,7 +126,7 @@ def test_judgements_without_words_cost_nothing_but_link_their_instructions(
     store.ensure_versions({by: content, mute: silent})
     first, second = add(store, "yes", "no")
     judged = [an_evaluation(first, evaluation=by), an_evaluation(second, evaluation=mute)]
-    store.record({}, {id: (evaluation, text) for id, evaluation, text in judged})
+    store.record({}, {id: text for id, _, text in judged})
     with closing(SearchFile.open(tmp_path / "search.db")) as index:
         index.update(store)
         assert find(index, "is it warm") == {first}
@@ -142,8 +142,8 @@ def test_instructions_that_are_stored_after_their_judgement_are_found_with_its_a
         ("evaluation", hashing.describe_evaluation(EvaluationVersion((Text("Is it warm?"),))))
     ).items()
     (session,) = add(store, "yes")
-    id, evaluation, text = an_evaluation(session, evaluation=by)
-    store.record({}, {id: (evaluation, text)})
+    id, _, text = an_evaluation(session, evaluation=by)
+    store.record({}, {id: text})
     index.update(store)
     store.ensure_versions({by: content})
     index.update(store)

@@ -70,52 +70,52 @@ def test_an_id_with_other_content_is_an_error(store: Store) -> None:
 
 
 def test_a_fact_with_a_known_id_and_other_content_is_an_error(store: Store) -> None:
-    id, session, content = a_session(ASKED)
-    store.record({id: (session, content)})
-    store.record({id: (session, content)})
+    id, _, content = a_session(ASKED)
+    store.record({id: content})
+    store.record({id: content})
     with pytest.raises(StoreError, match="other content"):
-        store.record({id: (session, content + " ")})
+        store.record({id: content + " "})
 
 
 def test_what_cannot_be_stored_is_not_passed_over(store: Store) -> None:
-    id, session, _ = a_session(ASKED)
+    id = next(iter(a_test("one")))
     with pytest.raises(StoreError):
-        store.record({id: (session, None)})  # type: ignore[dict-item]
+        store.ensure_versions({id: ("test", None)})  # type: ignore[dict-item]
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
     good, bad = a_session(ASKED, 1), a_session(ASKED, 2)
-    store.record({bad[0]: (bad[1], bad[2] + " ")})
+    store.record({bad[0]: bad[2] + " "})
     with pytest.raises(StoreError):
-        store.record({good[0]: good[1:], bad[0]: bad[1:]})
+        store.record({good[0]: good[2], bad[0]: bad[2]})
     assert [sample.id for sample in store.find_samples([KEY])[KEY]] == [bad[0]]
 
 
 def test_samples_are_oldest_first_whatever_the_order_they_came_in(store: Store) -> None:
     sessions = [a_session(ASKED, started, nonce=nonce) for started in (3, 1, 2) for nonce in "ba"]
     random.Random(1).shuffle(sessions)
-    for id, session, content in sessions:
-        store.record({id: (session, content)})
+    for id, _, content in sessions:
+        store.record({id: content})
     samples = store.find_samples([KEY])[KEY]
     assert samples == sorted(Sample(session.started, id, None) for id, session, _ in sessions)
 
 
 def test_samples_know_the_limit_that_cut_them_off(store: Store) -> None:
-    id, session, content = a_session(ASKED, limit=400)
-    store.record({id: (session, content)})
+    id, _, content = a_session(ASKED, limit=400)
+    store.record({id: content})
     assert store.find_samples([KEY]) == {KEY: [Sample(1, id, 400)]}
 
 
 def test_votes_are_oldest_first(store: Store) -> None:
     votes = [an_evaluation("c" * 32, started) for started in (3, 1, 2)]
-    store.record(None, {id: (evaluation, content) for id, evaluation, content in votes})
+    store.record(None, {id: content for id, _, content in votes})
     stored = store.find_votes(["c" * 32])["c" * 32]
     assert [vote.started for vote in stored] == [1, 2, 3]
 
 
 def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
     session, judged = a_session(ASKED, limit=3), an_evaluation("c" * 32, score=0.5, label="x")
-    store.record({session[0]: session[1:]}, {judged[0]: judged[1:]})
+    store.record({session[0]: session[2]}, {judged[0]: judged[2]})
     assert store.load_sessions([session[0]]) == {session[0]: session[1]}
     assert store.load_evaluations([judged[0]]) == {judged[0]: judged[1]}
 
@@ -129,7 +129,7 @@ def test_answers_have_the_costs_and_times_that_are_found_without_them(
         session_row(Session(ASKED, turns, 1, "n", Cost(0.25, {"input": 1}))),
         session_row(Session(ASKED, turns, 2, "n")),
     ]
-    store.record({id: (session, content) for id, session, content in sessions})
+    store.record({id: content for id, _, content in sessions})
     ids = [id for id, _, _ in sessions]
     answers = store.find_answers(ids)
     assert {id: answer.spent for id, answer in answers.items()} == store.find_spent(ids)
@@ -147,8 +147,8 @@ def test_answers_have_the_costs_and_times_that_are_found_without_them(
     ],
 )
 def test_an_answer_is_shown_as_the_session_that_has_it(store: Store, reply: Reply) -> None:
-    id, session, content = session_row(Session(ASKED, (Reply("first"), reply), 1, "n"))
-    store.record({id: (session, content)})
+    id, _, content = session_row(Session(ASKED, (Reply("first"), reply), 1, "n"))
+    store.record({id: content})
     found = store.find_answers([id])[id]
     shown = (reply.text, reply.tool_calls, reply.finish_reason, reply.refusal)
     assert found[:4] == shown
@@ -167,8 +167,8 @@ def test_samples_and_votes_have_the_costs_that_are_found_alone(store: Store) -> 
     ]
     judged = [an_evaluation("c" * 32, 1, cost=price), an_evaluation("c" * 32, 2)]
     store.record(
-        {id: (session, content) for id, session, content in sessions},
-        {id: (evaluation, content) for id, evaluation, content in judged},
+        {id: content for id, _, content in sessions},
+        {id: content for id, _, content in judged},
     )
     costs: dict[str, float] = {}
     assert store.find_samples([KEY], costs) == store.find_samples([KEY])
@@ -196,8 +196,8 @@ def test_the_tokens_of_answers_and_judgements_are_measured(store: Store) -> None
         an_evaluation("c" * 32, time, usage=Usage(1, tokens)) for time, tokens in ((1, 4), (2, 8))
     ]
     store.record(
-        {id: (session, content) for id, session, content in sessions},
-        {id: (evaluation, content) for id, evaluation, content in judged},
+        {id: content for id, _, content in sessions},
+        {id: content for id, _, content in judged},
     )
     models, evaluator = {ASKED.model, other.model, "e" * 32}, judged[0][1].evaluator
     assert store.find_output_tokens("session", models) == {ASKED.model: OutputTokens(30, 30)}
@@ -207,7 +207,7 @@ def test_the_tokens_of_answers_and_judgements_are_measured(store: Store) -> None
 
 def test_feedback_is_found_with_the_votes_only_if_it_is_asked_for(store: Store) -> None:
     judged = [an_evaluation("c" * 32, feedback="Why."), an_evaluation("c" * 32, 2)]
-    store.record(None, {id: (evaluation, content) for id, evaluation, content in judged})
+    store.record(None, {id: content for id, _, content in judged})
     ids = [id for id, _, _ in judged]
     found = store.find_judgements(ids, feedback=True)
     assert [found[id].feedback for id in ids] == ["Why.", ""]
@@ -230,7 +230,7 @@ def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
         Failure(KEY, None, None, "k", "of a question", 3, "n"),
     ]
     store.record(None, None, failures)
-    assert store.find_failed_judgements() == {
+    assert dict(store.iterate_failed_judgements()) == {
         (session, None, judge): failures[1],
         (session, second_judge, judge): failures[2],
         (other, None, judge): failures[3],
@@ -307,6 +307,6 @@ def test_a_question_that_only_failed_is_found(store: Store) -> None:
 
 
 def test_sessions_lead_to_their_questions(store: Store) -> None:
-    id, session, content = a_session(ASKED)
-    store.record({id: (session, content)})
+    id, _, content = a_session(ASKED)
+    store.record({id: content})
     assert store.find_questions_of([id, "c" * 32]) == {id: KEY}

@@ -148,9 +148,9 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
         {**project.reading.contents, **project.contents, **history.contents}, project.reading.blobs
     )
     for sessions in in_batches(history.sessions.items()):
-        store.record(sessions=dict(sessions))
+        store.record(sessions={id: content for id, (_, content) in sessions})
     for evaluations in in_batches(history.evaluations.items()):
-        store.record(evaluations=dict(evaluations))
+        store.record(evaluations={id: content for id, (_, content) in evaluations})
     older_runs = tuple([store.record_run(older_run).id for older_run in runs_before])
     versions = {history.sessions[id][0].question.test for id in older}
     files = project.reading.files.values()

@@ -43,7 +43,7 @@ def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
 
 def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
     """Return the newest failure of each judgement that no later run has made."""
-    failures = project.store.find_failed_judgements()
+    failures = dict(project.store.iterate_failed_judgements())
     if not failures:
         return failures
     begun = _beginnings(project)
@@ -90,8 +90,8 @@ class FailedJudgements:
         self._newest = DigestMap()
         """When the newest failure of each was, plus one; 0 where a later run has made it."""
         self._is_any = False
-        for place, at in project.store.iterate_failed_judgements():
-            self._newest.put(digest_of_value(place), at + 1)
+        for place, failure in project.store.iterate_failed_judgements():
+            self._newest.put(digest_of_value(place), failure.at + 1)
             self._is_any = True
         self._begun = _beginnings(project) if self._is_any else []
 

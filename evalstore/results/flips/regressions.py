@@ -285,7 +285,7 @@ def _judged_later(store: Store, past: Run, failures: Mapping[int, _Failure]) -> 
         for number, each in failures.items()
         if each.passed_in == past.id
     }
-    times = store.find_judgement_times({*chain(*passed.values())}) if passed else {}
+    times = store.find_times("evaluations", {*chain(*passed.values())}) if passed else {}
     return [
         number for number, ids in passed.items() if any(times.get(id, 0) > past.ended for id in ids)
     ]

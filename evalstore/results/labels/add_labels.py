@@ -197,7 +197,7 @@ def add_labels(
     }
     if verdict == "none":
         subjects = [each for each in subjects if each in last and last[each].verdict != "none"]
-    labels: dict[str, tuple[Evaluation, str]] = {}
+    labels: dict[str, str] = {}
     for subject in subjects:
         before = last[subject].started if subject in last else 0
         evaluation = Evaluation(
@@ -212,7 +212,7 @@ def add_labels(
             origin=ORIGIN,
         )
         key, text = hashing.identify(hashing.describe_evaluation_result(evaluation))
-        labels[key] = (evaluation, text)
+        labels[key] = text
     needed, contents = {subject.evaluation for subject in subjects}, project.reading.contents
     fresh = {key: version for key, version in contents.items() if key in needed}
     project.store.ensure_versions({id: ("evaluator", content), **fresh})

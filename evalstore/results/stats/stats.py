@@ -632,7 +632,7 @@ def _count(
         {*cell[0].sessions}.difference(was[0].sessions) if was and was[0].verdict else set[str]()
         for cell, was in zip(cells, found, strict=True)
     ]
-    made = store.find_session_times(set().union(*new))
+    made = store.find_times("sessions", set().union(*new))
     left = []
     for cell, was, answers in zip(cells, found, new, strict=True):
         now = cell[0]

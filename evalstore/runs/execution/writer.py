@@ -40,8 +40,8 @@ class Writer:
         """Held from the description on until then."""
         self._store = store
         self._runner = runner
-        self._sessions: dict[str, tuple[Session, str]] = {}
-        self._evaluations: dict[str, tuple[Evaluation, str]] = {}
+        self._sessions: dict[str, str] = {}
+        self._evaluations: dict[str, str] = {}
         self._failures: list[Failure] = []
         self._taken_leases: list[str] = []
         self._released_leases: list[str] = []
@@ -56,14 +56,14 @@ class Writer:
         """Store a session with the next commit; returns its id."""
         self._delay = min(session.turns[-1].latency / _LATENCY_PER_DELAY, _LONGEST_DELAY)
         id, content = hashing.identify(hashing.describe_session(session))
-        self._sessions[id] = (session, content)
+        self._sessions[id] = content
         self._wake.set()
         return id
 
     def put_evaluation(self, evaluation: Evaluation) -> str:
         """Store an evaluation with the next commit; returns its id."""
         id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
-        self._evaluations[id] = (evaluation, content)
+        self._evaluations[id] = content
         self._wake.set()
         return id
 
@@ -137,8 +137,8 @@ class Writer:
 
     async def _record(
         self,
-        sessions: dict[str, tuple[Session, str]],
-        evaluations: dict[str, tuple[Evaluation, str]],
+        sessions: dict[str, str],
+        evaluations: dict[str, str],
         failures: list[Failure],
         leases: LeaseChange,
     ) -> None:

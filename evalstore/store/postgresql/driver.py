@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from evalstore.core.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store.driver import PATIENCE_SECONDS, UnexpectedObject, refuse_foreign
+from evalstore.store.inspection import StoreState
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import RESULTS, TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
@@ -316,19 +317,14 @@ class PostgreSQLDriver:
             (row,) = connection.execute(_STAMP).fetchall()
             return str(row[0])
 
-    def inspect(self) -> tuple[int | None, str | None, bool, str | None, list[str]]:
-        """Return the size in bytes, the migration, and whether this user may write.
-
-        Without a store, the size is None, the last of these tells whether this user may create
-        one. Then come what lets a user write where all transactions only read, and, without a
-        store, the schemas of the database that have one.
-        """
+    def inspect(self) -> StoreState:
+        """Return the state of the store; without one, it is writable if this user may make one."""
         with self.reading() as connection:
             version = find_version(connection, self._address)
             size, may_write = measure(connection, self._address, is_there=version is not None)
             others = find_stores(connection, self._address) if version is None else []
             hint = None if may_write else why_read_only(connection)
-            return size, version, may_write, hint, others
+            return StoreState(size, version, may_write, others=others, hint=hint)
 
     # --- for `fsck`
 

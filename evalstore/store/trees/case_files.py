@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from operator import eq
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar
 
 from evalstore.core import batches, deserialize
 from evalstore.core.batches import in_small_batches
 from evalstore.core.values import Case, CaseFile, Json
+from evalstore.files.temporary_list import NumberedSequence
 from evalstore.store.contents import damaged
 from evalstore.store.trees.case_chunks import MAX_PART, Load, has_parts
 
@@ -31,7 +32,7 @@ class CasePart(NamedTuple):
     node: str
 
 
-class StoredCases(Sequence[Case]):
+class StoredCases(NumberedSequence[Case]):
     """The cases of a file with many of them; a few thousand are in memory at a time."""
 
     def __init__(self, node: str, content: Json, load: Load) -> None:
@@ -115,20 +116,8 @@ class StoredCases(Sequence[Case]):
             deque(self.labels(), 0)
         wanted = {*map(hash, labels)}
         for number in [number for number, each in enumerate(self._labels) if each in wanted]:
-            if (case := self._find(number)).row in labels:
+            if (case := self.read_one(number)).row in labels:
                 yield number, case
-
-    @overload
-    def __getitem__(self, index: int) -> Case: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Case]: ...
-
-    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
-        numbers = range(len(self))[index]
-        if isinstance(numbers, range):
-            return tuple(map(self._find, numbers))
-        return self._find(numbers)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, StoredCases) and other._node == self._node:
@@ -141,7 +130,8 @@ class StoredCases(Sequence[Case]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _find(self, number: int) -> Case:
+    def read_one(self, number: int) -> Case:
+        """Return the case with a number."""
         if not 0 <= number - self._first < len(self._block):
             node, content, first = self._node, self._content, 0
             while content["level"] > 1:

@@ -15,6 +15,7 @@ from evalstore.core.values import Json
 from evalstore.store.database import Database, ensure
 from evalstore.store.driver import Connection
 from evalstore.store.ids import as_any_digits, as_bytes
+from evalstore.store.records import make_rows
 from evalstore.store.run_documents import (
     LEFT,
     NOTED,
@@ -229,14 +230,14 @@ class SharedRunQueries(Database):
 
         Returns it with its id.
         """
-        run_id, canonical = hashing.identify(describe_run(run))
-        row = {"id": run_id, "content": canonical, "started": run.started}
+        run_id, content = hashing.identify(describe_run(run))
+        rows = make_rows({run_id: content})
 
         def write(connection: Connection) -> bool:
             if not _remove(connection, id):
                 # This very transaction may have been carried out before its answer was lost.
                 return _is_recorded(connection, run_id)
-            ensure(connection, RUNS, {run_id: row})
+            ensure(connection, RUNS, rows)
             return True
 
         return replace(run, id=run_id) if self.write(write) else None
@@ -247,10 +248,7 @@ class SharedRunQueries(Database):
         Returns False, and does nothing, if one of its runners was heard of since.
         """
         key = as_bytes(seen.id)
-        rows = {}
-        if run:
-            id, canonical = hashing.identify(describe_run(run))
-            rows[id] = {"id": id, "content": canonical, "started": run.started}
+        rows = make_rows(dict([hashing.identify(describe_run(run))] if run else []))
 
         def write(connection: Connection) -> bool:
             lock = connection.dialect.for_update

@@ -38,7 +38,7 @@ def add_evaluations(store: Store, count: int) -> list[str]:
 def add_session(store: Store) -> str:
     session = Session(Question("0" * 32, None, "0" * 32, 0), (Reply("Yes"),), 1, "0" * 16)
     id, content = hashing.identify(hashing.describe_session(session))
-    store.record({id: (session, content)}, {}, [], wait=True)
+    store.record({id: content}, {}, [], wait=True)
     return id
 
 

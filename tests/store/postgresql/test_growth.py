@@ -43,7 +43,7 @@ def next_session() -> tuple[str, Session, str]:
 def add(store: Store) -> str:
     """Store a session; returns its question."""
     id, session, content = next_session()
-    store.record({id: (session, content)})
+    store.record({id: content})
     return hashing.question_id(session.question)
 
 

@@ -48,8 +48,8 @@ def an_answer(word: str) -> tuple[str, Session, str]:
 def add(store: Store) -> str:
     """Store an answer of one word; returns the word."""
     word = next_word()
-    id, session, content = an_answer(word)
-    store.record({id: (session, content)})
+    id, _, content = an_answer(word)
+    store.record({id: content})
     return word
 
 
@@ -360,13 +360,13 @@ def test_rows_that_are_deleted_and_stored_again_are_in_the_index_once(
     pg_store: Store, address: DatabaseAddress, admin: Admin
 ) -> None:
     word = next_word()
-    id, session, content = an_answer(word)
+    id, _, content = an_answer(word)
     for _ in range(2):
         with closing(Store.open(address)) as store:
-            store.record({id: (session, content)})
+            store.record({id: content})
             search(store)
         admin(f"DELETE FROM {address.schema}.sessions")
-    pg_store.record({id: (session, content)})
+    pg_store.record({id: content})
     assert search(pg_store) == 0
     assert [*SearchTables(pg_store).find_documents((word,), ("answers",))] == [("answers", id)]
 

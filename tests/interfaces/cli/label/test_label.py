@@ -269,7 +269,7 @@ def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any
             for _ in range(2):
                 into.record(
                     evaluations={
-                        id: (judged, identify(describe_evaluation_result(judged))[1])
+                        id: identify(describe_evaluation_result(judged))[1]
                         for id, judged in new.items()
                         if id not in into.find_evaluations(new)
                     }
