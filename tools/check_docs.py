@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.checks import known_kinds
 from evalstore.checks.descriptions import DESCRIPTIONS, EVERY_SETTING
 from evalstore.checks.explain_check import (
     CheckExplanation,
@@ -18,6 +17,7 @@ from evalstore.checks.explain_check import (
     example_text,
     explain_check,
 )
+from evalstore.checks.registry import known_kinds
 from evalstore.files.atomic_write import write_whole
 
 if TYPE_CHECKING:

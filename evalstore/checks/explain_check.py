@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evalstore.checks import find_kind, known_kinds
 from evalstore.checks.base import CheckType
 from evalstore.checks.description import CheckExample, CheckSetting
 from evalstore.checks.descriptions import common_settings, describe_check
-from evalstore.checks.suggestions import suggest_check
+from evalstore.checks.parser import suggest_check
+from evalstore.checks.registry import find_kind, known_kinds
+from evalstore.core.display import as_text
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Json
 
@@ -76,8 +77,6 @@ def _setting(setting: CheckSetting) -> dict[str, Json]:
 
 def default_text(setting: CheckSetting) -> str:
     """Return the default of a setting in words; empty when there is none."""
-    from evalstore.core.display import as_text
-
     if setting.required:
         return "required"
     return "" if setting.default is None else as_text(setting.default)
@@ -85,8 +84,6 @@ def default_text(setting: CheckSetting) -> str:
 
 def example_text(answer: Json) -> str:
     """Return an answer of an example in words."""
-    from evalstore.core.display import as_text
-
     if isinstance(answer, list):
         return " / ".join(map(str, answer))
     if not isinstance(answer, dict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evalstore.checks import known_kinds
 from evalstore.checks.base import CheckType
 from evalstore.checks.description import CheckSetting
 from evalstore.checks.descriptions import (
@@ -14,6 +13,7 @@ from evalstore.checks.descriptions import (
     is_described,
 )
 from evalstore.checks.parser import PATH
+from evalstore.checks.registry import known_kinds
 from evalstore.core.values import Json
 from evalstore.workspace.testfiles.check_block import WHEN, WORD
 

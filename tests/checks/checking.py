@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from evalstore.checks import CheckInput, read_check
 from evalstore.checks.answer_binding import HeldConversation
+from evalstore.checks.base import CheckInput
 from evalstore.checks.check_verdict import judge_by_checks
+from evalstore.checks.parser import read_check
 from evalstore.core.values import Json, Reply
 
 
@@ -25,7 +26,7 @@ def feedback(check: Json, answer: str | None) -> str:
 
 def score(check: Json, answer: str) -> float:
     """The score of a check that gives one."""
-    from evalstore.checks import run_check
+    from evalstore.checks.runner import run_check
 
     outcome = run_check(read_check({"pass": 0, **check}), CheckInput(Reply(answer), answer))
     assert outcome.score is not None

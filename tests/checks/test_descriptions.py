@@ -9,7 +9,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.checks import known_kinds
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import CheckArguments, CheckType
 from evalstore.checks.check_verdict import judge_by_checks
@@ -17,6 +16,7 @@ from evalstore.checks.description import CheckExample, CheckSetting
 from evalstore.checks.descriptions import DESCRIPTIONS, common_settings, describe_check
 from evalstore.checks.parser import _NESTED, COMMON, read_check, split
 from evalstore.checks.registry import _OWN as KINDS
+from evalstore.checks.registry import known_kinds
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, ToolCall, Usage
 from evalstore.files.yaml12 import read_yaml

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstore.checks import read_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import ChecksVerdict, judge_by_checks
 from evalstore.checks.difference_locator import (
@@ -17,6 +16,7 @@ from evalstore.checks.difference_locator import (
     find_differing_answer,
     locate_difference,
 )
+from evalstore.checks.parser import read_check
 from evalstore.checks.registry import known_kinds
 from evalstore.checks.text_differences import AnswerDifference
 from evalstore.core.values import Json, Reply, ToolCall, Usage

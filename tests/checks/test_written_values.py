@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from evalstore.checks import read_check
 from evalstore.checks.base import CheckInput
 from evalstore.checks.json_values import ANYWHERE, NotJsonError, parse_answer
+from evalstore.checks.parser import read_check
 from evalstore.checks.types.number import last_number
 from evalstore.core.values import Json, Reply
 from evalstore.files.markdown import scan_lines

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import read_check
 from evalstore.checks.judging.reply_formats import form_of
 from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Reply
 from tests import endpoint, judge_workspaces

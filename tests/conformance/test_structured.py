@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import CheckInput, read_check, run_check
+from evalstore.checks.base import CheckInput
+from evalstore.checks.parser import read_check
+from evalstore.checks.runner import run_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Reply, ToolCall
 

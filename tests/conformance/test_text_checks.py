@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import read_check
 from evalstore.checks.normalization import preparer
+from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from tests.checks.checking import score, verdict
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import read_check
 from evalstore.checks.judging.reply_formats import JudgeReply, form_of, read_verdict
 from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.parser import read_check
 from evalstore.core.values import Json, Reply
 from evalstore.interfaces.cli.main import main
 from tests import endpoint, judge_workspaces

@@ -78,7 +78,7 @@ def test_every_field_of_a_test_is_described() -> None:
 
 
 def test_every_check_is_described() -> None:
-    from evalstore.checks import known_kinds
+    from evalstore.checks.registry import known_kinds
 
     assert [name for name in known_kinds() if f"\n## {name}\n" not in CHECKS] == []
 
@@ -126,8 +126,9 @@ def rows_of_expressions() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("jinja", "expr"), rows_of_expressions())
 def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None:
-    from evalstore.checks import read_check, run_check
     from evalstore.checks.base import CheckInput
+    from evalstore.checks.parser import read_check
+    from evalstore.checks.runner import run_check
     from evalstore.core.values import Reply
     from evalstore.files.jinja_sandbox import evaluate_expression
 

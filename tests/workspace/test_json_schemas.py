@@ -112,7 +112,7 @@ def _checks(content: Json) -> None:
     block = f"# 👤\n\nHi\n\n---\n\nExpect.\n\n~~~checks\n{json.dumps(content)}\n~~~\n"
     test, collector = read_test("t.md", block)
     collector.finish()
-    from evalstore.checks import read_check
+    from evalstore.checks.parser import read_check
 
     for entry in test.checks.entries if test.checks else ():
         read_check(entry.definition)

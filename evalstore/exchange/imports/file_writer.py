@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from evalstore.checks import implied_checks
 from evalstore.checks.judging.reply_parser import model_that_judges
+from evalstore.checks.parser import implied_checks
 from evalstore.core import hashing
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.core.results import Evaluation, Session

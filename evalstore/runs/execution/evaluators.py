@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from evalstore.checks import run_check
 from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.check_verdict import (
     ChecksVerdict,
@@ -27,6 +26,7 @@ from evalstore.checks.judging.reply_formats import (
 )
 from evalstore.checks.judging.reply_parser import Unreadable
 from evalstore.checks.judging.structured_output import Mode, ReplyModes, in_mode
+from evalstore.checks.runner import run_check
 from evalstore.checks.types.judge import without_judge
 from evalstore.core import deserialize
 from evalstore.core.results import Evaluation, Session

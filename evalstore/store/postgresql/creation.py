@@ -22,7 +22,6 @@ from evalstore.store.postgresql.schema import (
     GROWTH_MARKS,
     SEARCH_COLUMNS,
     SEARCH_TEXTS,
-    TOKEN,
     WORDS,
     statements,
 )
@@ -383,7 +382,7 @@ def _expression_of(definition: str) -> str:
 
 _COLUMNS = {
     (table, name): _expression_of(definition)
-    for table, columns in {**COMPUTED, GROWTH_MARKS.name: TOKEN}.items()
+    for table, columns in COMPUTED.items()
     for name, definition in columns.items()
 }
 """The expressions of the computed columns, by table and name."""

@@ -55,6 +55,10 @@ FUNCTIONS = (
     LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN pg_catalog.gen_random_uuid(); END $$
     """,
 )
+GROWTH_MARKS = TableColumns(
+    "growth_marks", {"made": "BIGINT NOT NULL"}, frozenset(), indexed=("made",), key=("token",)
+)
+"""Marks that were stored with a snapshot; `made` is when, in microseconds since 1970."""
 TRANSACTION = "inserted_by"
 """The column with the number of the transaction that has inserted a row."""
 _INSERTED_BY = "xid8 GENERATED ALWAYS AS (inserting_transaction(id)) STORED"
@@ -73,28 +77,9 @@ COMPUTED: dict[str, dict[str, str]] = {
     },
     VERSIONS["test"].name: {TRANSACTION: _INSERTED_BY},
     VERSIONS["evaluation"].name: {TRANSACTION: _INSERTED_BY},
+    GROWTH_MARKS.name: {"token": "uuid GENERATED ALWAYS AS (new_token(made)) STORED"},
 }
 """The columns that the database computes, by table, with their definitions."""
-NEWEST = {
-    table: [
-        f"CREATE INDEX ix_{table}_{column} ON {table} ({column})"
-        for column in ("started", TRANSACTION)
-        if column in (*TABLES[table].columns, *columns)
-    ]
-    for table, columns in COMPUTED.items()
-}
-"""The indexes for the newest rows; SQLite has the order in which rows were stored."""
-GROWTH_MARKS = TableColumns(
-    "growth_marks", {"made": "BIGINT NOT NULL"}, frozenset(), indexed=("made",)
-)
-"""Marks that were stored with a snapshot; `made` is when, in microseconds since 1970."""
-TOKEN = {"token": "uuid GENERATED ALWAYS AS (new_token(made)) STORED"}
-"""The column of a mark that the database computes."""
-_MARK_STATEMENTS = (
-    f"CREATE TABLE {GROWTH_MARKS.name} ( made bigint NOT NULL, "
-    f"token {TOKEN['token']}, PRIMARY KEY (token) )",
-    f"CREATE INDEX ix_{GROWTH_MARKS.name}_made ON {GROWTH_MARKS.name} (made)",
-)
 _VERSION = (
     "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
@@ -116,10 +101,17 @@ def table_statements(table: TableColumns) -> list[str]:
     columns = [f"{name} {column_type(declared)}" for name, declared in table.columns.items()]
     if table.name in ROW_TABLES:  # rows are in the same order as in SQLite
         columns = [each.replace(" text", ' text COLLATE "C"') for each in columns]
-    columns += [f"{name} {rest}" for name, rest in COMPUTED.get(table.name, {}).items()]
+    computed = COMPUTED.get(table.name, {})
+    columns += [f"{name} {rest}" for name, rest in computed.items()]
     key = ", ".join(table.key)
     statements = [f"CREATE TABLE {table.name} ( {', '.join(columns)}, PRIMARY KEY ({key}) )"]
-    return [*statements, *(made for _, made in table.indexes()), *NEWEST.get(table.name, [])]
+    # For the newest rows: SQLite has the order in which rows were stored.
+    newest = [
+        f"CREATE INDEX ix_{table.name}_{column} ON {table.name} ({column})"
+        for column in ("started", TRANSACTION)
+        if TRANSACTION in computed and column in (*table.columns, *computed)
+    ]
+    return [*statements, *(made for _, made in table.indexes()), *newest]
 
 
 def row_statements() -> list[str]:
@@ -138,7 +130,7 @@ def statements() -> list[str]:
             for statement in table_statements(table)
         ),
         *row_statements(),
-        *_MARK_STATEMENTS,
+        *table_statements(GROWTH_MARKS),
         *search_statements(),
         _VERSION,
         f"INSERT INTO alembic_version VALUES ('{MIGRATION}')",

@@ -6,11 +6,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from evalstore.checks import implied_checks
 from evalstore.checks.answer_binding import defer
 from evalstore.checks.base import BLOCK
 from evalstore.checks.expressions.check import expression_names, keys_of
-from evalstore.checks.parser import COMMON, WrittenCheck, is_place_of_settings, read_check, split
+from evalstore.checks.parser import (
+    COMMON,
+    WrittenCheck,
+    implied_checks,
+    is_place_of_settings,
+    read_check,
+    split,
+)
 from evalstore.checks.placeholders import Place, fill_in, templates_in, value_at
 from evalstore.checks.registry import find_kind
 from evalstore.checks.types import python

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
+from evalstore.checks.base import CheckInput, CheckOutcome
 from evalstore.checks.expressions.check import (
     FUNCTIONS,
     METHODS,
@@ -18,6 +18,8 @@ from evalstore.checks.expressions.check import (
     read_expression,
 )
 from evalstore.checks.expressions.operations import ExpressionError
+from evalstore.checks.parser import read_check
+from evalstore.checks.runner import run_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, ToolCall
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from evalstore.checks import read_check
 from evalstore.checks.judging.reply_formats import JudgeReply, Verdicts, form_of
 from evalstore.checks.judging.reply_parser import Unreadable
+from evalstore.checks.parser import read_check
 from evalstore.core.values import Json, Reply, Text
 
 AB: dict[str, Json] = {"choices": ["A", "B"], "scores": {"A": 1, "B": 0.5}, "pass": ">= 0.8"}

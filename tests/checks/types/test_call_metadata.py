@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
+from evalstore.checks.base import CheckInput, CheckOutcome
+from evalstore.checks.parser import read_check
+from evalstore.checks.runner import run_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json, Reply, Usage
 

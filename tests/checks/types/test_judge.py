@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from evalstore.checks import read_check
+from evalstore.checks.parser import read_check
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Case, Json
 from evalstore.workspace.testfiles.context import Definitions

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import read_check
+from evalstore.checks.parser import read_check
 from evalstore.checks.types.regex import matches_all
 from evalstore.core.errors import FileProblem
 from tests.checks.checking import judged, verdict

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.checks import read_check
+from evalstore.checks.parser import read_check
 from evalstore.checks.types.similarity import edit_ratio, token_f1
 from evalstore.core.errors import FileProblem
 from evalstore.core.values import Json

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import CheckOutcome
+from evalstore.checks.base import CheckOutcome
 from tests.builders import test_file, tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, Evalstore
 from tests.interfaces.cli.long_files import treat_as_long
