@@ -75,7 +75,7 @@ FIXED = {
     "interfaces.cli.render.layout._GAP": "blanks on the screen",
     "runs.execution.limits.rate_limiter.FIRST": "how many calls begin together",
     "exchange.importers.lve.test_writer._FEW": "which of two forms a written file has",
-    "core.notebooks.html_tables.MOST_ROWS": "how much a notebook shows",
+    "core.notebook_tables.MOST_ROWS": "how much a notebook shows",
     "interfaces.html.report.MOST_ROWS": "how much a page shows without JavaScript",
     "results.edits.edited_sources._MOST_ROWS": "what is looked up at most: with less, less is said",
     "runs.run._MOST_ROWS": "whether rows or files are named",

@@ -238,14 +238,9 @@ def ago(microseconds: int, now: int) -> str:
     seconds = max(0, (now - microseconds) // 1_000_000)
     for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
-            return (
-                f"{plural(seconds // size, word) if word != 'day' else _days(seconds // size)} ago"
-            )
+            count = seconds // size
+            return f"{count} {word}{'s' * (count != 1)} ago"
     return "just now" if seconds < 5 else f"{seconds} seconds ago"
-
-
-def _days(count: int) -> str:
-    return "1 day" if count == 1 else f"{count} days"
 
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")

@@ -138,7 +138,7 @@ class Run:
         """Return the run as notebooks show it."""
         from evalstore.core.clock import iso
         from evalstore.core.display import cost_text, plural, short
-        from evalstore.core.notebooks.html_tables import block, line, strong, table, word
+        from evalstore.core.notebook_tables import block, line, strong, table, word
 
         counts = [
             plural(self.asked, "new answer"),

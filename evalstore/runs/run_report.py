@@ -181,7 +181,7 @@ class RunReport:
     def _repr_html_(self) -> str:
         """Return the report as notebooks show it."""
         from evalstore.core.display import cost_text, new_judgements, plural, saved_text, short
-        from evalstore.core.notebooks.html_tables import block, line, strong, table, word
+        from evalstore.core.notebook_tables import block, line, strong, table, word
 
         notable = self.totals.notable
         counts = [

@@ -72,7 +72,14 @@ class CostQueries(Database):
             statement = f"SELECT id, started, {fields} FROM sessions WHERE id IN"
             rows = select_each(connection, statement, sessions)
             return {
-                digits: make_spent(digits, *row) for id, *row in rows for digits in [as_digits(id)]
+                digits: Spent(
+                    as_time(started, "sessions", digits),
+                    require_text(model, "sessions", digits),
+                    require_number(usd, "sessions", digits),
+                    require_number(seconds, "sessions", digits),
+                )
+                for id, started, model, usd, seconds in rows
+                for digits in [as_digits(id)]
             }
 
     def find_judgements(
@@ -185,16 +192,6 @@ def _read_feedback(id: str, text: Any, content: Any) -> str:
     if content is not None:
         text = decode_content("evaluations", id, content).get("feedback")
     return "" if text is None else require_text(text, "evaluations", id)
-
-
-def make_spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> Spent:
-    """Return the cost and the duration of a session; raises `StoreError` for wrong types."""
-    return Spent(
-        as_time(started, "sessions", id),
-        require_text(model, "sessions", id),
-        require_number(usd, "sessions", id),
-        require_number(seconds, "sessions", id),
-    )
 
 
 def is_all_scripted(store: Store, run: Run) -> bool:

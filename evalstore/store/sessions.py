@@ -247,7 +247,10 @@ class SessionQueries(NodeQueries):
 
     def find_labels(self) -> list[Label]:
         """Return all labels of people, oldest first."""
-        names = {id: content.get("human") for id, content in self._people()}
+        with self._reading() as connection:
+            people = connection.execute(select_people(connection, "id, content"))
+            rows = (decode_row("evaluators", *row) for row in people)
+            names = {id: content.get("human") for id, content in rows}
         if not names:
             return []
         statement = "SELECT id, evaluator, started, content FROM evaluations WHERE evaluator IN"
@@ -272,11 +275,6 @@ class SessionQueries(NodeQueries):
             query = f"SELECT count(*), coalesce(max(started), 0) {by_people}"
             count, newest = connection.execute(query).fetchone()
             return int(count), int(newest)
-
-    def _people(self) -> list[tuple[str, Json]]:
-        with self._reading() as connection:
-            rows = connection.execute(select_people(connection, "id, content"))
-            return [decode_row("evaluators", *row) for row in rows]
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
         """Return the question of each of these sessions that is stored."""

@@ -46,12 +46,10 @@ def read_sources(workspace: WorkspaceFolder, reading: Reading) -> RunSources:
 def _paths(reading: Reading) -> Iterator[str]:
     """Yield the test files that depend on something, those with a dataset first."""
     known = [path for path in reading.nodes if reading.depends.get(path)]
-    of_data = [path for path in known if any(map(_is_dataset, reading.depends[path]))]
+    of_data = [
+        path for path in known if any(name.startswith("dataset:") for name in reading.depends[path])
+    ]
     yield from dict.fromkeys([*of_data, *known])
-
-
-def _is_dataset(dependency: str) -> bool:
-    return dependency.startswith("dataset:")
 
 
 def _iterate_used(depends: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

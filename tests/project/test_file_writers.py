@@ -23,8 +23,6 @@ ALLOWED = {
     ("files/atomic_write.py", "open"): "it is the one place",
     ("files/processes/worker/__main__.py", "os.fdopen"): "a pipe",
     ("files/processes/worker/__main__.py", "os.open"): "the null device",
-    ("files/processes/worker/application.py", "os.fdopen"): "a pipe",
-    ("files/processes/worker/application.py", "os.open"): "the null device",
     (
         "files/processes/application_calls.py",
         "place.write_bytes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.store import Store
-from evalstore.store.work.leases import Leases, settle_dead_share
+from evalstore.store.work.leases import Leases, release_items
 
 RUN, A, B = "1" * 32, "a" * 32, "b" * 32
 
@@ -31,7 +31,7 @@ def test_more_is_reserved_while_all_together_are_within_the_limit(store: Store) 
 def test_a_runner_that_was_given_up_frees_nothing_that_is_in_flight(store: Store) -> None:
     store.write_share(RUN, A, 0.0, 0.1, {}, more=0.4)
     with store.writing() as connection:
-        settle_dead_share(connection, A)
+        release_items(connection, A)
     assert amounts(store) == {A: (0.0, 0.5)}
     assert store.write_share(RUN, B, 0.0, 0.0, {}, more=0.5).is_within
     # It was not dead: its calls are still in flight, and it asks for more.

@@ -23,9 +23,8 @@ from pathlib import Path
 
 from evalstore.core.values import Json
 from evalstore.files.processes.application import PYTHON, Application
-from evalstore.files.processes.pool import read_reply, request_line
+from evalstore.files.processes.pool import PROGRAM, read_reply, request_line
 
-_PROGRAM = Path(__file__).parent / "worker" / "application.py"
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """The environment variables that every application gets."""
 _AT_ONCE = 2**16
@@ -192,7 +191,9 @@ class _FunctionProcess(_Process):
 
     async def load(self) -> None:
         """Start the process and load the file; raises `ApplicationError` and `OSError`."""
-        await self.start([sys.executable, "-I", "-B", str(_PROGRAM)], has_errors=False)
+        await self.start(
+            [sys.executable, "-I", "-B", str(PROGRAM), "application"], has_errors=False
+        )
         setup = {"path": self._path, "function": self._function, "longest": self._longest}
         reply = await self._exchange(setup)
         if "error" in reply:

@@ -30,7 +30,7 @@ from evalstore.core.values import Json
 
 LOAD_SECONDS = 60.0
 """Seconds for starting a process and loading its file, in addition to the check's own time."""
-_PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
+PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """The environment variables that a check can read."""
 _AT_ONCE = 2**16
@@ -167,7 +167,7 @@ class _Worker:
         home = self._folder.name
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-B", str(_PROGRAM)],
+            [sys.executable, "-I", "-B", str(PROGRAM)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -391,7 +391,7 @@ class Answer:
     def _repr_html_(self) -> str:
         """Return the answer as notebooks show it: the conversation, and its judgements."""
         from evalstore.core.display import money, short
-        from evalstore.core.notebooks.html_tables import block, line, long_text, strong, table, word
+        from evalstore.core.notebook_tables import block, line, long_text, strong, table, word
 
         facts = self.facts
         measured = f"{money(facts.cost)} · {facts.latency:.2f} s" if facts else "no answer"

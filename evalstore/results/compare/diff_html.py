@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.core.notebooks.html_tables import MOST_ROWS, Html, block, line, strong, table, word
+from evalstore.core.notebook_tables import MOST_ROWS, Html, block, line, strong, table, word
 from evalstore.results.compare.same_answers import same_answer_text
 
 if TYPE_CHECKING:

@@ -75,7 +75,8 @@ def find_version(
     would run, and for a schema with the tables of something else.
     """
     known = find_foreign_code(connection, address) if code is None else code
-    refuse_code_of_migrations(address, known)
+    # To read which migration a store has must run no code of others.
+    refuse_foreign(str(address), [extra for extra in known if extra.table == MIGRATIONS])
     find = "SELECT version_num FROM alembic_version"
     try:
         row = connection.execute(find).fetchone()
@@ -346,11 +347,6 @@ def find_foreign_code(
         words = _WORDS[kind].format(name=safe(name), table=table)
         found[table, kind, name] = UnexpectedObject(words, table, True, True)
     return list(found.values())
-
-
-def refuse_code_of_migrations(address: DatabaseAddress, found: list[UnexpectedObject]) -> None:
-    """Raise `StoreError` if to read which migration a store has would run code of others."""
-    refuse_foreign(str(address), [extra for extra in found if extra.table == MIGRATIONS])
 
 
 def _is_ours(table: str, kind: str, name: str, how: str, expression: str) -> bool:

@@ -21,7 +21,6 @@ from itertools import takewhile
 from evalstore.core import batches
 from evalstore.core.batches import in_batches
 from evalstore.core.errors import EvalstoreError, StoreError
-from evalstore.core.values import Json
 from evalstore.store.contents import decode_row
 from evalstore.store.database import again_when_lost, select_each
 from evalstore.store.driver import Connection, Extent
@@ -287,20 +286,18 @@ def _add(connection: Connection, kind: Kind, ids: Sequence[str]) -> None:
     )
     # That it has been looked at is noted of a text without words, too.
     empty = [(row.id, 0, KINDS.index(kind), "") for row in stored if not row.is_of_use(kind)]
-    connection.insert(_TEXTS, [*_text_rows(kind, contents), *empty])
-    connection.insert(_LINKS, list(_link_rows(kind, contents)))
-
-
-def _text_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[object, ...]]:
-    for id, content in contents.items():
-        for part, words in enumerate(_split(list_words(searchable_text(kind, content)))):
-            yield as_bytes(id), part, KINDS.index(kind), words
-
-
-def _link_rows(kind: Kind, contents: Mapping[str, Json]) -> Iterator[tuple[object, ...]]:
-    for id, content in contents.items():
-        for text, session in iterate_links(kind, id, list_named(kind, content)):
-            yield as_bytes(text), as_bytes(session)
+    texts = [
+        (as_bytes(id), part, KINDS.index(kind), words)
+        for id, content in contents.items()
+        for part, words in enumerate(_split(list_words(searchable_text(kind, content))))
+    ]
+    connection.insert(_TEXTS, [*texts, *empty])
+    links = [
+        (as_bytes(text), as_bytes(session))
+        for id, content in contents.items()
+        for text, session in iterate_links(kind, id, list_named(kind, content))
+    ]
+    connection.insert(_LINKS, links)
 
 
 def _split(words: Sequence[str]) -> Iterator[str]:

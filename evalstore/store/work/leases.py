@@ -350,9 +350,12 @@ def _delete_silent(connection: Connection, runner: LeaseHolder) -> bool:
 
 def release_items(connection: Connection, runner: str) -> None:
     """Release all that a runner has taken; what its calls in flight may cost counts as spent."""
-    connection.execute("DELETE FROM leases WHERE runner = ?", (as_bytes(runner),))
-    free_work(connection, runner)
-    settle_dead_share(connection, runner)
+    for statement in (
+        "DELETE FROM leases WHERE runner = ?",
+        "UPDATE work SET runner = NULL WHERE runner = ?",
+        "UPDATE run_shares SET spent = spent + reserved, reserved = 0 WHERE id = ?",
+    ):
+        connection.execute(statement, (as_bytes(runner),))
 
 
 def remove_runner(connection: Connection, runner: str) -> None:
@@ -428,21 +431,8 @@ def delete_work(connection: Connection, keys: Sequence[str]) -> None:
         )
 
 
-def free_work(connection: Connection, runner: str) -> None:
-    """Free the items that a runner had taken."""
-    connection.execute("UPDATE work SET runner = NULL WHERE runner = ?", (as_bytes(runner),))
-
-
 def write_counts(connection: Connection, runner: str, counts: str) -> None:
     """Note what a runner has done of its shared run; without a share, nothing is noted."""
     connection.execute(
         f"UPDATE {RUN_SHARES.name} SET counts = ? WHERE id = ?", (counts, as_bytes(runner))
-    )
-
-
-def settle_dead_share(connection: Connection, runner: str) -> None:
-    """Count as spent what the calls in flight of a dead runner may have cost."""
-    connection.execute(
-        f"UPDATE {RUN_SHARES.name} SET spent = spent + reserved, reserved = 0 WHERE id = ?",
-        (as_bytes(runner),),
     )

@@ -9,7 +9,7 @@ import pytest
 from textual.color import Color
 
 from evalstore import Workspace, init
-from evalstore.core.notebooks.html_tables import (
+from evalstore.core.notebook_tables import (
     COLOURS,
     OTHER_COLOUR,
     Html,

@@ -34,9 +34,8 @@ _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.ENFILE)
 """Errors of the machine: a full disk, or too many open files."""
 
 
-def main() -> None:
+def main(requests: IO[bytes], replies: IO[bytes]) -> None:
     """Set the limits of the first line, load the file of the second, then answer requests."""
-    requests, replies = _take_pipes()
     setup = json.loads(requests.readline())
     lacks = _limit(setup["memory"] * 2**20)
     if not _limit_cpu(setup["seconds"]):
@@ -198,19 +197,20 @@ class _Answerer:
     def _describe(self, error: BaseException) -> dict[str, Any]:
         if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
             return {"lacks": str(error)}
-        line = error.lineno if isinstance(error, SyntaxError) else self._line_of(error)
+        line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, self._path)
         words = str(error.msg if isinstance(error, SyntaxError) else error)[:_LONGEST_MESSAGE]
         kind = type(error).__name__
         return {"error": f"{kind}: {words}" if words else kind, "line": line}
 
-    def _line_of(self, error: BaseException) -> int | None:
-        """Return the innermost line of the file itself."""
-        line, place = None, error.__traceback__
-        while place:
-            if place.tb_frame.f_code.co_filename == self._path:
-                line = place.tb_lineno
-            place = place.tb_next
-        return line
+
+def _line_of(error: BaseException, path: str) -> int | None:
+    """Return the innermost line of a file in the traceback of an exception."""
+    line, place = None, error.__traceback__
+    while place:
+        if place.tb_frame.f_code.co_filename == path:
+            line = place.tb_lineno
+        place = place.tb_next
+    return line
 
 
 def _plain(value: Any) -> Any:
@@ -233,4 +233,7 @@ def _module(name: str) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["application"]:
+        _module("application").main(*_take_pipes(), _line_of)
+    else:
+        main(*_take_pipes())

@@ -1,6 +1,6 @@
 """Runs one Python function of a workspace as a model; requests and answers are single lines.
 
-It is started as a script, in isolated mode, in a folder with copies of the trusted files, and
+`__main__.py` starts it, in isolated mode, in a folder with copies of the trusted files, and
 imports nothing of evalstore. The output of the function is discarded. When evalstore ends for any
 reason, this process and all processes that it has started end.
 """
@@ -27,31 +27,23 @@ _LONGEST_MESSAGE = 65_536
 """More characters than are shown, because secrets are replaced before a message is shortened."""
 _TRANSIENT = (ConnectionError, TimeoutError)
 """Exceptions after which the call is made again."""
+LineOf = Callable[[BaseException, str], int | None]
+"""Returns the innermost line of a file in the traceback of an exception."""
 
 
-def main() -> None:
+def main(requests: IO[bytes], replies: IO[bytes], line_of: LineOf) -> None:
     """Load the file that the first line names, then answer requests."""
-    requests, replies = _take_pipes()
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests, lines), daemon=True).start()
     send = _Sender(replies)
     setup = json.loads(lines.get())
-    function = _Function(Path(setup["path"]), setup["function"], setup["longest"])
+    function = _Function(Path(setup["path"]), setup["function"], setup["longest"], line_of)
     send({"number": setup["number"], **function.problem})
     while True:
         request = json.loads(lines.get())
         send({"number": request["number"], **function.answer(request)})
-
-
-def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """Return the two pipes, which `print`, `input` and programs that the file starts cannot use."""
-    pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    null = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(null, number)
-    return pipes
 
 
 def _read(requests: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
@@ -78,9 +70,10 @@ class _Sender:
 class _Function:
     """The function of the loaded file."""
 
-    def __init__(self, path: Path, name: str, longest: int) -> None:
+    def __init__(self, path: Path, name: str, longest: int, line_of: LineOf) -> None:
         """`longest` is the most characters of a returned value, as JSON."""
         self._path = path
+        self._line_of = line_of
         self._longest = longest
         self._runner = asyncio.Runner()
         self._call: Callable[..., Any] = lambda *_arguments: None
@@ -124,7 +117,7 @@ class _Function:
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
         is_syntax = isinstance(error, SyntaxError)
-        line = error.lineno if is_syntax else self._line_of(error)  # type: ignore[attr-defined]
+        line = error.lineno if is_syntax else self._line_of(error, str(Path.cwd() / self._path))  # type: ignore[attr-defined]
         try:
             words = str(error.msg if is_syntax else error)  # type: ignore[attr-defined]
         except BaseException:  # noqa: BLE001 - the exception is the function's own
@@ -137,15 +130,6 @@ class _Function:
             "timeout": isinstance(error, TimeoutError),
             "missing": isinstance(error, ModuleNotFoundError),
         }
-
-    def _line_of(self, error: BaseException) -> int | None:
-        """Return the innermost line of the file itself."""
-        line, place = None, error.__traceback__
-        while place:
-            if place.tb_frame.f_code.co_filename == str(Path.cwd() / self._path):
-                line = place.tb_lineno
-            place = place.tb_next
-        return line
 
 
 async def _wait_for(awaitable: Any) -> Any:
@@ -170,7 +154,3 @@ def _accepted(function: Callable[..., Any], options: dict[str, Any]) -> dict[str
 
 def _refuse(value: Any) -> Any:
     raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is not JSON")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,1 +1,0 @@
-"""How runs, reports, comparisons and answers look in a notebook."""
