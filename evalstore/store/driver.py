@@ -6,7 +6,7 @@ What each writes in another way is in `Dialect`, or is a method of `Connection`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -119,9 +119,6 @@ class Connection(Protocol):
 
         `before` are its other parameters.
         """
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> ResultRows:
-        """Execute a statement once for each row of parameters."""
 
     def stream(self, statement: str, parameters: Sequence[Any] = (), /) -> Iterator[Any]:
         """Yield the rows of a query, in a snapshot, without holding all of them in memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import select
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count
@@ -353,12 +353,6 @@ class PostgreSQLConnection:
             if parameters
             else cursor.execute(statement.encode())
         )
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> psycopg.Cursor[Any]:
-        """Execute a statement once for each row of parameters."""
-        cursor = self.raw.cursor(binary=True)
-        cursor.executemany(_translate(statement), rows)
-        return cursor
 
     def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query, in a snapshot, some thousands at a time."""

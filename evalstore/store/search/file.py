@@ -108,6 +108,8 @@ class SearchFile:
         self._connection = connection
         self.path = path
         """Empty when it is in memory."""
+        self.in_memory = not path
+        """Whether the index ends with this object, as there is no file."""
 
     def close(self) -> None:
         """Close the file."""
@@ -164,11 +166,6 @@ class SearchFile:
             connection.close()
             raise
         return cls(connection, path)
-
-    @property
-    def in_memory(self) -> bool:
-        """Return whether the index ends with this object, as there is no file."""
-        return not self.path
 
     # --- updating
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 from evalstore.store.driver import UnexpectedObject
@@ -54,7 +53,7 @@ def _describe(name: str, statement: str) -> UnexpectedObject:
         return UnexpectedObject(f"'{name}' is something that evalstore does not know", None, True)
     kind = start["kind"].lower()
     called = (start["name"] or start["quoted"]).lower()
-    if called in _our_names():
+    if ("table", called) in STATEMENTS.values():
         if kind == "table":
             words = f"the table '{called}' is not as evalstore makes it"
             return UnexpectedObject(words, called, blocks_writing=True)
@@ -64,11 +63,6 @@ def _describe(name: str, statement: str) -> UnexpectedObject:
             return UnexpectedObject(words, called if blocks else None, True, blocks)
     harmless = kind in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
     return UnexpectedObject(f"the {kind} '{name}' does not belong to evalstore", None, not harmless)
-
-
-@cache
-def _our_names() -> frozenset[str]:
-    return frozenset(name for kind, name in STATEMENTS.values() if kind == "table")
 
 
 _MIGRATIONS = (

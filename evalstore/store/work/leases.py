@@ -332,7 +332,8 @@ def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> Non
             "INSERT INTO leases (id, runner) VALUES (?, ?) "
             "ON CONFLICT (id) DO UPDATE SET runner = excluded.runner"
         )
-        connection.executemany(statement, rows)
+        for row in rows:
+            connection.execute(statement, row)
 
 
 def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
