@@ -44,13 +44,16 @@ class StoreState:
 
 def inspect_database(address: DatabaseAddress) -> StoreState:
     """Return the state of a store in a database; raises `StoreError` if it cannot be reached."""
+    from evalstore.store.postgresql import creation
     from evalstore.store.postgresql.driver import PostgreSQLDriver
 
     driver = PostgreSQLDriver(address, patience=0.0)
-    try:
-        return driver.inspect()
-    finally:
-        driver.close()
+    with closing(driver), driver.reading() as connection:
+        version = creation.find_version(connection, address)
+        size, may_write = creation.measure(connection, address, is_there=version is not None)
+        others = creation.find_stores(connection, address) if version is None else []
+        hint = None if may_write else creation.why_read_only(connection)
+        return StoreState(size, version, may_write, others=others, hint=hint)
 
 
 def inspect_store(path: Path) -> StoreState:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from evalstore.core.errors import EvalstoreError, StoreLockedError, StoreMissingError
 from evalstore.store.driver import PATIENCE_SECONDS, UnexpectedObject, refuse_foreign
-from evalstore.store.inspection import StoreState
 from evalstore.store.schema import migrations
 from evalstore.store.schema.table_definitions import RESULTS, TABLES
 from evalstore.store.wanted import UnwantedError, is_unwanted, refuse_unwanted, while_wanted
@@ -45,10 +44,8 @@ from evalstore.store.postgresql.creation import (
     find_stores,
     find_unexpected,
     find_version,
-    measure,
     migrate,
     runs_code,
-    why_read_only,
 )
 from evalstore.store.postgresql.error_messages import ROLLED_BACK, explain_database_error, is_lost
 from evalstore.store.postgresql.schema import TRANSACTION
@@ -316,15 +313,6 @@ class PostgreSQLDriver:
         with self.reading() as connection:
             (row,) = connection.execute(_STAMP).fetchall()
             return str(row[0])
-
-    def inspect(self) -> StoreState:
-        """Return the state of the store; without one, it is writable if this user may make one."""
-        with self.reading() as connection:
-            version = find_version(connection, self._address)
-            size, may_write = measure(connection, self._address, is_there=version is not None)
-            others = find_stores(connection, self._address) if version is None else []
-            hint = None if may_write else why_read_only(connection)
-            return StoreState(size, version, may_write, others=others, hint=hint)
 
     # --- for `fsck`
 
