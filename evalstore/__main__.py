@@ -26,7 +26,7 @@ except KeyboardInterrupt:
     os.write(2, b"interrupted\n")
     os._exit(_INTERRUPTED)
 
-_GARBAGE = (100_000, 10, 10)
+_GARBAGE = (120_000, 10, 10)
 """Modules and cases are made by the thousand and kept: looking through them finds nothing.
 
 Most commands end before the first collection, which takes a tenth of the time of a short one.
