@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstore.comparison.comparison import Pair
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import case_name, cost_text, money, percent, plural, saved_text, short
 from evalstore.core.results import Decision, Result
@@ -259,26 +258,21 @@ def _broken(compared: Diff, attempts: Mapping[CellKey, str]) -> Iterator[str]:
             yield f"#### {title}" + (f" ({cases}, {several[0]})" if several else "")
             yield ""
             for pair in pairs[:_MOST_PAIRS]:
-                yield from _pair(compared, pair, attempts, with_feedback=is_broken)
+                facts = describe_pair(compared, pair)
+                why = f" ({code_span(facts.reason)})" if facts.reason else ""
+                verdicts = " -> ".join(
+                    f"{side.word} (run `{side.run}`)" if side.run else side.word
+                    for side in facts.verdicts
+                )
+                count = attempts.get(cell_of(pair.either), "")
+                listed = f"{verdicts}{f', {count}' if count else ''}{why}"
+                yield f"- **{_name(facts.name)}** {_name(facts.model)}: {listed}"
+                if is_broken and pair.now:
+                    yield from _feedback(compared.feedback.get(pair.now.decision, ""))
             if len(pairs) > _MOST_PAIRS:
                 runs = f"{short(compared.was)} {short(compared.now)}"
                 yield f"… and {len(pairs) - _MOST_PAIRS:,} more: `evalstore diff {runs}`"
             yield ""
-
-
-def _pair(
-    compared: Diff, pair: Pair, attempts: Mapping[CellKey, str], *, with_feedback: bool
-) -> Iterator[str]:
-    facts = describe_pair(compared, pair)
-    why = f" ({code_span(facts.reason)})" if facts.reason else ""
-    verdicts = " -> ".join(
-        f"{side.word} (run `{side.run}`)" if side.run else side.word for side in facts.verdicts
-    )
-    count = attempts.get(cell_of(pair.either), "")
-    failing = f", {count}" if count else ""
-    yield f"- **{_name(facts.name)}** {_name(facts.model)}: {verdicts}{failing}{why}"
-    if with_feedback:
-        yield from _feedback(compared.feedback.get(pair.now.decision, "") if pair.now else "")
 
 
 def _failing(

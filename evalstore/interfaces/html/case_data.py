@@ -10,11 +10,12 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.placed_results import digest_of_cell
 from evalstore.comparison.word_diff import diff_lines
+from evalstore.core import batches
 from evalstore.core.clock import minute
 from evalstore.core.display import safe, short, side_name
 from evalstore.core.values import SPECIAL_TAGS, Json
@@ -30,6 +31,7 @@ from evalstore.results.growing_results import cell_of
 from evalstore.results.rendering import link_target, parse_markdown, shows_all
 from evalstore.results.verdict_order import FAILING, SIGNS
 from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.wanted import note_reached
 from evalstore.workspace.digest_set import DigestMap
 
 if TYPE_CHECKING:
@@ -90,9 +92,15 @@ class CaseData:
         """The earlier answers of the cases of a block, by the id of the session."""
         self._numbers: dict[str, dict[str, int]] = {"files": {}, "models": {}, "tags": {}}
 
-    def blocks(self, batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator[Json]:
-        """Yield the details of the cases in blocks; the table is complete afterwards."""
-        for batch in _whole_cases(batches):
+    def blocks(self, results: Iterable[tuple[Result, Case]], total: int) -> Iterator[Json]:
+        """Yield the details of the cases in blocks; the table is complete afterwards.
+
+        Tells how many of all results were read.
+        """
+        read = 0
+        for batch in _whole_cases(results):
+            read += len(batch)
+            note_reached("results", read, total)
             self._history.read_batch(batch)
             self._reader.load(batch)
             cases: dict[tuple[str, str, int], list[ResultView]] = {}
@@ -314,23 +322,15 @@ class CaseData:
 
 
 def _whole_cases(
-    batches: Iterable[Sequence[tuple[Result, Case]]],
+    results: Iterable[tuple[Result, Case]],
 ) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the batches so that the results of a case with all its prompts are in the same one."""
-
-    def place_of(entry: tuple[Result, Case]) -> tuple[str, str]:
-        return entry[0].file, entry[0].row
-
+    """Yield the results in batches; those of a case with all its prompts are in the same one."""
     waiting: list[tuple[Result, Case]] = []
-    for batch in batches:
-        whole = [*waiting, *batch]
-        if not whole:
-            continue
-        place = place_of(whole[-1])
-        end = next((n for n in range(len(whole), 0, -1) if place_of(whole[n - 1]) != place), 0)
-        if end:
-            yield whole[:end]
-        waiting = whole[end:]
+    for _, listed in groupby(results, lambda entry: entry[0][:2]):
+        waiting += listed
+        if len(waiting) >= batches.SMALL_SIZE:
+            yield waiting
+            waiting = []
     if waiting:
         yield waiting
 

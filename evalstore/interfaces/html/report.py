@@ -10,14 +10,14 @@ from itertools import chain
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from evalstore.core.batches import in_small_batches
 from evalstore.core.display import WORKSPACE, case_name, safe
 from evalstore.core.errors import EvalstoreError, NothingSelectedError, StoreError
 from evalstore.core.runs import shared_cost_text, sum_costs
 from evalstore.files.atomic_write import temporary_file
-from evalstore.interfaces.html.case_data import CaseData, CaseHistory
+from evalstore.interfaces.html.case_data import MOST_EXPLAINED, CaseData, CaseHistory
+from evalstore.interfaces.html.charts import interval_chart
 from evalstore.interfaces.html.summary import listed_results, summarise_results
 from evalstore.interfaces.html.templates import (
     Drawing,
@@ -45,17 +45,14 @@ from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.results.stats.trend import trend_until
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
-from evalstore.store.wanted import note_reached
 from evalstore.workspace.output_paths import require_writable
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Result
     from evalstore.core.runs import Run
-    from evalstore.core.values import Case, FileRef, Json
+    from evalstore.core.values import FileRef, Json
     from evalstore.exchange.exports.writers import ByteWriter
-    from evalstore.interfaces.html.case_table import CaseTable, TableRow
-    from evalstore.interfaces.html.summary import ReportSummary
+    from evalstore.interfaces.html.case_table import CaseTable
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.results.compare.diff_result import Diff
@@ -105,14 +102,12 @@ def write_report(
 
 def stream_report(
     location: Location, revision: str | None, out: ByteWriter, *, compare: str | None = None
-) -> WrittenReport:
+) -> None:
     """Write the report of a run to a stream once it is complete; raises `EvalstoreError`."""
     with TemporaryFile() as spool:
-        table = build_report(location, revision, spool, compare=compare)
-        size = spool.tell()
+        build_report(location, revision, spool, compare=compare)
         spool.seek(0)
         copyfileobj(spool, out)
-    return WrittenReport(STDOUT, table.run, table.rows.count_cases(), size)
 
 
 def _require_replaceable(target: Path, path: str) -> None:
@@ -183,7 +178,7 @@ def build_report(
         with TemporaryFile() as spool:
             results = chain.from_iterable(collector.pass_on(batches))
             total = sum(run.verdicts.values()) if stored else 0
-            for number, block in enumerate(data.blocks(_parts(results, total))):
+            for number, block in enumerate(data.blocks(results, total)):
                 spool.write(data_block(f"block-{number}", block))
             order = candidate_order(project.settings)
             data.table.sort_candidates(order)
@@ -214,7 +209,7 @@ def build_report(
                 and any(describe_later_labels(project.store, stored)),
             )
             spool.seek(0)
-            write_page(out, summary, data.table, spool, MARK, served)
+            _write_page(out, summary, data.table, spool, served)
     return data.table
 
 
@@ -222,17 +217,6 @@ def _is_of_previous(store: Store, compared: Diff | None, run: Run | None = None)
     """Return whether a run, or the workspace, is compared with the run before."""
     before = store.find_run_before(run)
     return bool(compared and before and compared.was == before.id)
-
-
-def _parts(
-    results: Iterator[tuple[Result, Case]], total: int
-) -> Iterator[list[tuple[Result, Case]]]:
-    """Yield the results that are in memory together, and tell how many of all were read."""
-    read = 0
-    for part in in_small_batches(results):
-        read += len(part)
-        note_reached("results", read, total)
-        yield part
 
 
 def _compare(location: Location, project: Project, run: Run, revision: str | None) -> Diff | None:
@@ -270,8 +254,7 @@ MOST_ROWS = 200
 """The most rows of the table that is shown without JavaScript; a case has one for each prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServedPage:
+class ServedPage(NamedTuple):
     """What a page of a server knows that a file does not."""
 
     base: str
@@ -279,49 +262,40 @@ class ServedPage:
     run: str
     """The newest run when the page was made; empty without one."""
     state: str
-    """What changes whenever the store does."""
+    """A text that differs after every change of the store."""
 
 
-def write_page(
+def _write_page(
     out: BinaryIO,
-    summary: ReportSummary,
+    summary: Mapping[str, Any],
     table: CaseTable,
     data: BinaryIO,
-    mark: bytes,
     served: ServedPage | None,
 ) -> None:
     """Write the page; `data` has the elements with the data of the script."""
     script, style = read_script("report.js"), read_asset("report.css")
     rows = table.rows.choose(MOST_ROWS)
-    rates = {row.name: row.rate for row in summary.candidates}
-    names = [safe(table.models[column]) for column in table.columns]
-    out.write(mark)
+    rates = {row.name: row.rate for row in summary["candidates"]}
+    names = [table.models[column] for column in table.columns]
     out.write(
-        render(
+        MARK
+        + render(
             "page.html",
             summary=summary,
             served=served,
             policy=content_policy(script, style, is_served=served is not None),
             models=[(name, rates.get(name, "")) for name in names],
-            rows=[_static_row(row, table) for row in rows],
+            rows=rows,
+            table=table,
+            case_name=case_name,
+            interval_chart=interval_chart,
+            most_explained=MOST_EXPLAINED,
             case_count=len({row.case for row in rows}),
             total=table.rows.count_cases(),
         )
     )
     copyfileobj(data, out)
     out.write(b"<script>" + script.encode() + b"</script>\n</body>\n</html>\n")
-
-
-def _static_row(row: TableRow, table: CaseTable) -> dict[str, object]:
-    """Return what is shown of a case without JavaScript; a cell that is `aside` fills its row."""
-    is_aside = table.aside in row.cells
-    return {
-        "name": safe(case_name(table.files[row.file], row.row, row.prompt or None)),
-        "tags": safe(", ".join(table.tags[number] for number in row.tags)),
-        "question": row.question,
-        "cells": [*map(row.cells.get, [table.aside] if is_aside else table.columns)],
-        "aside": safe(table.models[table.aside]) if is_aside else "",
-    }
 
 
 # --- the page that is shown while that of a run is being made: what is known of the run at once

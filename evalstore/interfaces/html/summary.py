@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from evalstore.core.clock import minute
 from evalstore.core.display import (
@@ -19,9 +18,8 @@ from evalstore.core.display import (
     side_name,
     simulated,
 )
-from evalstore.interfaces.html.case_data import MOST_EXPLAINED
 from evalstore.interfaces.html.case_table import QuotedCell
-from evalstore.interfaces.html.charts import interval_chart, trend_chart
+from evalstore.interfaces.html.charts import trend_chart
 from evalstore.planning.options import is_partial
 from evalstore.results.compare.diff_text import (
     PairFacts,
@@ -45,10 +43,8 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.interfaces.html.case_table import CaseTable
-    from evalstore.interfaces.html.templates import Drawing
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
-    from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
     from evalstore.results.stats.trend import Trend, TrendRun
 
@@ -59,127 +55,6 @@ MOST_CHANGES = 10
 _LABELLED = "some results were labelled after this run: the labels count in the workspace"
 _BROKE = "┊ edits broke results in this run: “Runs” below has all edits"
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
-
-
-@dataclass(frozen=True, slots=True)
-class RateRow:
-    """A candidate, or another group, in a table of pass rates."""
-
-    name: str
-    rate: str
-    interval: str
-    chart: Drawing
-    judged: str
-    cost: str
-    latency: str
-    change: str = ""
-    """The change of a candidate in points; empty without an earlier run."""
-    part: str = ""
-    """Of how many results it is, if not of all."""
-    trend: str = ""
-    """`better`, `worse` or `same`."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTable:
-    """The pass rates, costs and latencies by prompt, tag or file."""
-
-    id: str
-    title: str
-    unit: str
-    count: int
-    rows: tuple[RateRow, ...]
-    note: str
-    """How many groups are left out, and what a sign means; empty if there is nothing to say."""
-
-
-class ChangedResult(NamedTuple):
-    """A result that broke or was fixed."""
-
-    model: str
-    verdicts: tuple[SideVerdict, ...]
-    attempts: str
-    """How many attempts fail, if there are several."""
-    reason: str
-    texts: QuotedCell
-    """The question and the answers; empty if the case is not in the table."""
-
-
-class ChangedCase(NamedTuple):
-    """A case with those of its results that changed in the same way."""
-
-    name: str
-    place: int
-    """The number of the case in the table; -1 if it is not there."""
-    results: tuple[ChangedResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeList:
-    """The cases that changed in the same way."""
-
-    id: str
-    title: str
-    count: str
-    """How many cases it has, and results if these are more."""
-    cases: tuple[ChangedCase, ...]
-    """The cases of the first results."""
-    more: str
-    """How many others there are; empty without one."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A run in a list."""
-
-    id: str
-    started: str
-    is_partial: bool
-    rates: tuple[str, ...]
-    """The pass rate of each candidate, of a run of some cases counts; empty without one."""
-    changes: tuple[tuple[str, str], ...]
-    """How many results broke, and the like, each with its kind: `better`, `worse` or another."""
-    text: str
-    """What was edited before it, and where it is known its message and its arguments."""
-    names: str = ""
-    status: str = ""
-    """Empty if it is complete."""
-    cost: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportSummary:
-    """Everything but the table of cases."""
-
-    title: str
-    name: str
-    """The name of the workspace."""
-    run: str
-    head: tuple[str, ...]
-    """When it was, its message, and what it is compared with."""
-    sentence: str
-    notes: tuple[str, ...]
-    """What else is to be known about the numbers, in one line."""
-    candidates: tuple[RateRow, ...]
-    has_changes: bool
-    """Whether any candidate has an earlier rate."""
-    trend: Drawing
-    trend_notes: tuple[str, ...]
-    broke: tuple[ChangeList, ...]
-    """What broke now, and what broke earlier."""
-    fixed: ChangeList | None
-    since: str
-    """What the results are compared with; empty for a first run."""
-    change_lines: tuple[str, ...]
-    groups: tuple[GroupTable, ...]
-    about: tuple[tuple[str, str], ...]
-    """Facts about the run: its time, commit, selection and message, and some figures."""
-    limits: tuple[str, ...]
-    """What the report leaves out."""
-    runs: tuple[RunRow, ...]
-    """The runs of the trend, newest first."""
-    lines: tuple[str, ...]
-    """The candidates of the trend."""
 
 
 def summarise_results(
@@ -195,8 +70,8 @@ def summarise_results(
     spent: str,
     *,
     is_labelled_later: bool = False,
-) -> ReportSummary:
-    """Return the summary of a run; `name` is that of the workspace.
+) -> dict[str, Any]:
+    """Return what the page of a run has but for its cases; `name` is that of the workspace.
 
     `statistics` are empty if the run has no results. `saved` is the cost of what the run reused,
     in USD; `regressions` broke in earlier runs, `names` are those that runs have, and `spent` is
@@ -205,7 +80,7 @@ def summarise_results(
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
     overview = make_overview(run, totals, diff, regressions)
-    lists: list[ChangeList] = []
+    lists: list[dict[str, Any]] = []
     if diff:
         again, earlier = divide_regressions(diff, regressions)
         for id, title, pairs in (("broke", "Broke", diff.broke), ("fixed", "Fixed", diff.fixed)):
@@ -219,54 +94,34 @@ def summarise_results(
         ]
         rows = ((each.result.file, each.result.row) for each in earlier)
         lists.append(_list("before", "Broke earlier", rows, results, table))
-    lists, is_now = [each for each in lists if each.cases], run.id == WORKSPACE
+    shown, is_now = {each["id"]: each for each in lists if each["cases"]}, run.id == WORKSPACE
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
-    return ReportSummary(
-        title=f"{safe(name)}: {safe(overview.sentence)}",
-        name=safe(name),
-        run=safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
-        head=tuple(_head(run, since)),
-        sentence=safe(overview.sentence),
-        notes=(
+    return {
+        "name": safe(name),
+        "run": safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
+        "head": tuple(_head(run, since)),
+        "sentence": safe(overview.sentence),
+        "notes": (
             *map(safe, _notes(run, counts, diff, totals)),
             *[overview.note] * bool(overview.note),
             *[_LABELLED] * is_labelled_later,
         ),
-        candidates=tuple(map(_rate_row, overview.candidates)),
-        has_changes=any(row.shift for row in overview.candidates),
-        trend=trend_chart(trend),
-        trend_notes=(*trend.notes, *[_BROKE] * any(run.reasons for run in trend.runs)),
-        broke=tuple(each for each in lists if each.id != "fixed"),
-        fixed=next((each for each in lists if each.id == "fixed"), None),
-        since=since,
-        change_lines=tuple(line.text for line in summary_lines(diff)) if diff else (),
-        groups=tuple(
+        "candidates": overview.candidates,
+        "trend": trend_chart(trend),
+        "trend_notes": (*trend.notes, *[_BROKE] * any(run.reasons for run in trend.runs)),
+        "fixed": shown.pop("fixed", None),
+        "broke": tuple(shown.values()),
+        "since": since,
+        "change_lines": tuple(line.text for line in summary_lines(diff)) if diff else (),
+        "groups": tuple(
             _group_table(stats)
             for stats in statistics
             if stats.by[0] == "file" or (stats.by[0] in _TITLES and len(stats.plain_groups) > 1)
         ),
-        about=(*_about(run), *_facts(run, totals, table, saved), ("cost of all runs", spent)),
-        limits=tuple(_limits(table)),
-        runs=tuple(_run_row(each, trend, names) for each in reversed(trend.runs)),
-        lines=tuple(safe(line.candidate) for line in trend.lines),
-    )
-
-
-def _rate_row(row: CandidateRow) -> RateRow:
-    shift = row.shift
-    difference = shift.now - shift.was if shift else 0.0
-    return RateRow(
-        name=safe(row.name),
-        rate=row.rate,
-        judged="" if row.is_counted else row.counts,
-        interval=" to ".join(map(percent, row.interval)) if row.interval else "",
-        chart=interval_chart(row.group.pass_rate, row.interval),
-        change=shift.text if shift else "",
-        part=shift.part if shift else "",
-        trend="better" if difference > 0 else "worse" if difference < 0 else "same",
-        cost=row.cost,
-        latency=row.latency,
-    )
+        "about": (*_about(run, totals, table, saved), ("cost of all runs", spent)),
+        "runs": tuple(_run_row(each, trend, names) for each in reversed(trend.runs)),
+        "lines": tuple(safe(line.candidate) for line in trend.lines),
+    }
 
 
 def _head(run: Run, since: str) -> Iterable[str]:
@@ -314,7 +169,9 @@ def _notes(
             yield "costs are simulated"
 
 
-def _about(run: Run) -> Iterable[tuple[str, str]]:
+def _about(
+    run: Run, statistics: Stats | None, table: CaseTable, saved: float
+) -> Iterable[tuple[str, str]]:
     if run.id != WORKSPACE:
         yield "run", run.id
         yield "status", run.status
@@ -328,21 +185,6 @@ def _about(run: Run) -> Iterable[tuple[str, str]]:
     judges = list(dict.fromkeys(evaluator.id for evaluator in run.evaluators))
     if judges:
         yield "judged by", safe(", ".join(judges))
-
-
-def _limits(table: CaseTable) -> Iterable[str]:
-    if table.undiffed:
-        yield f"The differences of {plural(table.undiffed, 'changed answer')} are left out."
-    if table.unexplained:
-        yield (
-            f"The history of a verdict is shown for the first {MOST_EXPLAINED:,} that do not pass, "
-            f"and left out for {plural(table.unexplained, 'other')}."
-        )
-
-
-def _facts(
-    run: Run, statistics: Stats | None, table: CaseTable, saved: float
-) -> Iterable[tuple[str, str]]:
     places = f"in {plural(len(table.files), 'file')}; {plural(table.rows.words.total(), 'result')}"
     yield "cases", f"{table.rows.count_cases():,} {places}"
     if run.id != WORKSPACE:
@@ -367,7 +209,7 @@ def _list(
     results: Sequence[tuple[Result, PairFacts]],
     table: CaseTable,
     others: Sequence[tuple[Result, PairFacts]] = (),
-) -> ChangeList:
+) -> dict[str, Any]:
     """Return the list of the cases of some results, of which `rows` are the cases of all.
 
     `others` are more results of these cases.
@@ -379,28 +221,26 @@ def _list(
     for each in others:
         if each[1].name in cases:
             cases[each[1].name].append(each)
-    shown = tuple(_changed_case(listed, table) for listed in cases.values())
     more = len(names) - len(results)
-    text = plural(more, "more result") if more else ""
-    return ChangeList(id, title, ", ".join(count_cases(names)), shown, text)
+    return {
+        "id": id,
+        "title": title,
+        "count": ", ".join(count_cases(names)),
+        "cases": [_changed_case(listed, table) for listed in cases.values()],
+        "more": plural(more, "more result") if more else "",
+    }
 
 
-def _changed_case(results: Sequence[tuple[Result, PairFacts]], table: CaseTable) -> ChangedCase:
+def _changed_case(results: Sequence[tuple[Result, PairFacts]], table: CaseTable) -> dict[str, Any]:
+    """Return a case, its number in the table if it is there, and its results with their texts."""
     result, facts = results[0]
-    number = table.places.find(result.file, result.row, result.prompt_number)
-    changed = tuple(_changed_result(*each, table) for each in results)
-    return ChangedCase(safe(facts.name), -1 if number is None else number, changed)
-
-
-def _changed_result(result: Result, facts: PairFacts, table: CaseTable) -> ChangedResult:
-    texts = table.quoted.get(cell_of(result), QuotedCell())
-    return ChangedResult(
-        model=safe(facts.model),
-        verdicts=facts.verdicts,
-        attempts=table.attempts.get(cell_of(result), ""),
-        reason=safe("; ".join(filter(None, (texts.since, facts.reason)))),
-        texts=texts,
-    )
+    quoted = [table.quoted.get(cell_of(result), QuotedCell()) for result, _ in results]
+    attempts = [table.attempts.get(cell_of(result), "") for result, _ in results]
+    return {
+        "name": facts.name,
+        "place": table.places.find(result.file, result.row, result.prompt_number),
+        "results": [*zip((facts for _, facts in results), quoted, attempts, strict=True)],
+    }
 
 
 def _describe_regression(
@@ -441,37 +281,32 @@ def divide_regressions(
 # --- groups and runs
 
 
-def _group_table(stats: Stats) -> GroupTable:
+def _group_table(stats: Stats) -> dict[str, Any]:
+    """Return the pass rates, costs and latencies by prompt, tag or file."""
     by = stats.by[0]
-    groups = sorted(stats.plain_groups, key=_rank) if by in ("tag", "file") else stats.plain_groups
+    groups = stats.plain_groups
+    if by in ("tag", "file"):  # the lowest pass rates first
+        groups = sorted(
+            groups, key=lambda it: (it.pass_rate is None, it.pass_rate, it.name.casefold())
+        )
     shown = groups[:MOST_GROUPS]
     partly = partly_judged(groups)[:MOST_GROUPS]
     rest = len(groups) - len(shown)
-    return GroupTable(
-        id=f"by-{by}",
-        title=_TITLES[by],
-        unit=_TITLES[by].removesuffix("s"),
-        count=len(groups),
-        rows=tuple(
-            replace(
-                _rate_row(CandidateRow(group.name, group, is_partly, None)),
-                judged=f"{group.rate.judged:,} / {group.results:,}",
-            )
-            for group, is_partly in zip(shown, partly, strict=True)
-        ),
-        note=" ".join(
-            [
-                *[f"The {MOST_GROUPS} with the lowest pass rates; {rest:,} more are left out."]
-                * (rest > 0),
-                *[f"{PARTLY_TEXT}."] * any(partly),
-                *["Special tags are left out."] * (len(groups) < len(stats.groups)),
-            ]
-        ),
+    notes = (
+        (rest > 0, f"The {MOST_GROUPS} with the lowest pass rates; {rest:,} more are left out."),
+        (any(partly), f"{PARTLY_TEXT}."),
+        (len(groups) < len(stats.groups), "Special tags are left out."),
     )
-
-
-def _rank(group: ResultGroup) -> tuple[float, str]:
-    return (2.0 if group.pass_rate is None else group.pass_rate), group.name.casefold()
+    return {
+        "id": f"by-{by}",
+        "title": _TITLES[by],
+        "count": len(groups),
+        "rows": [
+            CandidateRow(group.name, group, is_partly, None)
+            for group, is_partly in zip(shown, partly, strict=True)
+        ],
+        "note": " ".join(text for is_said, text in notes if is_said),
+    }
 
 
 def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
@@ -486,14 +321,14 @@ def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
     return tuple(each for each in texts if each[0])
 
 
-def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) -> RunRow:
+def _run_row(run: TrendRun, trend: Trend, names: Mapping[str, Sequence[str]]) -> dict[str, object]:
     candidates = [line.candidate for line in trend.lines]
-    return RunRow(
-        id="now" if run.id == WORKSPACE else short(run.id),
-        started=minute(run.at),
-        is_partial=run.is_partial,
-        rates=rate_texts(run.rates, candidates, is_partial=run.is_partial),
-        changes=run_changes(run.outcome),
-        text=safe(", ".join(run.edits)),
-        names=safe(", ".join(names.get(run.id, ()))),
-    )
+    return {
+        "id": "now" if run.id == WORKSPACE else short(run.id),
+        "started": minute(run.at),
+        "is_partial": run.is_partial,
+        "rates": rate_texts(run.rates, candidates, is_partial=run.is_partial),
+        "changes": run_changes(run.outcome),
+        "text": ", ".join(run.edits),
+        "names": ", ".join(names.get(run.id, ())),
+    }

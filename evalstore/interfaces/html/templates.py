@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from evalstore import __version__
 from evalstore.core.batches import in_batches
+from evalstore.core.display import percent, plural, safe
 from evalstore.core.values import Json
 from evalstore.results.verdict_order import SIGNS
 
@@ -47,6 +48,7 @@ def _environment() -> Environment:
     )
     style = Drawing(read_asset("report.css"))
     environment.globals |= {"style": style, "version": __version__, "signs": SIGNS}
+    environment.filters |= {"shown": safe, "percent": percent, "plural": plural}
     return environment
 
 

@@ -145,7 +145,10 @@ class LabelPages:
             ],
             told=texts.add(told) if told else None,
             checks=[(safe(each.meaning), shown_text(each.text)) for each in checks],
-            prompts=[(safe(name), texts.add(_VALUE.sub(_value, text))) for name, text in prompts],
+            prompts=[
+                (safe(name), texts.add(_VALUE.sub(lambda name: f"[{_VALUES[name[1]]}]", text)))
+                for name, text in prompts
+            ],
             texts=texts.entries,
             data=Drawing(data_block("texts", texts.entries).decode(errors="backslashreplace")),
             definitions=[(safe(name), shown_text(text)) for name, text in definitions.items()],
@@ -305,10 +308,6 @@ _VALUES = {
 }
 """What a judge is shown in the place of a name in its prompt."""
 _VALUE = re.compile(r"\{\{(" + "|".join(_VALUES) + r")\}\}")
-
-
-def _value(name: re.Match[str]) -> str:
-    return f"[{_VALUES[name[1]]}]"
 
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:

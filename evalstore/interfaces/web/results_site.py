@@ -18,7 +18,7 @@ from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
@@ -30,7 +30,7 @@ from evalstore.core.runs import sum_costs
 from evalstore.files.atomic_write import temporary_file
 from evalstore.interfaces.html.case_table import CasePlaces
 from evalstore.interfaces.html.report import RELOAD, ServedPage, build_report, waiting_page
-from evalstore.interfaces.html.summary import RunRow, run_changes
+from evalstore.interfaces.html.summary import run_changes
 from evalstore.interfaces.html.templates import (
     Drawing,
     content_policy,
@@ -220,7 +220,7 @@ class ResultsSite(LocalSite):
             self._making[run] = making
             making.add_done_callback(lambda task: self._forget(run, task))
         is_read_by_person = "text/html" in request.headers.get("Accept", "")
-        may_wait = is_read_by_person and self.pages.last(run) is None
+        may_wait = is_read_by_person and self.pages.kept.get(run) is None
         await asyncio.wait({making}, timeout=_PATIENCE if may_wait else None)
         if not making.done():
             self._told.add(making)
@@ -253,7 +253,7 @@ class ResultsSite(LocalSite):
             if state != sent:
                 sent = state
                 await response.write(f"data: {json.dumps(state._asdict())}\n\n".encode())
-            page = self.pages.last(WORKSPACE)
+            page = self.pages.kept.get(WORKSPACE)
             seconds = max(_SECONDS, _SHARE * page.seconds) if page else _SECONDS
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), seconds)
@@ -272,15 +272,6 @@ _MOST_PAGES = 8
 _MOST_BYTES = 300 * 2**20
 """The most bytes of all files; a page of 100,000 cases has 55 MiB. The last two pages are kept."""
 _ALWAYS = 2
-
-
-class ResultsState(NamedTuple):
-    """What has been stored so far."""
-
-    run: str
-    """The id of the newest run; empty without one."""
-    state: str
-    """A text that differs after every change of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +301,8 @@ class BuiltPages:
         self.name = root.name
         self._base = base
         self._folder = TemporaryDirectory(prefix="evalstore-pages-")
-        self._pages: dict[str, BuiltPage] = {}
+        self.kept: dict[str, BuiltPage] = {}
+        """The page of each run that was made last."""
         self._files: list[BuiltPage] = []
         """The pages whose files are there, oldest first."""
         self._numbers = count()
@@ -325,12 +317,13 @@ class BuiltPages:
         self._maker.shutdown()
         self._folder.cleanup()
 
-    def read_state(self) -> ResultsState:
+    def read_state(self) -> ServedPage:
         """Return what has been stored so far; raises `StoreError`."""
         text = repr(store_stamp(self.location))
         with open_store(self.location) as store:
             newest = store.find_run_before()
-        return ResultsState(newest.id if newest else "", sha256(text.encode()).hexdigest()[:16])
+        state = sha256(text.encode()).hexdigest()[:16]
+        return ServedPage(self._base, newest.id if newest else "", state)
 
     def find_run(self, revision: str) -> str:
         """Return the id of a run; raises `RevisionError`."""
@@ -347,10 +340,6 @@ class BuiltPages:
         assert number is not None  # the page has all cases of the run
         return run.id, number
 
-    def last(self, run: str) -> BuiltPage | None:
-        """Return the page of a run that was made last, if it is kept."""
-        return self._pages.get(run)
-
     def waiting(self, run: str) -> bytes:
         """Return what is shown while the page of a run, by its id, or of the workspace is made."""
         making = self._making
@@ -365,7 +354,7 @@ class BuiltPages:
         always, but not all the time if it takes long. Raises `EvalstoreError`.
         """
         with self._lock:
-            page, shown = self._pages.get(run), self._read_shown(run)
+            page, shown = self.kept.get(run), self._read_shown(run)
             if page is None or not (page.shown == shown if shown else self._is_new(page)):
                 page = replace(self._maker.submit(self._make, run).result(), shown=shown)
                 self._keep(run, page)
@@ -381,12 +370,12 @@ class BuiltPages:
 
     def _keep(self, run: str, page: BuiltPage) -> None:
         """Keep a page in the place of an older one, and remove old files."""
-        self._pages.pop(run, None)
-        self._pages[run] = page
+        self.kept.pop(run, None)
+        self.kept[run] = page
         self._files.append(page)
-        while len(self._pages) > _ALWAYS and self._are_many(self._pages.values(), _MOST_PAGES):
-            self._pages.pop(next(iter(self._pages)))
-        kept = {other.path for other in self._pages.values()}
+        while len(self.kept) > _ALWAYS and self._are_many(self.kept.values(), _MOST_PAGES):
+            self.kept.pop(next(iter(self.kept)))
+        kept = {other.path for other in self.kept.values()}
         old = deque(other for other in self._files if other.path not in kept)
         while old and self._are_many(self._files, 2 * _MOST_PAGES):
             self._files.remove(old[0])
@@ -413,10 +402,9 @@ class BuiltPages:
 
     def _write(self, run: str) -> BuiltPage:
         started = time.monotonic()
-        newest, state = self.read_state()
+        served, places = self.read_state(), CasePlaces([], array("Q"))
         path = Path(self._folder.name) / f"{next(self._numbers)}.html"
         try:
-            served, places = ServedPage(self._base, newest, state), CasePlaces([], array("Q"))
             with temporary_file(path) as out:
                 if run == RUN_LIST:
                     out.write(run_list_page(self.location, self.name, served))
@@ -445,7 +433,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         runs = [entry.run for entry in entries]
         rates: list[Mapping[str, CandidateCounts]] = [*count_rates(store, runs)]
         spent = sum_costs(store.find_recent_runs(limit=(total := store.count_runs())))
-    now, workspace = _read_workspace(location)
+    now, changes, text = _read_workspace(location)
     order = candidate_order(open_workspace(location).settings)
     names = sorted({*chain(now, *rates)}, key=order)
     rates += [{}] * (len(entries) - len(rates))
@@ -455,48 +443,49 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
         served=served,
         script=Drawing(read_asset("list.js")),
         candidates=list(map(safe, names)),
-        now=replace(
-            workspace,
-            rates=rate_texts(now, names, is_partial=False),
-            cost=f"total {cost_text(*spent, brief=True)}" if entries else "",
-        ),
+        now={
+            "rates": rate_texts(now, names, is_partial=False),
+            "cost": f"total {cost_text(*spent, brief=True)}" if entries else "",
+            "changes": changes,
+            "text": text,
+        },
         runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
 
-def _read_workspace(location: Location) -> tuple[Rates, RunRow]:
-    """Return the results of the workspace as it is now, and its row without them.
+def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], ...], str]:
+    """Return the results of the workspace as it is now, and what changed.
 
-    Its text says how many are pending or changed by a label, or what is wrong.
+    The text says how many are pending or changed by a label, or what is wrong.
     """
     try:
         with open_revision(location, WORK) as project:
             compared = compare_workspace(location, project)
             rates = count_results(compared.side.results)
     except EvalstoreError as error:
-        return {}, RunRow("workspace", "now", False, (), (), safe(str(error)))
+        return {}, (), str(error)
     changes, labels = run_changes(None), 0
     if diff := compared.diff:
         flips = Outcome(len(diff.broke), len(diff.fixed), (), diff.comparison.undecided)
         changes, labels = run_changes(flips), diff.labelled.total()
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
-    return rates, RunRow("workspace", "now", False, (), changes, text)
+    return rates, changes, text
 
 
-def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> RunRow:
+def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> dict[str, object]:
     run = entry.run
     texts = [run.message or "", scope_text(run), ", ".join(edit.subject for edit in entry.edits)]
     is_part = is_partial(run) and leaves_out_cases(run)
-    return RunRow(
-        id=short(run.id),
-        started=minute(run.started),
-        text=safe(" · ".join(text for text in texts if text)),
-        names=safe(", ".join(entry.names)),
-        rates=rate_texts(rates, names, is_partial=is_part),
-        changes=run_changes(entry.outcome),
-        is_partial=is_part,
-        status="" if run.status == "complete" else run.status,
-        cost=cost_text(run.cost, run.spending, brief=True),
-    )
+    return {
+        "id": short(run.id),
+        "started": minute(run.started),
+        "text": " · ".join(text for text in texts if text),
+        "names": ", ".join(entry.names),
+        "rates": rate_texts(rates, names, is_partial=is_part),
+        "changes": run_changes(entry.outcome),
+        "is_partial": is_part,
+        "status": "" if run.status == "complete" else run.status,
+        "cost": cost_text(run.cost, run.spending, brief=True),
+    }

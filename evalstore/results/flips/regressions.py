@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.store import Store
 
+_NAMES = 6
+"""How many of the first fields of a result name it in an older run."""
 _OPEN = 1 << 62
 """Stands for a failure of which no run decided."""
 
@@ -71,37 +73,18 @@ class Regression(NamedTuple):
         }
 
 
-class _Place(NamedTuple):
-    """By what a result is found in an older run; these are the first fields of a result."""
-
-    file: str
-    row: str
-    key: str
-    prompt_number: int
-    prompt: str | None
-    model: str
-
-
 class _Failure(NamedTuple):
     """A result that does not pass, and its case in the last run that was searched."""
 
     result: Result
-    then: _Place
-    """Its place in the newest run searched so far that judged the case."""
+    then: Result
+    """That of its case in the newest run searched so far that judged the case."""
     prompts: tuple[str | None, ...]
     """The system prompts that the case had in that run."""
     passed_in: str | None = None
     """The newest complete run that judged the case, which passed."""
     partly: str | None = None
     """The newest other run that did, if the case passed; empty: it did not pass."""
-
-
-def _failure(result: Result, case: Case) -> _Failure:
-    return _Failure(result, _place(result), case.prompts)
-
-
-def _place(result: Result) -> _Place:
-    return _Place._make(result[: len(_Place._fields)])
 
 
 _Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
@@ -181,7 +164,7 @@ def has_case_without_verdict(
     newest = baseline.run if baseline else store.find_run_before()
     if newest is None:
         return True
-    failures = (_failure(result, case) for result, case in cells)
+    failures = (_Failure(result, result, case.prompts) for result, case in cells)
     after = replace(newest, started=newest.started + 1, id="0" * 32)
     root = project.workspace.root
     counting = GateRuns(root, read_state(root), None)
@@ -235,18 +218,18 @@ def _search(
             cells = ((each.then, each.prompts) for each in others.values())
             found = dict(zip(others, find_cells(rows, entries, cells, is_judged), strict=True))
             for number, failure in here.items():
-                was, then, prompts = failure.result, failure.then, failure.prompts
+                was, prompts = failure.result, failure.prompts
                 if number in others:
                     if (cell := found[number]) is None:
                         continue
                     moved.add(number)
-                    was, then, prompts = cell[0], _place(cell[0]), cell[1].prompts
+                    was, prompts = cell[0], cell[1].prompts
                 known = decide(failure, was, past)
                 if known is None:
                     del waiting[number]
                     continue
-                waiting[number] = known._replace(then=then, prompts=prompts)
-                if (known, then) != (failure, failure.then):
+                waiting[number] = known._replace(then=was, prompts=prompts)
+                if known != failure or was[:_NAMES] != failure.then[:_NAMES]:
                     runs.forget(failure.result.file)
             for number in _judged_later(store, past, waiting):
                 yield place, number, waiting.pop(number)
@@ -342,7 +325,7 @@ def _find_failures(batches: Iterable[Sequence[tuple[Result, Case]]]) -> Iterator
     for batch in batches:
         for result, case in batch:
             if result.verdict not in (None, "pass"):
-                yield _failure(result, case)
+                yield _Failure(result, result, case.prompts)
 
 
 # --- finds the regressions of a run that broke in an earlier one, and names them for its reports

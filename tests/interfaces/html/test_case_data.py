@@ -1,4 +1,4 @@
-"""The results of a case stay together, whatever batches they are read in."""
+"""The results of a case stay together, whatever the size of the batches."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("size", range(1, len(RESULTS) + 2))
-def test_the_results_of_a_case_are_in_one_batch(size: int) -> None:
-    batches = [RESULTS[first : first + size] for first in range(0, len(RESULTS), size)]
-    whole = list(_whole_cases([*batches, []]))
+def test_the_results_of_a_case_are_in_one_batch(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstore.core.batches.SMALL_SIZE", size)
+    whole = list(_whole_cases(RESULTS))
+    assert all(len(batch) < size + 6 for batch in whole)
     assert [entry for batch in whole for entry in batch] == RESULTS
     places = [{(entry[0].file, entry[0].row) for entry in batch} for batch in whole]
     assert sum(map(len, places)) == 4

@@ -129,15 +129,18 @@ def test_data_is_read_back_and_has_no_markup(text: str) -> None:
 def test_templates_escape_values_and_insert_drawings() -> None:
     macro = render("parts.html")
     assert macro.strip() == b""
+    group = {"pass_rate": 0.5, "rate": {"judged": 1}, "results": 2}
     row = {
-        "name": "<b>", "rate": "", "interval": "", "chart": interval_chart(0.5, (0.2, 0.8)),
-        "judged": "", "cost": "", "latency": "",
+        "name": "<b>", "rate": "", "interval": (0.2, 0.8), "cost": "", "latency": "", "group": group
     }  # fmt: skip
-    table = {"id": "x", "title": "<i>", "unit": "", "count": 1, "note": "", "rows": [row]}
+    table = {"id": "x", "title": "<i>", "count": 1, "note": "", "rows": [row]}
     from evalstore.interfaces.html.templates import _environment
 
-    module = _environment().get_template("parts.html").module
+    module = (
+        _environment().get_template("parts.html").make_module({"interval_chart": interval_chart})
+    )
     text = str(module.group_table(table))  # type: ignore[attr-defined]
     assert "&lt;b&gt;" in text
     assert "&lt;i&gt;" in text
     assert "<svg" in text
+    assert "20.0% to 80.0%" in text

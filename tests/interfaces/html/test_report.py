@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 
 from evalstore.exchange.markdown_report import markdown_report
-from evalstore.interfaces.html import case_data, summary
+from evalstore.interfaces.html import case_data
+from evalstore.interfaces.html import report as report_module
 from evalstore.interfaces.html.templates import source_hash
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.project import Project
@@ -346,7 +347,7 @@ def test_the_summary_says_how_many_verdicts_are_not_explained(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not any("history of a verdict" in line for line in summary_of(report(root)))
-    for module in (case_data, summary):
+    for module in (case_data, report_module):
         monkeypatch.setattr(module, "MOST_EXPLAINED", 0)
     note = (
         "The history of a verdict is shown for the first 0 that do not pass, "
