@@ -244,7 +244,7 @@ class _Session:
 
     async def search(self) -> None:
         """Filter the cases by what is typed, and search their texts."""
-        from evalstore.interfaces.tui.state.case_query import read_query
+        from evalstore.interfaces.tui.state.case_filter import read_query
 
         painted, page, typed = self._painted, self._page, self._typed
         await painted.press("slash", lambda: typed.display)
@@ -282,7 +282,7 @@ class _Session:
 
     async def plan(self) -> None:
         """Plan all pending work, and leave the plan, which is freed."""
-        from evalstore.interfaces.tui.screens.plan import PlanPage
+        from evalstore.interfaces.tui.screens.run import PlanPage
 
         painted = self._painted
         await painted.press("R", lambda: isinstance(self._app.screen, PlanPage))

@@ -11,12 +11,12 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.files.atomic_write import write_whole
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
-from evalstore.interfaces.tui.keys.registry import Action, own_actions
+from evalstore.interfaces.tui.keys import Action, own_actions
 from evalstore.interfaces.tui.screens.actions import ActionsPage, CaseActionsPage
 from evalstore.interfaces.tui.screens.base import Page
-from evalstore.interfaces.tui.screens.dialogs.help import paragraphs
-from evalstore.interfaces.tui.screens.newer import DatedPage
-from evalstore.interfaces.tui.state.case_query import EXAMPLES
+from evalstore.interfaces.tui.screens.help import paragraphs
+from evalstore.interfaces.tui.screens.other_runs import DatedPage
+from evalstore.interfaces.tui.state.case_filter import EXAMPLES
 from evalstore.interfaces.tui.widgets.footer import key_name
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView

@@ -15,6 +15,9 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
+from evalstore.results.answer.answer import last_user_messages
+from evalstore.results.log.test_history import versions_of
+from evalstore.runs.interactive_run import flips
 from evalstore.store.schema.table_definitions import TABLES
 from tests.builders import tree
 
@@ -148,11 +151,11 @@ def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None =
     results = [result for row in actual.rows for result in row.results if result]
     source.feedback([result.decision for result in results])
     source.answers([id for result in results for id in result.sessions])
-    source.last_user_messages([result.test for result in results])
+    last_user_messages(source.location, [result.test for result in results])
     run = source.runs()[0].id if revision else None
     for item in (results[0], results[len(results) // 2], results[-1]):
-        source.versions(item.file, item.row)
-        source.note(item, None)
+        versions_of(source.location, item.file, item.row)
+        source.labels().current(item, None)
         for session in item.sessions:
             source.session(session, item)
         source.question(item, run)
@@ -186,7 +189,7 @@ READERS: dict[str, Reader] = {
     "cases of the workspace": _browse(lambda source, names: _browse_cases(source, names, None)),
     "compare": _browse(lambda source, _: source.workspace.diff("@~1", "@")),
     "statistics": _browse(lambda source, _: source.stats("@", ["model", "file"])),
-    "flips": _browse(lambda source, _: source.flips(source.runs()[0].id)),
+    "flips": _browse(lambda source, _: flips(source.location, source.runs()[0].id)),
     "search": _browse(lambda source, _: source.search(("bike",), lambda _done, _all: True)),
 }
 """Everything that reads a store, by what a user calls it."""

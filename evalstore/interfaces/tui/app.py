@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -20,20 +20,18 @@ from textual.widgets import Input, TextArea
 
 from evalstore.core.errors import EvalstoreError, hide_passwords
 from evalstore.interfaces.tui.contrast import readable_variables
-from evalstore.interfaces.tui.keys.key_validation import Appearance
-from evalstore.interfaces.tui.keys.registry import KeyRegistry
+from evalstore.interfaces.tui.keys import Appearance, KeyRegistry
 from evalstore.interfaces.tui.render.run import end_summary, run_texts
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.answer import AnswerPage
-from evalstore.interfaces.tui.screens.base import STORE_CHECKS, MessageApp, Page
+from evalstore.interfaces.tui.screens.base import STORE_CHECKS, BrowserApp, Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
+from evalstore.interfaces.tui.screens.choice import Choice
 from evalstore.interfaces.tui.screens.compare import ComparePage
-from evalstore.interfaces.tui.screens.dialogs.choice import Choice
-from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog, PromptDialog, QuitConfirmation
-from evalstore.interfaces.tui.screens.dialogs.help import HelpPage
+from evalstore.interfaces.tui.screens.dialogs import PromptDialog, QuitConfirmation
+from evalstore.interfaces.tui.screens.help import HelpPage
 from evalstore.interfaces.tui.screens.other_runs import show_other_runs
-from evalstore.interfaces.tui.screens.plan import PlanPage
-from evalstore.interfaces.tui.screens.run import RunPage
+from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.screens.stats import StatsPage
@@ -41,21 +39,15 @@ from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
 from evalstore.interfaces.tui.state.background_run import BackgroundRun
 from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.widgets.fitted_view import FittedView
-from evalstore.interfaces.tui.widgets.footer import key_name
+from evalstore.interfaces.tui.widgets.footer import TitleLine, key_name
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
-from evalstore.interfaces.tui.widgets.title_line import TitleLine
+from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from rich.traceback import Traceback
     from textual import events
-    from textual.app import App
-    from textual.command import Provider
-    from textual.screen import Screen
 
     from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.interfaces.tui.state.navigation import CaseNavigator
@@ -68,8 +60,6 @@ _GARBAGE = (10_000, 5, 1 << 30)
 that does so for the objects of the last ones; and those before all are looked through, for which
 the screen would wait."""
 _leave_out = cache(gc.freeze)  # a second browser of a process would leave out the first one
-_COLLECT_SECONDS = 1.0
-"""So long after cases were left all is looked through, once nothing is read."""
 _CHECK_SECONDS = 1.0
 """How often the browser checks whether somebody has written to the store or edited files."""
 
@@ -110,18 +100,6 @@ _LIGHT = replace(
 """The light theme with a white background: its own greys hardly differ from each other."""
 
 
-def _action_commands() -> type[Provider]:
-    from evalstore.interfaces.tui.screens.dialogs.palette import ActionCommands
-
-    return ActionCommands
-
-
-def _place_commands() -> type[Provider]:
-    from evalstore.interfaces.tui.screens.dialogs.palette import PlaceCommands
-
-    return PlaceCommands
-
-
 class WholeCells(ScrollBarRender):
     """Draws scrollbars in whole cells: parts of one look odd in many fonts, and without colours."""
 
@@ -131,27 +109,10 @@ class WholeCells(ScrollBarRender):
 ScrollBar.renderer = WholeCells
 
 
-def _describe_error() -> Traceback:
-    """Return the exception that is handled, without the values of variables and passwords."""
-    from rich.traceback import Traceback
-
-    error = sys.exception()
-    assert error is not None
-    trace = Traceback.extract(type(error), error, error.__traceback__)
-    for stack in trace.stacks:
-        stack.exc_value = hide_passwords(stack.exc_value)
-    return Traceback(trace, width=None)
-
-
-class Browser(MessageApp):
+class Browser(BrowserApp):
     """Browses what a store holds, and follows it and the files of the workspace."""
 
     TITLE = "evalstore"
-    ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
-        _action_commands,
-        _place_commands,
-    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
         Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
@@ -173,13 +134,11 @@ class Browser(MessageApp):
         self.source = source
         self.appearance = appearance or Appearance()
         self._revision = revision
-        self.runs = BrowserRuns(self, source, self.key_of)
-        self.problem: EvalstoreError | None = None
-        """Why the store cannot be read at the moment."""
+        self.runs: BrowserRuns = BrowserRuns(self)
         self._is_behind = False
-        self.unsaved_labels: list[str] = []
-        """Labels that could not be stored, until the user was told."""
-        self._connection = DisplayConnection()
+        self.unsaved_labels = []
+        self.pages = PAGES
+        self._is_display_closed = watch_display()
 
     def on_mount(self) -> None:
         """Show the runs, and begin to check the store."""
@@ -196,16 +155,6 @@ class Browser(MessageApp):
         self.set_interval(_AGE_SECONDS, lambda: refresh_ages(self))
         self.check_store()
 
-    def collect_later(self) -> None:
-        """Free what a page of cases has left."""
-        self.set_timer(_COLLECT_SECONDS, self._collect)
-
-    def _collect(self) -> None:
-        if any(worker.is_running for worker in self.workers):
-            self.collect_later()
-        else:
-            gc.collect()
-
     def check_store(self) -> None:
         """Read again when somebody has written to the store, or edited files of the workspace."""
         self.run_worker(
@@ -213,7 +162,7 @@ class Browser(MessageApp):
         )
 
     def _check_store(self) -> None:
-        if self._connection.is_closed:
+        if self._is_display_closed():
             if not self.runs.is_leaving:
                 self.call_from_thread(self.runs.leave)
             return
@@ -241,29 +190,17 @@ class Browser(MessageApp):
             elif page is self.screen and isinstance(page, Page) and problem:
                 page.report_problem(STORE_CHECKS, problem)
 
-    @property
-    def shown_page(self) -> Page | None:
-        """Return the page that is shown, also below a dialog."""
-        pages = [screen for screen in self.screen_stack if isinstance(screen, Page)]
-        return next((page for page in reversed(pages) if not isinstance(page, Dialog)), None)
-
     def show_changes(self) -> None:
         """Read the shown page and plan again, also below a dialog, after a reading in progress."""
         page = self.shown_page
         plan = self.screen if isinstance(self.screen, PlanPage) else None
         shown = [screen for screen in (page, plan) if screen is not None]
-        self._is_behind = any(screen.is_reading for screen in shown)
+        self._is_behind = any(screen.reads() for screen in shown)
         if page is not None:
             self.mark_stale(page)
         if page is not None and not self._is_behind:
             for screen in shown:
                 screen.reload()
-
-    def mark_stale(self, page: Page) -> None:
-        """Let all other pages read again when they are shown again."""
-        for screen in self.screen_stack:
-            if isinstance(screen, Page) and screen is not page:
-                screen.is_stale = True
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the colours of the theme, with texts that can be read."""
@@ -276,10 +213,16 @@ class Browser(MessageApp):
             await super().action_quit()
 
     def _fatal_error(self) -> None:
-        """Show where a bug is, without the values of variables, which may hold keys and answers."""
+        """Show where a bug is, without passwords and the values of variables, which may be keys."""
         from rich.console import Group
+        from rich.traceback import Traceback
 
-        self.panic(Group(_describe_error(), "this is a bug in evalstore"))
+        error = sys.exception()
+        assert error is not None
+        trace = Traceback.extract(type(error), error, error.__traceback__)
+        for stack in trace.stacks:
+            stack.exc_value = hide_passwords(stack.exc_value)
+        self.panic(Group(Traceback(trace, width=None), "this is a bug in evalstore"))
 
     def on_unmount(self) -> None:
         """Stop what is still under way."""
@@ -307,9 +250,10 @@ class Browser(MessageApp):
 
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""
-        from evalstore.interfaces.tui.screens.dialogs.palette import open_palette
+        from evalstore.interfaces.tui.screens.palette import Palette
 
-        open_palette(self)
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
 
     def action_help(self) -> None:
         """Open the help on this screen; in the help, close it."""
@@ -323,16 +267,6 @@ class Browser(MessageApp):
         self.notify(f"{self.key_of('quit')} quits", markup=False)
 
     # --- from screen to screen
-
-    @property
-    def pages(self) -> Sequence[type[Page]]:
-        """Return all screens that help tells about, the first one first."""
-        return PAGES
-
-    @property
-    def registry(self) -> KeyRegistry:
-        """Return the actions of all screens and widgets."""
-        return REGISTRY
 
     def show_cases(
         self, revision: str | None, typed: str = "", place: CasePlace | None = None
@@ -387,15 +321,6 @@ class Browser(MessageApp):
         """Open the plan of a run; `edit` opens the file that was edited, at a line."""
         self.push_screen(PlanPage(read, edit=edit))
 
-    def can_leave(self, page: Page) -> bool:
-        """Return whether there is a screen below."""
-        return page not in self.screen_stack[:2]
-
-    def go_back(self) -> None:
-        """Leave the screen; the first one stays."""
-        if len(self.screen_stack) > 2:
-            self.pop_screen()
-
     def go_back_to_case(self, case: CaseRow, model: str) -> None:
         """Leave the screen; a list of cases below it moves its cursor to this case."""
         below = self.screen_stack[-2]
@@ -441,22 +366,20 @@ def end_at_signals(leave: Callable[[], None]) -> None:
         _resume_after_stops_only()
 
 
-class DisplayConnection:
-    """What shows the browser: a terminal, or the process that shows it on a web page.
+def watch_display() -> Callable[[], bool]:
+    """Return what says whether the terminal, or the process that shows a web page, has gone.
 
     `SIGHUP` may be blocked or get lost when a terminal is closed. Textual then reads the end of its
     input again and again.
     """
+    had_terminal = _has_terminal()
+    web_parent = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
 
-    def __init__(self) -> None:
-        self._had_terminal = _has_terminal()
-        self._web_parent = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
+    def is_closed() -> bool:
+        has_no_parent = web_parent not in (None, os.getppid())
+        return has_no_parent or (had_terminal and not _has_terminal())
 
-    @property
-    def is_closed(self) -> bool:
-        """Return whether the terminal or the process has gone."""
-        has_no_parent = self._web_parent not in (None, os.getppid())
-        return has_no_parent or (self._had_terminal and not _has_terminal())
+    return is_closed
 
 
 def _has_terminal() -> bool:
@@ -502,13 +425,8 @@ _DRAW_SECONDS = 0.2
 class BrowserRuns:
     """Starts runs, shows their progress and stops them before the browser ends."""
 
-    def __init__(
-        self, app: App[None], source: WorkspaceSource, key_of: Callable[[str], str]
-    ) -> None:
-        """`key_of` names the key of an action."""
+    def __init__(self, app: Browser) -> None:
         self._app = app
-        self._source = source
-        self._key_of = key_of
         self.runner: BackgroundRun | None = None
         self._drawn: tuple[str, ...] = ()
         """What is drawn of the run in titles and above the runs."""
@@ -549,21 +467,17 @@ class BrowserRuns:
         self._drawn = self.progress_text, *self.texts
         for page in self._app.screen_stack:
             if self._drawn != before:
-                self._draw_lines(page)
+                for line in page.query(TitleLine):
+                    line.refresh()
+                for view in page.query("#dashboard").results(FittedView):
+                    view.refit()
             if isinstance(page, RunPage | QuitConfirmation) and page.is_mounted:
                 page.show_progress()
-
-    @staticmethod
-    def _draw_lines(page: Screen[Any]) -> None:
-        for line in page.query(TitleLine):
-            line.refresh()
-        for view in page.query("#dashboard").results(FittedView):
-            view.refit()
 
     def refuse_second(self) -> bool:
         """Show a message if a run is in progress; returns whether there is one."""
         if self.is_running:
-            key = self._key_of("page.run")
+            key = self._app.key_of("page.run")
             text = f"A run is already in progress: {key} shows its progress."
             self._app.notify(text, severity="warning", markup=False)
         return self.is_running
@@ -581,7 +495,7 @@ class BrowserRuns:
 
     def _carry_out(self, runner: BackgroundRun) -> None:
         try:
-            runner.end = self._source.carry_out(runner.request, runner, runner.preview)
+            runner.end = self._app.source.carry_out(runner.request, runner, runner.preview)
         except EvalstoreError as problem:
             runner.problem = problem
         except Exception as bug:  # noqa: BLE001 - the browser stays alive and says so
@@ -628,10 +542,6 @@ class BrowserRuns:
             self.runner.interrupt()
         self.draw()
         return False
-
-    def stay(self) -> None:
-        """Keep the browser open when the run has stopped."""
-        self.is_leaving = False
 
     def leave(self) -> None:
         """End the browser; calls in flight of a run are finished and stored first."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 
+from textual.keys import Keys, _character_to_key, key_to_character
 from textual.theme import BUILTIN_THEMES
 
 from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
-from evalstore.files.fields import suggest
-from evalstore.interfaces.tui.keys.key_validation import Appearance, key_problems, normal_keys
+from evalstore.files.fields import nearest, suggest
+from evalstore.interfaces.tui.keys import Appearance, KeyRegistry
 from evalstore.planning.options import Location
 from evalstore.workspace.settings.settings import BrowserSettings
 from evalstore.workspace.settings.settings_reader import browser_settings
@@ -58,3 +61,82 @@ def find_problems(
         from evalstore.interfaces.tui.app import REGISTRY  # which loads all screens
 
         yield from key_problems(file, shared, own, REGISTRY)
+
+
+# --- keys that people choose: how they are written, and what is wrong with them
+
+
+FIXED = ("ctrl+q", "ctrl+c")
+"""Keys that cannot be given another meaning, so that everybody gets out."""
+_MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
+_NAMES = frozenset(key.value for key in Keys if key.value.isalnum())
+_KEYS_HINT = "write a character or a name such as ctrl+x, f5, pagedown; several with commas"
+
+
+def key_problems(
+    file: str, shared: BrowserSettings, own: BrowserSettings, registry: KeyRegistry
+) -> Iterator[Problem]:
+    """Yield unknown actions, names that are not keys, and keys with two meanings."""
+    known = registry.actions
+    valid: dict[str, tuple[Problem, tuple[str, ...]]] = {}
+    for id, text in [*shared.keys.items(), *own.keys.items()]:
+        is_own = own.keys.get(id) is text
+        line = None if is_own else shared.lines[f"keys.{id}"]
+        place = Problem("--key" if is_own else file, "", line)
+        keys = normal_keys(text)
+        unknown = [key for key in keys if not _is_key(key)]
+        fixed = [key for key in keys if key in FIXED]
+        if id not in known:
+            yield replace(
+                place, message=f"unknown action '{id}'", hint=suggest(id, known, "actions")
+            )
+        elif unknown:
+            hint = nearest(unknown[0], _NAMES) or _KEYS_HINT
+            yield replace(place, message=f"'{unknown[0]}' is not a key", hint=hint)
+        elif fixed:
+            yield replace(
+                place,
+                message=f"'{fixed[0]}' cannot be reassigned",
+                hint="it always leaves the screen",
+            )
+        else:
+            valid[id] = place, keys
+    yield from _conflicts(valid, registry)
+
+
+def _conflicts(
+    bindings: Mapping[str, tuple[Problem, tuple[str, ...]]], registry: KeyRegistry
+) -> Iterator[Problem]:
+    reported: set[tuple[str, ...]] = set()
+    for scope in registry.scopes():
+        for action, other in combinations(scope, 2):
+            if action.id == other.id or (action.id not in bindings and other.id not in bindings):
+                continue
+            keys, other_keys = (
+                bindings[it.id][1] if it.id in bindings else it.keys for it in (action, other)
+            )
+            for key in keys:
+                conflict = action.id, other.id, key
+                if key in other_keys and conflict not in reported:
+                    reported.add(conflict)
+                    place = bindings[action.id if action.id in bindings else other.id][0]
+                    message = f"the key '{key}' would be '{action.id}' and '{other.id}' at once"
+                    yield replace(place, message=message, hint="give one of them other keys")
+
+
+def normal_keys(keys: str) -> tuple[str, ...]:
+    """Convert keys to the names that Textual uses: `?` is `question_mark`."""
+    names = []
+    for text in keys.split(","):
+        *modifiers, key = text.strip().rsplit("+", 1) if len(text.strip()) > 1 else (text.strip(),)
+        names.append("+".join((*modifiers, _character_to_key(key) if len(key) == 1 else key)))
+    return tuple(dict.fromkeys(names))
+
+
+def _is_key(name: str) -> bool:
+    *modifiers, key = name.split("+")
+    if any(modifier not in _MODIFIERS for modifier in modifiers):
+        return False
+    if modifiers == ["shift"] and len(key) == 1:
+        return False
+    return key in _NAMES or key_to_character(key) is not None

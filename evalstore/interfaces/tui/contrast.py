@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
+from rich.style import Style
+from textual.app import App
 from textual.color import BLACK, WHITE, Color
 
 TEXT_CONTRAST = 4.5
@@ -127,3 +131,32 @@ def _luminance(colour: Color) -> float:
         for part in colour.normalized
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# --- named styles of parts of a text, with the colours of the theme
+
+
+class TextStyles:
+    """Named styles.
+
+    Component classes can do the same, but each is matched against all rules whenever a widget that
+    has it is mounted or focused: that took a third of the time in which a screen opens.
+    """
+
+    def __init__(self, rules: Mapping[str, tuple[str, str]]) -> None:
+        """`rules` are names with a variable of the theme, or nothing, and a text style."""
+        self.rules = rules
+
+    def find(self, app: App[Any], name: str) -> Style:
+        """Return a style in the theme of the browser; raises `KeyError` for an unknown name."""
+        variable, text_style = self.rules[name]
+        return _make_style(app.theme_variables[variable] if variable else "", text_style)
+
+
+@cache
+def _make_style(colour: str, text_style: str) -> Style:
+    style = Style.parse(text_style)
+    if not colour:
+        return style
+    parsed = parse_colour(colour)
+    return Style(color=parsed.rich_color if parsed.a else None) + style

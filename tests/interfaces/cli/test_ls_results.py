@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import evalstore as library
-from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp
-from evalstore.interfaces.tui.state.case_query import read_query
+from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.planning.options import Location
 from evalstore.results.table.cases import cases
 from evalstore.results.table.result_list import ResultFilter, find_filtered

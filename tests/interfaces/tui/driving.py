@@ -23,11 +23,9 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from evalstore.interfaces.tui.app import Browser
-from evalstore.interfaces.tui.keys.key_validation import Appearance
+from evalstore.interfaces.tui.keys import Appearance
+from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.compare import ComparePage
-from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.screens.search import SearchPage
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
 
@@ -137,15 +135,8 @@ def _is_painted(shown: Screen[Any]) -> bool:
 
 def _will_search(shown: Screen[Any]) -> bool:
     """Whether a search or a reading begins when nothing more is typed."""
-    if isinstance(shown, RunsPage):
-        return shown.dashboard.is_due or shown.files.is_due
-    if isinstance(shown, ComparePage):
-        return shown.history.is_due
-    if isinstance(shown, SearchPage):
-        return shown.is_due
-    if isinstance(shown, CasesPage):
-        return any((shown.filter.progress, shown.figures.history.is_due, shown.reader.is_waiting))
-    return False
+    is_searching = isinstance(shown, CasesPage) and bool(shown.filter.progress)
+    return is_searching or (isinstance(shown, Page) and bool(shown.pauses))
 
 
 class _NoCache:
@@ -236,18 +227,14 @@ def drive(
             mock.patch("textual.strip.FIFOCache", _make_no_cache),
             mock.patch("evalstore.interfaces.tui.app._CHECK_SECONDS", _NEVER),
             mock.patch("evalstore.runs.file_watcher._REST", 0),
-            mock.patch(
-                "evalstore.interfaces.tui.screens.dialogs.text_filter._PAUSE_SECONDS", _MOMENT
-            ),
-            mock.patch(
-                "evalstore.interfaces.tui.screens.dialogs.text_filter._LONG_PAUSE_SECONDS", _MOMENT
-            ),
+            mock.patch("evalstore.interfaces.tui.screens.text_filter._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.text_filter._LONG_PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.search._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._REST", 0),
-            mock.patch("evalstore.interfaces.tui.screens.history_reader._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.other_runs._PAUSE_SECONDS", _MOMENT),
             mock.patch("evalstore.interfaces.tui.screens.runs._FILES_PAUSE", _MOMENT),
-            mock.patch("evalstore.interfaces.tui.screens.cases._READING_PAUSE", _MOMENT),
+            mock.patch("evalstore.interfaces.tui.screens.case_reader._READING_PAUSE", _MOMENT),
         ):
             await opened(app)
 

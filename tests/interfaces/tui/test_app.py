@@ -14,17 +14,17 @@ from textual.widgets import Input
 
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import PAGES, REGISTRY, Browser
-from evalstore.interfaces.tui.keys.registry import own_actions
+from evalstore.interfaces.tui.keys import own_actions
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
-from evalstore.interfaces.tui.widgets.footer import KeyFooter
+from evalstore.interfaces.tui.widgets.footer import KeyFooter, footer_hint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.interfaces.tui.conftest import GREETING
 from tests.interfaces.tui.driving import drive, press, resized, screen, settled
-from tests.interfaces.tui.keys.test_meanings import OF_INPUTS
 from tests.interfaces.tui.screens.test_actions import notified
+from tests.interfaces.tui.test_meanings import OF_INPUTS
 
 
 def footer(pilot: Pilot[None]) -> list[str]:
@@ -118,7 +118,8 @@ def test_the_footer_of_the_pending_work_begins_with_running_it(workspace: Path) 
 
 
 def test_the_footer_names_only_actions_that_exist() -> None:
-    ids = {id for page in PAGES for hint in page.FOOTER for id in hint.ids}
+    hints = [footer_hint(named) for page in PAGES for named in page.FOOTER]
+    ids = {id for hint in hints for id in hint.ids}
     assert ids <= {*REGISTRY.actions, *OF_INPUTS}
 
 

@@ -16,13 +16,12 @@ from textual.pilot import Pilot
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.render.dashboard import dashboard_lines
-from evalstore.interfaces.tui.render.documents.reading import READING
+from evalstore.interfaces.tui.render.verdicts import READING
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.runs import RunsPage, pause_before
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
-from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.grid import Grid
-from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView
 from evalstore.planning.options import Location
 from evalstore.results.flips.broken_results import BrokenCase
 from evalstore.results.flips.result_history import VERDICTS_LISTED, read_recent_verdicts

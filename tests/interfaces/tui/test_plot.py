@@ -16,7 +16,7 @@ from evalstore.interfaces.tui.render.plot import (
     verdict_strip,
 )
 
-RATES = Series("rate", [0.0, 0.5, 1.0], "0.0%", "100.0%")
+RATES = Series([0.0, 0.5, 1.0], "0.0%", "100.0%")
 SOME = True
 
 
@@ -69,13 +69,13 @@ def test_a_plot_has_its_height_whatever_the_numbers(
 
 
 def test_a_series_is_one_line_of_bars() -> None:
-    assert series_line(RATES, 60).text == "rate  0.0% ▁▅█ 100.0%  (0% to 100%)"
-    alone = Series("rate", [0.5], "50.0%", "50.0% in one run")
-    assert series_line(alone, 60).text == "rate  50.0% in one run"
+    assert series_line(RATES, 60).text == "0.0% ▁▅█ 100.0%  (0% to 100%)"
+    alone = Series([0.5], "50.0%", "50.0% in one run")
+    assert series_line(alone, 60).text == "50.0% in one run"
 
 
 def test_72_and_64_percent_do_not_look_alike() -> None:
-    first, second = (Series("", [1.0, rate], "", "") for rate in (0.72, 0.64))
+    first, second = (Series([1.0, rate], "", "") for rate in (0.72, 0.64))
     assert series_line(first, 40) != series_line(second, 40)
     assert drawn([line_of("", 1, 0.72)], 20, 6) != drawn([line_of("", 1, 0.64)], 20, 6)
 

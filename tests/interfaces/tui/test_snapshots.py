@@ -22,9 +22,9 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from evalstore.interfaces.tui.app import PAGES, Browser
-from evalstore.interfaces.tui.keys.key_validation import Appearance
-from evalstore.interfaces.tui.screens.dialogs.dialogs import PromptDialog
-from evalstore.interfaces.tui.screens.dialogs.palette import Palette
+from evalstore.interfaces.tui.keys import Appearance
+from evalstore.interfaces.tui.screens.dialogs import PromptDialog
+from evalstore.interfaces.tui.screens.palette import Palette
 from evalstore.interfaces.tui.screens.run import RunPage
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.planning.options import Location
@@ -183,7 +183,7 @@ def standing_still(walk: str) -> Iterator[None]:
             stack.enter_context(ago)
         for target, value in (
             (
-                "evalstore.interfaces.tui.render.export.time.strftime",
+                "evalstore.interfaces.tui.screens.actions.time.strftime",
                 mock.Mock(return_value="120000"),
             ),
             ("evalstore.interfaces.tui.state.background_run.BackgroundRun.seconds", 0.0),

@@ -51,5 +51,5 @@ def test_only_the_app_and_its_palette_know_screens() -> None:
     importers = {module for module in _FILES if pages & set(imports(module))}
     assert importers == {
         "evalstore.interfaces.tui.app",
-        "evalstore.interfaces.tui.screens.dialogs.palette",
+        "evalstore.interfaces.tui.screens.palette",
     }

@@ -26,7 +26,7 @@ from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.keys.key_validation import Appearance
+    from evalstore.interfaces.tui.keys import Appearance
 
 
 _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"

@@ -8,17 +8,14 @@ from dataclasses import replace
 from evalstore.comparison.statistics import Rate
 from evalstore.core.display import StyledSpan, columns_of, plural, whole_percent
 from evalstore.core.results import Result
-from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.plot import spark_spans, spark_words
-from evalstore.interfaces.tui.render.verdicts import result_cell, short_names, verdict_cell
-from evalstore.interfaces.tui.state.case_filter import FilteredCases, stem
-from evalstore.interfaces.tui.state.case_groups import CaseGroup
-from evalstore.interfaces.tui.state.case_listing import CaseListing
-from evalstore.interfaces.tui.state.case_query import Query
+from evalstore.interfaces.tui.render.verdicts import READING, result_cell, short_names, verdict_cell
+from evalstore.interfaces.tui.state.case_filter import FilteredCases, Query, stem
+from evalstore.interfaces.tui.state.case_listing import CaseGroup, CaseListing
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
+from evalstore.interfaces.tui.widgets.footer import TitlePart
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
-from evalstore.interfaces.tui.widgets.title_line import TitlePart
 from evalstore.results.attempts import failed_text
 from evalstore.results.edits.distinct_labels import one_line
 from evalstore.results.table.case_rows import CaseRow

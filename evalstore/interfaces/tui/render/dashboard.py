@@ -17,7 +17,6 @@ from evalstore.core.display import (
     plural,
     safe,
 )
-from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
 from evalstore.interfaces.tui.render.plot import (
     PlottedLine,
     PlottedPoint,
@@ -26,7 +25,7 @@ from evalstore.interfaces.tui.render.plot import (
     plot_lines,
     series_line,
 )
-from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.interfaces.tui.render.verdicts import READING, problem_text, when
 from evalstore.runs.status.status_text import pending_text, remote_texts
 
 if TYPE_CHECKING:
@@ -66,7 +65,9 @@ def dashboard_lines(
     trend = rate_series(runs, now)
     left = [*_faint(_figure_lines(dashboard, runs, room, note), is_old=bool(note))]
     if running:
-        left[1] = _line("running", _running_span(running, room - _LABEL))
+        left_room = room - _LABEL
+        text = next((text for text in running if columns_of(text) <= left_room), running[-1])
+        left[1] = _line("running", StyledSpan(clip(text, left_room), "pending"))
     if height < 2:
         is_broken = dashboard is not None and bool(dashboard.broken) and not running
         yield left[0 if note else 2 if is_broken else 1]
@@ -98,13 +99,13 @@ def rate_series(runs: Sequence[RunLine], now: Rate | None = None) -> Series:
     judged = judged[:_MOST_POINTS][::-1]
     rates, times = [run.rate or 0.0 for run in judged], [when(run.started) for run in judged]
     if not rates:
-        return Series("", (), "", "no run of all cases yet")
+        return Series((), "", "no run of all cases yet")
     if now is not None and now.rate is not None:
         rates, times = [*rates, now.rate], [*times, "now"]
     first, last = percent(rates[0]), percent(rates[-1])
     if len(rates) < 2:
         last = f"{last} in one run of all cases"
-    return Series("", rates, first, last, times)
+    return Series(rates, first, last, times)
 
 
 def _figure_lines(
@@ -153,11 +154,6 @@ def _rate_spans(dashboard: Dashboard, room: int) -> tuple[StyledSpan, ...]:
     parts = (text, drawn, interval) if room > _BAR + 56 else (text, interval)
     rest = clip("  ".join(parts[1:]), max(1, room - columns_of(text) - 2))
     return (StyledSpan(text, "heading"), StyledSpan(f"  {rest}"))
-
-
-def _running_span(texts: Sequence[str], room: int) -> StyledSpan:
-    text = next((text for text in texts if columns_of(text) <= room), texts[-1])
-    return StyledSpan(clip(text, room), "pending")
 
 
 def _pending_spans(status: Status | None, room: int) -> tuple[StyledSpan, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,6 @@ from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.atomic_write import write_whole
 
-SUFFIXES = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")
-"""The endings of files with a table, with a text, and with an answer."""
 _MARKUP = re.compile(r"([\\`*_<\[\]|])")
 
 
@@ -39,21 +36,16 @@ class ExportedAnswer:
 Exported = ExportedTable | ExportedAnswer | str
 
 
+_SUFFIXES: dict[type[Exported], Sequence[str]] = {
+    ExportedTable: (".md", ".csv", ".json"),
+    ExportedAnswer: (".md", ".txt", ".json"),
+    str: (".txt", ".json"),
+}
+
+
 def suffixes(exported: Exported) -> Sequence[str]:
     """Return the endings that a file of it can have, the usual one first."""
-    tables, texts, answers = SUFFIXES
-    return (
-        tables
-        if isinstance(exported, ExportedTable)
-        else answers
-        if isinstance(exported, ExportedAnswer)
-        else texts
-    )
-
-
-def default_name(name: str, exported: Exported) -> str:
-    """Return the name of a file unless the user chooses another."""
-    return f"evalstore-{name}-{time.strftime('%Y%m%d-%H%M%S')}{suffixes(exported)[0]}"
+    return _SUFFIXES[type(exported)]
 
 
 def save(folder: Path, name: str, exported: Exported) -> Path:

@@ -16,8 +16,7 @@ from evalstore.core.display import (
     safe,
     text_lines,
 )
-from evalstore.interfaces.tui.render.judgements import history_spans
-from evalstore.interfaces.tui.render.verdicts import badge_spans
+from evalstore.interfaces.tui.render.verdicts import badge_spans, history_spans
 from evalstore.results.compare.diff_text import pair_line, side_lines
 from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.verdict_order import SIGNS

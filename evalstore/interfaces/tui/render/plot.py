@@ -36,25 +36,17 @@ _COLOURS = {"no reply": "error", "answered": "faint"}
 class Series(NamedTuple):
     """Shares in the order of time, the oldest first, with the texts of both ends, and the times."""
 
-    title: str
     values: Sequence[float]
     first: str
     last: str
     times: Sequence[str] = ()
 
 
-def bar(share: float | None, width: int) -> str:
+def bar(share: float, width: int) -> str:
     """Draw a share as a bar of up to `width` characters."""
-    if share is None:
-        return ""
     eighths = round(share * width * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + (_EIGHTHS[rest] if rest else "")
-
-
-def sparkline(shares: Sequence[float], width: int) -> str:
-    """Draw the last shares as a line of small bars, the newest at the right."""
-    return "".join(_BLOCKS[1 + round(number * 7)] for number in shares[-width:])
 
 
 def verdict_strip(verdicts: Mapping[str, int], width: int) -> tuple[StyledSpan, ...]:
@@ -208,17 +200,14 @@ def _between(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int
 
 def series_line(series: Series, width: int) -> StyledLine:
     """Draw the numbers as bars between the oldest and the newest: `50% ▄▅▇ 83% (0% to 100%)`."""
-    title, first, last = map(safe, (series.title, series.first, series.last))
+    first, last = safe(series.first), safe(series.last)
     scale = "(0% to 100%)"
-    fixed = columns_of(title) + columns_of(first) + columns_of(last) + columns_of(scale) + 6
-    bars = sparkline(series.values, max(2, width - fixed))
-    head = (StyledSpan(f"{title}  ", "faint"),) if title else ()
+    fixed = columns_of(first) + columns_of(last) + columns_of(scale) + 6
+    shown = series.values[-max(2, width - fixed) :]
+    bars = "".join(_BLOCKS[1 + round(share * 7)] for share in shown)
     if len(series.values) < 2:
-        room = width - columns_of("".join(span.text for span in head))
-        return StyledLine((*head, StyledSpan(clip(last, max(1, room)))))
-    return StyledLine(
-        (*head, StyledSpan(f"{first} {bars} {last}"), StyledSpan(f"  {scale}", "faint"))
-    )
+        return StyledLine((StyledSpan(clip(last, max(1, width))),))
+    return StyledLine((StyledSpan(f"{first} {bars} {last}"), StyledSpan(f"  {scale}", "faint")))
 
 
 def beside(

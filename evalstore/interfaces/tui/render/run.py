@@ -18,9 +18,8 @@ from evalstore.core.display import (
     simulated,
     text_lines,
 )
-from evalstore.interfaces.tui.render.documents.reading import problem_text
 from evalstore.interfaces.tui.render.plot import bar
-from evalstore.interfaces.tui.render.verdicts import verdict_cell, when
+from evalstore.interfaces.tui.render.verdicts import problem_text, verdict_cell, when
 from evalstore.results.edits.change_text import reason_text, value_lines
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.verdict_order import SIGNS
@@ -121,10 +120,7 @@ _ABOUT_REPEATS = (
 
 
 def _reason_lines(
-    of_kind: KindReasons,
-    prompts: Mapping[str, Mapping[str | None, str]],
-    width: int,
-    list_key: str,
+    of_kind: KindReasons, prompts: Mapping[str, Mapping[str | None, str]], width: int, list_key: str
 ) -> Iterator[StyledLine]:
     reasons = of_kind.reasons
     for reason, count in reasons.most_common(_REASONS):

@@ -22,13 +22,9 @@ from evalstore.core.display import (
     text_lines,
 )
 from evalstore.core.runs import SIMULATED
-from evalstore.interfaces.tui.render.dashboard import (
-    edited_files,
-    used_by_files,
-)
-from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
+from evalstore.interfaces.tui.render.dashboard import edited_files, used_by_files
 from evalstore.interfaces.tui.render.plot import beside, verdict_strip
-from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.interfaces.tui.render.verdicts import READING, problem_text, when
 from evalstore.interfaces.tui.widgets.column_names import ShortenedNames
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
@@ -152,7 +148,10 @@ def run_lines(
     yield from _origin_lines(run, runs)
     yield from text_lines(f"candidates: {', '.join(run.models)}", "faint")
     yield from text_lines(f"cost: {run.shared_cost}; took {seconds:.1f} s", "faint")
-    yield from _selection_lines(run)
+    if run.is_partial:
+        yield from text_lines(f"partial run: {run.selection}", "pending")
+    elif run.selection:
+        yield from text_lines(f"arguments: {run.selection}", "faint")
 
 
 def _origin_lines(run: RunLine, runs: Sequence[RunLine]) -> Iterator[StyledLine]:
@@ -162,14 +161,6 @@ def _origin_lines(run: RunLine, runs: Sequence[RunLine]) -> Iterator[StyledLine]
         yield from text_lines(f"{push_text(run.push)}{by}", "faint")
     elif run.author and any(each.author != run.author for each in runs):
         yield from text_lines(f"run by {run.author}", "faint")
-
-
-def _selection_lines(run: RunLine) -> Iterator[StyledLine]:
-    """Yield the options of a run, if it has any."""
-    if run.is_partial:
-        yield from text_lines(f"partial run: {run.selection}", "pending")
-    elif run.selection:
-        yield from text_lines(f"arguments: {run.selection}", "faint")
 
 
 def run_before(runs: Sequence[RunLine], number: int) -> RunLine | None:
@@ -383,10 +374,7 @@ def run_columns(runs: Sequence[RunLine], state: Dashboard | None = None) -> list
             for title in ("change", "of", "cost", "verdicts", "asked", "judged", "reused")
         ),
         Column(
-            "from",
-            widths.get("from", 0),
-            since=since.get("from", NEVER),
-            is_saved="from" in widths,
+            "from", widths.get("from", 0), since=since.get("from", NEVER), is_saved="from" in widths
         ),
         Column("message", _MESSAGE, grows=True, since=since["message"]),
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -13,20 +13,21 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from evalstore.core.display import BLANK, StyledLine, heading, safe, text_lines
+from evalstore.core.errors import EvalstoreError
 from evalstore.core.results import Result
-from evalstore.interfaces.tui.render.answer import answer_title, attempt_of
-from evalstore.interfaces.tui.render.documents.answer_texts import (
+from evalstore.interfaces.tui.render.answer import (
     AnswerTexts,
     answer_texts,
+    answer_title,
     as_markdown,
+    attempt_of,
     compared_texts,
     head_lines,
     render_text_files,
 )
-from evalstore.interfaces.tui.render.documents.image import IMAGE_WIDTH, render_images
 from evalstore.interfaces.tui.render.export import ExportedAnswer
-from evalstore.interfaces.tui.screens.newer import DatedPage
-from evalstore.interfaces.tui.state.data_source import read_shown_answer
+from evalstore.interfaces.tui.render.image import IMAGE_WIDTH, render_images
+from evalstore.interfaces.tui.screens.other_runs import DatedPage
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
 from evalstore.interfaces.tui.widgets.text_view import TextView, indented_text
 from evalstore.results.answer.explanation_text import OTHERS, explanation_sections, other_lines
@@ -37,15 +38,11 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from evalstore.core.errors import EvalstoreError
     from evalstore.interfaces.tui.render.export import Exported
-    from evalstore.interfaces.tui.screens.base import Page
-    from evalstore.interfaces.tui.screens.panels import PanelPage
     from evalstore.interfaces.tui.state.navigation import CaseNavigator, Position
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.log.newer_results import NewerRun
-    from evalstore.results.table.case_rows import CaseRow
     from evalstore.results.table.cases import Cases
 
 _SPLIT = 120
@@ -53,19 +50,17 @@ _SPLIT = 120
 _MISSING_NOW = "{page.run} gets it, and shows the price first."
 _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
 _FOOTER = (
-    FooterHint("Label", "case.pass", "case.fail"),
-    FooterHint("Edit", "case.edit"),
-    FooterHint("Judge", "case.judge"),
-    FooterHint("Failure", "session.next_failure", "session.last_failure"),
-    FooterHint("Case", "session.last", "session.next"),
-    FooterHint("Candidate", "session.last_candidate", "session.candidate"),
-    FooterHint("", "session.beside"),
-    FooterHint("", "session.markdown"),
-    FooterHint("Answer", "session.attempt", "session.last_attempt"),
-    FooterHint("", "session.versions"),
-    FooterHint("Run", "page.run"),
-    FooterHint("", "case.copy_answer"),
-    FooterHint("", "page.save"),
+    FooterHint("Label", ("case.pass", "case.fail")),
+    FooterHint("Edit", ("case.edit",)),
+    FooterHint("Judge", ("case.judge",)),
+    FooterHint("Failure", ("session.next_failure", "session.last_failure")),
+    FooterHint("Case", ("session.last", "session.next")),
+    FooterHint("Candidate", ("session.last_candidate", "session.candidate")),
+    *("session.beside", "session.markdown"),
+    FooterHint("Answer", ("session.attempt", "session.last_attempt")),
+    "session.versions",
+    FooterHint("Run", ("page.run",)),
+    *("case.copy_answer", "page.save"),
 )
 _BINDINGS: list[BindingType] = [
     Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
@@ -121,15 +116,15 @@ class AnswerPage(DatedPage):
     def __init__(self, navigator: CaseNavigator) -> None:
         super().__init__()
         self.navigator = navigator
-        self._sides = AnswerSides(self, navigator)
         self._is_rendered = True
         self._texts: AnswerTexts | None = None
+        self._beside: str | None = None
+        """The other candidate whose answer is shown."""
 
     def compose(self) -> ComposeResult:
         """Lay out two texts, of which mostly one is seen."""
         yield self.title_line()
-        yield self.newer_line()
-        yield self.problem_line()
+        yield from self.compose_above()
         yield TextView(id="asked", is_fixed=True)
         with Container(id="panels"):
             yield TextView(id="text")
@@ -144,28 +139,13 @@ class AnswerPage(DatedPage):
     # --- where the reader is
 
     @property
-    def case(self) -> CaseRow:
-        """Return the case that is shown."""
-        return self.navigator.case
-
-    @property
-    def model(self) -> str:
-        """Return the candidate that is shown."""
-        return self.navigator.model
-
-    @property
-    def result(self) -> Result:
-        """Return the result of the candidate."""
-        return self.navigator.result
-
-    @property
     def selected(self) -> list[Result]:
         """Return the result that actions are about."""
         return [self.navigator.result]
 
     def prompt_name(self, _result: Result) -> str:
         """Return the name of the system prompt, when the case has several."""
-        return self.case.prompt
+        return self.navigator.case.prompt
 
     @property
     def session(self) -> str | None:
@@ -174,22 +154,22 @@ class AnswerPage(DatedPage):
 
     # --- reading
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Read again; the case may have other labels, and in the workspace answers, by now."""
         cases = self.navigator.cases
+
+        def show_cases(cases: Cases) -> None:
+            self.navigator.renew(cases)
+            self.read(stay=True)
+
+        def show_labels(labels: LabelIndex) -> None:
+            self.navigator.cases = replace(cases, labels=labels)
+            self.read(stay=True)
+
         if cases.run is None:
-            self.fetch(lambda: _read_listed(self, None), self._show_cases, group="cases")
+            self.fetch(lambda: _read_listed(self, None), show_cases, group="cases")
         else:
-            show = partial(self._show_labels, cases)
-            self.fetch(self.source.labels, show, group="cases")
-
-    def _show_cases(self, cases: Cases) -> None:
-        self.navigator.renew(cases)
-        self.read(stay=True)
-
-    def _show_labels(self, cases: Cases, labels: LabelIndex) -> None:
-        self.navigator.cases = replace(cases, labels=labels)
-        self.read(stay=True)
+            self.fetch(self.source.labels, show_labels, group="cases")
 
     def refresh_ages(self) -> None:
         """Read the shown answer again, which says how long ago it was given and judged."""
@@ -205,7 +185,8 @@ class AnswerPage(DatedPage):
         self._show_title(reading=is_noted)
         if not stay:
             self._texts = None
-            self._sides.show_place([*head_lines(position, self.result)])
+            place = head_lines(position, self.navigator.result)
+            self._show_lines([*place, *text_lines("reading …", "faint")], ())
         self.fetch(_reading_of(self), lambda texts: self._show(position, texts, stay=stay))
 
     def _show(self, position: Position, texts: AnswerTexts, *, stay: bool) -> None:
@@ -214,34 +195,49 @@ class AnswerPage(DatedPage):
         self._texts = texts.with_explanation(self._texts) if stay else texts
         self._show_texts(stay=stay)
         self._show_title()
-        self.look_for_newer(self.navigator.cases.run, self.result)
+        self.look_for_newer(self.navigator.cases.run, self.navigator.result)
         if self.navigator.other is None:
-            add_explanation(self, self.navigator, texts, self._show_explained)
+            self._add_explanation(texts)
 
     def open_newer(self, newer: NewerRun) -> None:
         """Show the answer in a newer run."""
-        show = partial(_show_newer_cases, self)
+
+        def show(cases: Cases) -> None:
+            self.navigator.renew(cases)
+            if self.navigator.cases is cases:
+                self.read()
+            elif cases.run:  # the case has another name there
+                self.browser.show_cases(cases.run)
+
         self.fetch(lambda: _read_listed(self, newer.run), show, group="cases")
 
-    def _show_explained(self, texts: AnswerTexts) -> None:
-        self._texts = texts
-        self._show_texts(stay=True)
+    def _add_explanation(self, texts: AnswerTexts) -> None:
+        """Read the explanation in a worker, then show the texts with it below the verdict.
 
-    def _show_texts(self, *, stay: bool) -> None:
-        if self._texts:
-            self._sides.show(self._texts, is_rendered=self._is_rendered, stay=stay)
+        Nothing is shown when the reader has moved on, or when the explanation cannot be read.
+        """
+        navigator, location = self.navigator, self.source.location
+        position, result, run = navigator.position, navigator.result, navigator.cases.run
+        cells, labels = navigator.results_of_case, navigator.cases.labels
 
-    @on(events.Resize)
-    @on(events.ScreenResume)
-    def fit_texts(self) -> None:
-        """Show the texts in as many columns as there is room for."""
-        if not self._sides.is_fitting:
-            self._show_texts(stay=True)
+        def read() -> VerdictExplanation | None:
+            from evalstore.results.answer.verdict_explanation import explain_result
 
-    @property
-    def panel_titles(self) -> Mapping[str, str]:
-        """Return the names of the texts side by side."""
-        return self._sides.titles
+            with suppress(EvalstoreError):  # the page of the answer is shown without it
+                return explain_result(location, result, run, view=texts.view, cells=cells)
+            return None
+
+        def add(explanation: VerdictExplanation | None) -> None:
+            if explanation and position == navigator.position:
+                now = time.time_ns() // 1000
+                sections = explanation_sections(explanation, now, SIGNS)
+                explained = [line for section in sections for line in _section(*section)]
+                others = [*other_lines(explanation, SIGNS, labels)]
+                listed = [*_section(OTHERS, others)] if others else []
+                self._texts = replace(texts, explained=explained, other_results=listed)
+                self._show_texts(stay=True)
+
+        self.fetch(read, add, group="explanation")
 
     def _show_title(self, *, reading: bool = False) -> None:
         self.set_title(*answer_title(self.navigator, "reading …" if reading else ""))
@@ -250,6 +246,67 @@ class AnswerPage(DatedPage):
         """Say what went wrong, and that nothing is read any more."""
         super().show_problem(problem)
         self._show_title()
+
+    # --- the texts: one below the other, or in two columns
+
+    @property
+    def _is_split(self) -> bool:
+        """Return whether one answer has two columns: the conversation, and the verdicts on it."""
+        return self.navigator.other is None and self.size.width >= _SPLIT
+
+    @on(events.Resize)
+    @on(events.ScreenResume)
+    def fit_texts(self) -> None:
+        """Show the texts in as many columns as there is room for."""
+        is_double = self._is_split or self.navigator.other is not None
+        if self.query_one("#other").display != is_double:
+            self._show_texts(stay=True)
+
+    @property
+    def panel_titles(self) -> Mapping[str, str]:
+        """Return the names of two candidates, or those of the columns; one text has none."""
+        other = self.navigator.other
+        if other:
+            return {"text": safe(self.navigator.model), "other": safe(other)}
+        return {"text": "Answer", "other": "Verdicts"} if self._is_split else {}
+
+    def _show_texts(self, *, stay: bool) -> None:
+        texts = self._texts
+        if texts is None:
+            return
+        first, written = texts.begin(is_rendered=self._is_rendered), texts.begin(is_rendered=False)
+        if self._is_split:
+            self._show_lines(first, texts.rest[1:], stay=stay, written=written)
+        else:
+            others, asked, rest = texts.other, texts.asked, texts.rest
+            self._show_lines(
+                [*first, *rest], others, stay=stay, written=[*written, *rest], asked=asked
+            )
+
+    def _show_lines(
+        self,
+        lines: Sequence[StyledLine],
+        others: Sequence[StyledLine],
+        *,
+        stay: bool = False,
+        written: Sequence[StyledLine] | None = None,
+        asked: Sequence[StyledLine] = (),
+    ) -> None:
+        above = self.query_one("#asked", TextView)
+        above.display = bool(asked)
+        above.show(asked)
+        text, other = self.query_one("#text", TextView), self.query_one("#other", TextView)
+        text.show(lines, stay=stay, written=written)
+        other.display = self._is_split or self.navigator.other is not None
+        other.show(others, stay=stay)
+        is_left = self._beside is not None and self.navigator.other is None
+        self._beside = self.navigator.other
+        if other.has_focus and (is_left or not other.display):
+            text.focus()
+        for view in (text, other):
+            view.set_class(other.display, "panel")
+        self.set_class(self._is_split, "-split")
+        self.show_panels()
 
     # --- keys
 
@@ -304,13 +361,14 @@ class AnswerPage(DatedPage):
             sides = (self.query_one(id, TextView).indented_text for id in ids)
             return "\n\n".join(sides).rstrip()
         text = indented_text(self._texts.lines)
-        position = self.navigator.position
-        markdown = as_markdown(position.case, self.result, position.attempt, self._texts.view)
+        position, result = self.navigator.position, self.navigator.result
+        markdown = as_markdown(position.case, result, position.attempt, self._texts.view)
         return ExportedAnswer(text, markdown)
 
     def action_versions(self) -> None:
         """Show the versions of this test."""
-        self.browser.show_test_history(self.case.file, self.case.row, self.result.model)
+        result = self.navigator.result
+        self.browser.show_test_history(result.file, result.row, result.model)
 
     @property
     def footer_words(self) -> Mapping[str, str]:
@@ -322,7 +380,7 @@ class AnswerPage(DatedPage):
         if self.navigator.leave_beside():
             self.read()
             return
-        self.browser.go_back_to_case(self.case, self.model)
+        self.browser.go_back_to_case(self.navigator.case, self.navigator.model)
 
 
 def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
@@ -335,13 +393,13 @@ def _reading_of(page: AnswerPage) -> Callable[[], AnswerTexts]:
     hint = page.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
 
     def read() -> AnswerTexts:
-        view = read_shown_answer(source, result, session, run, is_chosen=is_chosen)
+        view = source.answer(result, session, run, is_chosen=is_chosen)
         place = position._replace(attempt=attempt_of(view, result))
         if beside is None:
             files = render_text_files(view, source.files_of_test)
             files |= render_images(view, source.files_of_test) if shows_images else {}
             return answer_texts(place, result, view, files, hint)
-        other = read_shown_answer(source, beside, session_beside, run, is_chosen=True)
+        other = source.answer(beside, session_beside, run, is_chosen=True)
         return compared_texts(place, (result, beside), (view, other))
 
     return read
@@ -352,130 +410,7 @@ def _read_listed(page: AnswerPage, run: str | None) -> Cases:
     return page.source.cases_at(run, {(row.file, row.row) for row in page.navigator.listed})
 
 
-def _show_newer_cases(page: AnswerPage, cases: Cases) -> None:
-    """Show the answer among the cases of a newer run."""
-    page.navigator.renew(cases)
-    if page.navigator.cases is cases:
-        page.read()
-    elif cases.run:  # the case has another name there
-        page.browser.show_cases(cases.run)
-
-
-# --- reads why a result has its verdict, and adds it to the page of its answer
-
-
-def add_explanation(
-    page: Page,
-    navigator: CaseNavigator,
-    texts: AnswerTexts,
-    show: Callable[[AnswerTexts], None],
-) -> None:
-    """Read the explanation in a worker, then show the texts with it below the verdict.
-
-    Nothing is shown when the reader has moved on, or when the explanation cannot be read.
-    """
-    source, result, run = page.source, navigator.result, navigator.cases.run
-    position, cells, labels = navigator.position, navigator.results_of_case, navigator.cases.labels
-
-    def add(explanation: VerdictExplanation | None) -> None:
-        if explanation and position == navigator.position:
-            explained = list(explained_lines(explanation))
-            others = list(other_result_lines(explanation, labels))
-            show(replace(texts, explained=explained, other_results=others))
-
-    page.fetch(lambda: source.explanation(result, run, texts.view, cells), add, group="explanation")
-
-
-# --- why a result has its verdict: the sections on the page of an answer
-
-
-def explained_lines(explanation: VerdictExplanation) -> Iterator[StyledLine]:
-    """Yield the sections below the verdict in the words of the command line."""
-    for title, lines in explanation_sections(explanation, time.time_ns() // 1000, SIGNS):
-        yield from _section(title, lines)
-
-
-def other_result_lines(explanation: VerdictExplanation, labels: LabelIndex) -> Iterator[StyledLine]:
-    """Yield the results of other candidates and system prompts, if there are any."""
-    lines = list(other_lines(explanation, SIGNS, labels))
-    if lines:
-        yield from _section(OTHERS, lines)
-
-
 def _section(title: str, lines: Iterable[StyledLine]) -> Iterator[StyledLine]:
     yield BLANK
     yield heading(title)
     yield from (StyledLine(line.spans, max(0, line.indent - 2)) for line in lines)
-
-
-# --- the texts of the page of an answer: one below the other, or in two columns
-
-
-class AnswerSides:
-    """Shows an answer in one text, or beside the answer of another candidate.
-
-    In a wide terminal one answer has two columns: the conversation, and the verdicts on it.
-    """
-
-    def __init__(self, page: PanelPage, navigator: CaseNavigator) -> None:
-        self._page, self._navigator = page, navigator
-        self._shown: str | None = None
-        """The other candidate whose answer is shown."""
-
-    @property
-    def is_split(self) -> bool:
-        """Return whether one answer has two columns."""
-        return self._navigator.other is None and self._page.size.width >= _SPLIT
-
-    @property
-    def is_fitting(self) -> bool:
-        """Return whether there are as many texts as there is room for."""
-        is_double = self.is_split or self._navigator.other is not None
-        return self._page.query_one("#other").display == is_double
-
-    @property
-    def titles(self) -> Mapping[str, str]:
-        """Return the names of two candidates, or those of the columns; one text has none."""
-        other = self._navigator.other
-        if other:
-            return {"text": safe(self._navigator.model), "other": safe(other)}
-        return {"text": "Answer", "other": "Verdicts"} if self.is_split else {}
-
-    def show_place(self, place: Sequence[StyledLine]) -> None:
-        """Show the place of an answer that is being read."""
-        self._show([*place, *text_lines("reading …", "faint")], ())
-
-    def show(self, texts: AnswerTexts, *, is_rendered: bool, stay: bool) -> None:
-        """Show an answer, `is_rendered` or as it is written."""
-        first, written = texts.begin(is_rendered=is_rendered), texts.begin(is_rendered=False)
-        if self.is_split:
-            self._show(first, texts.rest[1:], stay=stay, written=written)
-        else:
-            others, asked, rest = texts.other, texts.asked, texts.rest
-            self._show([*first, *rest], others, stay=stay, written=[*written, *rest], asked=asked)
-
-    def _show(
-        self,
-        lines: Sequence[StyledLine],
-        others: Sequence[StyledLine],
-        *,
-        stay: bool = False,
-        written: Sequence[StyledLine] | None = None,
-        asked: Sequence[StyledLine] = (),
-    ) -> None:
-        page = self._page
-        above = page.query_one("#asked", TextView)
-        above.display = bool(asked)
-        above.show(asked)
-        text, other = page.query_one("#text", TextView), page.query_one("#other", TextView)
-        text.show(lines, stay=stay, written=written)
-        other.display = self.is_split or self._navigator.other is not None
-        other.show(others, stay=stay)
-        is_left = self._shown is not None and self._navigator.other is None
-        self._shown = self._navigator.other
-        if other.has_focus and (is_left or not other.display):
-            text.focus()
-        for view in (text, other):
-            view.set_class(other.display, "panel")
-        page.set_class(self.is_split, "-split")
-        page.show_panels()

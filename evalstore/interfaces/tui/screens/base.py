@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
-from textual import on
-from textual.app import App
+from textual import events, on
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
@@ -19,22 +23,48 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.core.display import safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.render.documents.reading import READING, problem_text
-from evalstore.interfaces.tui.state.wanted_reading import WantedReading
-from evalstore.interfaces.tui.widgets.title_line import TitleLine, TitlePart
+from evalstore.interfaces.tui.render.verdicts import READING, problem_text, reading_text
+from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, TitleLine, TitlePart
+from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.text_view import TextView
+from evalstore.store.wanted import Reached, telling, while_wanted
 
 if TYPE_CHECKING:
-    from evalstore.interfaces.tui.keys.registry import KeyRegistry
+    from textual.timer import Timer
+
     from evalstore.interfaces.tui.state.case_listing import CasePlace
     from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
     from evalstore.interfaces.tui.state.navigation import CaseNavigator
-    from evalstore.interfaces.tui.widgets.footer import FooterHint
     from evalstore.results.table.case_rows import CaseRow
     from evalstore.runs.interactive_run import PlanPreview, RunRequest
 
 
-class MessageApp(App[None]):
-    """An application whose messages show control characters as escapes."""
+T = TypeVar("T")
+_ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
+_NEED_ROOM = ("label", "unlabel", "judge_again", "run", "edit")
+"""Actions that are not available in a terminal that is too small."""
+_COLLECT_SECONDS = 1.0
+"""So long after cases were left all objects are looked through, once nothing is read."""
+NEWS_SECONDS = 0.25
+"""From one piece of news about a long reading to the next."""
+STORE_CHECKS = "store checks"
+"""The group of readings that find out whether the store or files of the workspace have changed."""
+
+
+class BrowserApp(App[None]):
+    """The application as screens know it: its data, its keys, and the way to other screens.
+
+    Its messages show control characters as escapes.
+    """
+
+    source: WorkspaceSource
+    runs: RunControl
+    pages: Sequence[type[Page]]
+    """All screens that help tells about, the first one first."""
+    problem: EvalstoreError | None = None
+    """Why the store cannot be read at the moment."""
+    unsaved_labels: list[str]
+    """Labels that could not be stored, until the user was told."""
 
     def notify(self, message: str, **options: Any) -> None:
         """Show a message in passing; without colours, a warning begins with a word that says so."""
@@ -56,75 +86,40 @@ class MessageApp(App[None]):
             if gone := [frame for frame in rack.children if frame.id not in shown]:
                 rack.remove_children(gone)
 
-
-class MessageScreen(Screen[None]):
-    """A screen whose messages go when another one covers it: they say nothing about that one."""
-
-    has_told = False
-    """Whether the screen has shown a message since it was covered last."""
-
-    def notify(self, message: str, **options: Any) -> None:
-        """Show a message in passing."""
-        self.has_told = True
-        super().notify(message, **options)
-
-    def on_screen_suspend(self) -> None:
-        """Remove the messages of the screen, unless it is left: then they are about the next."""
-        if self.has_told and self in self.app.screen_stack:
-            self.has_told = False
-            self.app.clear_notifications()
-
-
-T = TypeVar("T")
-_ACTION_ID = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
-_NEED_ROOM = ("label", "unlabel", "judge_again", "run", "edit")
-"""Actions that are not available in a terminal that is too small."""
-STORE_CHECKS = "store checks"
-"""The group of readings that find out whether the store or files of the workspace have changed."""
-
-
-class BrowserApp(Protocol):
-    """The application as screens know it: its data, its keys, and the way to other screens."""
-
-    problem: EvalstoreError | None
-    """Why the store cannot be read at the moment."""
-    unsaved_labels: list[str]
-    """Labels that could not be stored, until the user was told."""
-
-    def collect_later(self) -> None:
-        """Free what a page of cases has left."""
-
-    @property
-    def source(self) -> WorkspaceSource:
-        """Return the source of the data."""
-
-    @property
-    def runs(self) -> RunControl:
-        """Return the run that is in progress."""
-
-    @property
-    def pages(self) -> Sequence[type[Page]]:
-        """Return all screens that help tells about, the first one first."""
-
-    @property
-    def registry(self) -> KeyRegistry:
-        """Return the actions of all screens and widgets."""
+    # --- the pages that are open
 
     @property
     def shown_page(self) -> Page | None:
         """Return the page that is shown, also below a dialog."""
-
-    def key_of(self, id: str) -> str:
-        """Return the first key of an action, as people read it."""
+        pages = (page for page in reversed(self.screen_stack) if isinstance(page, Page))
+        return next((page for page in pages if not page.is_modal), None)
 
     def mark_stale(self, page: Page) -> None:
         """Let all other pages read again when they are shown again."""
-
-    def can_leave(self, page: Page) -> bool:
-        """Return whether there is a screen below."""
+        for screen in self.screen_stack:
+            if isinstance(screen, Page) and screen is not page:
+                screen.is_stale = True
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""
+        if len(self.screen_stack) > 2:
+            self.pop_screen()
+
+    # --- what the program does for its screens
+
+    def key_of(self, id: str) -> str:
+        """Return the first key of an action, as people read it."""
+        raise NotImplementedError
+
+    def collect_later(self) -> None:
+        """Free what a page of cases has left."""
+        self.set_timer(_COLLECT_SECONDS, self._collect)
+
+    def _collect(self) -> None:
+        if any(worker.is_running for worker in self.workers):
+            self.collect_later()
+        else:
+            gc.collect()
 
     def go_back_to_case(self, case: CaseRow, model: str) -> None:
         """Leave the screen; a list of cases below it moves its cursor to this case."""
@@ -139,6 +134,7 @@ class BrowserApp(Protocol):
 
     def is_above_run(self, page: Page) -> bool:
         """Return whether the screen below a page has the cases of a run."""
+        raise NotImplementedError
 
     def show_status(self) -> None:
         """Open the pending work."""
@@ -173,7 +169,7 @@ class BrowserApp(Protocol):
 HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
 
 
-class Page(MessageScreen):
+class Page(Screen[None]):
     """A screen that reads in threads and shows what comes.
 
     Workers only post messages; handlers own every change of a widget. Texts of files and
@@ -194,9 +190,8 @@ class Page(MessageScreen):
         overflow: hidden;
         background: $surface;
         layers: default over;
-        & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
-        & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
-        & > .problem { display: none; }
+        & .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
+        & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; display: none; }
         & > .empty { height: 1fr; content-align: center middle; color: $faint; display: none; }
         &.-short .detail, &.-tiny .detail { display: none; }
         & > .small { layer: over; width: 100%; height: 100%; display: none; }
@@ -212,8 +207,11 @@ class Page(MessageScreen):
         HELP_KEYS,
     ]
 
-    FOOTER: ClassVar[Sequence[FooterHint]] = ()
-    """What the footer names, in this order; empty: the actions that are to be shown."""
+    FOOTER: ClassVar[Sequence[FooterHint | str]] = ()
+    """What the footer names, in this order: hints, or actions with their own descriptions.
+
+    Empty: the actions that are to be shown.
+    """
 
     @property
     def footer_words(self) -> Mapping[str, str]:
@@ -225,11 +223,16 @@ class Page(MessageScreen):
     is_stale = False
     """Whether the store or files of the workspace have changed since the page was read."""
 
+    has_told = False
+    """Whether the screen has shown a message since it was covered last."""
+
     def __init__(self, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self._title_parts: tuple[TitlePart, ...] = ()
         self._problems: dict[str, EvalstoreError] = {}
         """By what is read: what went wrong last."""
+        self.pauses: dict[str, Timer] = {}
+        """By what is going to be done: how long nothing else of the kind must be requested."""
 
     @dataclass
     class Fetched(Message):
@@ -270,11 +273,6 @@ class Page(MessageScreen):
         """Return a line for a problem."""
         return Static(classes="problem", markup=False)
 
-    @staticmethod
-    def empty_state() -> Static:
-        """Return a text in place of an empty list."""
-        return Static(classes="empty", markup=False)
-
     def set_title(self, *parts: TitlePart) -> None:
         """Show these parts as the title."""
         self._title_parts = parts
@@ -301,18 +299,59 @@ class Page(MessageScreen):
         writes: bool = False,
     ) -> None:
         """Read in a thread, then show; of one group only the last; others end unless `writes`."""
-        reading = WantedReading(read, is_whole=writes)
+        reading = [read]  # taken out, as the worker that has read it may stay
 
         def work() -> None:
             worker = get_current_worker()
             try:
-                message = self.Fetched(then, reading.carry_out(lambda: worker.is_cancelled), group)
+                with while_wanted(None if writes else lambda: not worker.is_cancelled):
+                    message = self.Fetched(then, reading.pop()(), group)
             except EvalstoreError as problem:
                 message = self.Fetched(None, problem, group)
             if not worker.is_cancelled:
                 self.post_message(message)
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
+
+    @contextmanager
+    def telling(self, show: Callable[[str], None], *, after: float = 0.0) -> Iterator[None]:
+        """Show how far the reading in this block, in a thread, has come; not too often.
+
+        The first time comes when it has taken more than `after` seconds.
+        """
+        worker, last = get_current_worker(), time.monotonic() + after - NEWS_SECONDS
+
+        def tell(reached: Reached) -> None:
+            nonlocal last
+            if time.monotonic() - last < NEWS_SECONDS:
+                return
+            if not worker.is_cancelled:
+                self.post_message(self.Fetched(show, reading_text(reached), "news"))
+            last = time.monotonic()
+
+        with telling(tell):
+            yield
+
+    def pause(self, group: str, seconds: float, do: Callable[[], None]) -> None:
+        """Do something after a pause; of one group only the last."""
+
+        def end() -> None:
+            if self.pauses.get(group) is timer:  # else it was ended at the last moment
+                del self.pauses[group]
+                do()
+
+        self.end_pause(group)
+        timer = self.pauses[group] = self.set_timer(seconds, end)
+
+    def end_pause(self, group: str) -> None:
+        """Do not do what waits, if there is such."""
+        if group in self.pauses:
+            self.pauses.pop(group).stop()
+
+    def on_unmount(self) -> None:
+        """Forget what waits; Textual calls this and the methods of that name of other classes."""
+        for group in [*self.pauses]:
+            self.end_pause(group)
 
     def on_screen_resume(self) -> None:
         """Take the size of the terminal, and what was stored, while another page was above."""
@@ -331,11 +370,10 @@ class Page(MessageScreen):
             self.is_stale = False
             self.reload()
 
-    @property
-    def is_reading(self) -> bool:
-        """Return whether what the page shows is being read."""
+    def reads(self, group: str = "read") -> bool:
+        """Return whether something is being read: what the page shows, or what else a group has."""
         return any(
-            worker.is_running and worker.group == "read" and worker.node is self
+            worker.group == group and worker.node is self and not worker.is_finished
             for worker in self.workers
         )
 
@@ -380,6 +418,17 @@ class Page(MessageScreen):
         line.update(Content(safe(problem_text(problem), lines=True)))
         line.display = True
 
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a message in passing."""
+        self.has_told = True
+        super().notify(message, **options)
+
+    def on_screen_suspend(self) -> None:
+        """Remove the messages of the screen, unless it is left: then they are about the next."""
+        if self.has_told and self in self.app.screen_stack:
+            self.has_told = False
+            self.app.clear_notifications()
+
     def warn(self, problem: EvalstoreError | str) -> None:
         """Show in passing that something did not work."""
         text = problem if isinstance(problem, str) else problem_text(problem)
@@ -391,15 +440,15 @@ class Page(MessageScreen):
         """Return whether an action is available; few are on the first or on a small screen."""
         if self.is_small and action in _NEED_ROOM:
             return False
-        return action != "back" or self.browser.can_leave(self)
+        return action != "back" or self not in self.app.screen_stack[:2]
 
     @property
     def is_small(self) -> bool:
         """Return whether the terminal is too small to show the page."""
         return self.has_class("-tiny") or self.has_class("-slim")
 
-    def reload(self, *, stay: bool = True) -> None:
-        """Read again; with `stay` the cursor keeps its place."""
+    def reload(self) -> None:
+        """Read again; the cursor keeps its place."""
 
     def refresh_ages(self) -> None:
         """Draw again how long ago something was: a minute has passed."""
@@ -446,5 +495,94 @@ class RunControl(Protocol):
     def draw(self) -> None:
         """Draw what all screens show of the run, as it is at this moment."""
 
-    def stay(self) -> None:
-        """Keep the browser open when the run has stopped."""
+
+# --- pages with panels: each has a title, and a frame where there is room; the focus has a sign
+
+
+_FRAMED = 110
+"""The width from which on panels have frames, with an empty column on both sides of a text."""
+_BROAD = 150
+"""The width from which on panels stand side by side."""
+
+
+class PanelPage(Page):
+    """A page that may have panels; in a terminal of few lines they have no titles.
+
+    Those in a container `panels` stand side by side where the page is `-broad`, else below each
+    other.
+    """
+
+    PANELS: ClassVar[Mapping[str, str]] = {}
+    """The titles of the panels, a list and its details, by the ids of their widgets."""
+    MARKS: ClassVar[bool] = False
+    """Whether lines of the list can be marked."""
+    DETAILS: ClassVar[type[TextView]] = TextView
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
+        *Page.HORIZONTAL_BREAKPOINTS,
+        (_FRAMED, "-framed"),
+        (_BROAD, "-broad"),
+    ]
+    DEFAULT_CSS = """
+    PanelPage {
+        & > #panels { height: 1fr; layout: vertical; }
+        & > #panels > Grid { height: 1fr; }
+        & > #panels > .detail { height: 1fr; }
+        &.-broad > #panels { layout: horizontal; }
+        &.-broad > #panels > * { width: 1fr; height: 1fr; }
+        &.-broad > #panels > Grid { width: auto; min-width: 50%; max-width: 60%; }
+        &.-broad > #panels > .detail { margin-left: 1; }
+        & .panel {
+            border-top: solid $faint;
+            border-title-color: $foreground;
+            border-title-background: $surface;
+            border-title-style: none;
+        }
+        & .panel:focus {
+            border-top: heavy $text-primary;
+            border-title-color: $text-primary;
+            border-title-style: bold;
+        }
+        &.-short .panel, &.-tiny .panel { border-top: none; }
+        &.-framed.-tall .panel, &.-broad.-tall .panel { border: round $faint; }
+        &.-framed.-tall .panel:focus, &.-broad.-tall .panel:focus { border: round $text-primary; }
+        &.-framed.-tall TextView.panel, &.-broad.-tall TextView.panel { padding: 0 1; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Lay out the list, with the details of the highlighted line below it or at its right."""
+        yield self.title_line()
+        yield from self.compose_above()
+        yield Static(classes="empty", markup=False)
+        list_id, details_id = self.PANELS
+        with Container(id="panels"):
+            yield Grid(id=list_id, marks=self.MARKS)
+            yield self.DETAILS(id=details_id).add_class("detail")
+        yield KeyFooter()
+
+    def compose_above(self) -> ComposeResult:
+        """Lay out what is between the title and the list."""
+        yield self.problem_line()
+
+    @property
+    def grid(self) -> Grid:
+        """Return the list."""
+        return self.query_one(Grid)
+
+    @property
+    def panel_titles(self) -> Mapping[str, str]:
+        """Return the titles of the panels by the ids of widgets; `PANELS` unless they change."""
+        return self.PANELS
+
+    def on_mount(self) -> None:
+        """Show the titles; Textual calls this and the methods of that name of other classes."""
+        self.show_panels()
+
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def show_panels(self) -> None:
+        """Show the title of each panel, with a sign before that of the one with the focus."""
+        for id, title in self.panel_titles.items():
+            panel = self.query_one(f"#{id}")
+            panel.add_class("panel")
+            panel.border_title = Content(f" ▸ {title} " if panel.has_focus else f" {title} ")

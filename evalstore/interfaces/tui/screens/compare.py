@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 
 from evalstore.core.display import (
     BLANK,
@@ -20,14 +19,12 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.interfaces.tui.render.case_table import spark_cell
-from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.pair import pair_lines
-from evalstore.interfaces.tui.render.verdicts import result_cell, short_names
-from evalstore.interfaces.tui.screens.history_reader import HistoryReader
-from evalstore.interfaces.tui.screens.newer import DatedPage
+from evalstore.interfaces.tui.render.verdicts import READING, result_cell, short_names
+from evalstore.interfaces.tui.screens.other_runs import DatedPage, HistoryReader
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
 from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
@@ -54,7 +51,7 @@ if TYPE_CHECKING:
     from evalstore.comparison.comparison import Pair
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.results import Result
-    from evalstore.interfaces.tui.state.data_source import Among, Models, WorkspaceSource
+    from evalstore.interfaces.tui.state.data_source import Among, Models
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.log.newer_results import NewerRun
     from evalstore.results.table.cases import Cases
@@ -69,14 +66,12 @@ right in a wide terminal. {compare.unchanged} also lists unchanged cases, and th
 answer. If there is a newer run, {case.newest} compares with it."""
 
 _FOOTER = (
-    FooterHint("", "list.open"),
-    FooterHint("Label", "case.pass", "case.fail"),
-    FooterHint("Edit", "case.edit"),
-    FooterHint("Judge", "case.judge"),
-    FooterHint("Change", "compare.next_flip", "compare.last_flip"),
-    FooterHint("", "compare.swap"),
-    FooterHint("", "compare.unchanged"),
-    FooterHint("", "page.save"),
+    "list.open",
+    FooterHint("Label", ("case.pass", "case.fail")),
+    FooterHint("Edit", ("case.edit",)),
+    FooterHint("Judge", ("case.judge",)),
+    FooterHint("Change", ("compare.next_flip", "compare.last_flip")),
+    *("compare.swap", "compare.unchanged", "page.save"),
 )
 
 
@@ -123,34 +118,22 @@ class ComparePage(DatedPage):
         """The cases of the sides whose answers were opened."""
 
     @property
-    def is_with_workspace(self) -> bool:
-        """Return whether a run is compared with the workspace, where two runs may be meant."""
-        return self._models is None and None in self._sides
-
-    @property
     def panel_titles(self) -> Mapping[str, str]:
         """Return the titles of the panels; without pairs there are edits in place of answers."""
         return self.PANELS if self._pairs else {**self.PANELS, "pair": "Edits"}
 
-    def compose(self) -> ComposeResult:
-        """Lay out the rates, the pairs, and the highlighted pair in detail."""
-        yield self.title_line()
-        yield self.newer_line()
-        yield self.problem_line()
+    def compose_above(self) -> ComposeResult:
+        """Lay out the rates, too."""
+        yield from super().compose_above()
         yield TextView(id="rates", is_fixed=True)
-        yield self.empty_state()
-        with Container(id="panels"):
-            yield Grid(id="pairs")
-            yield TextView(id="pair").add_class("detail")
-        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Compare."""
         self.set_title("compare", READING)
-        self.query_one(Grid).focus()
+        self.grid.focus()
         self._read()
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Compare again, and read the labels again; a run does not change."""
         self._cases.clear()
         self._read()
@@ -180,7 +163,7 @@ class ComparePage(DatedPage):
         self.reload()
 
     def _show_history(self) -> None:
-        self.query_one("#pairs", Grid).set_columns(self._columns())
+        self.grid.set_columns(self._columns())
         self.follow_cursor()
 
     def _columns(self) -> list[Column]:
@@ -199,21 +182,40 @@ class ComparePage(DatedPage):
         self._pairs = list_pairs(diff, with_unchanged=self._with_unchanged)
         cursor = next((n for n, listed in enumerate(self._pairs) if listed.place == before), 0)
         within = side_name(diff.was).removeprefix("the ") if diff.models else ""
-        filtered, files = (
-            self._among.title if self._among else "",
-            title_of_files(diff, self._pairs),
-        )
-        self.set_title("compare", within, title_of_sides(diff), filtered, files)
+        sides = " -> ".join(short_names(diff.names) if diff.models else diff.names)
+        filtered = self._among.title if self._among else ""
+        self.set_title("compare", within, sides, filtered, title_of_files(diff, self._pairs))
         rates = self.query_one("#rates", TextView)
-        edits = other_edits(diff, self._pairs)
+        files = {listed.place[0] for listed in self._pairs}
+        edits = {file: edits for file, edits in diff.edits.items() if file not in files}
         edited = edited_names(diff, edits) if self._pairs else ()
-        has_hint = has_unlisted(diff) and not self._with_unchanged
+        has_unlisted = any(listed_pairs(diff, change) for change in _NOT_LISTED)
+        has_hint = has_unlisted and not self._with_unchanged
         hint = self.with_keys(_UNCHANGED_HINT) if has_hint else ""
         rates.show(comparison_lines(diff, hint, edited, self.size, is_swapped=self._is_swapped))
-        grid = self.query_one("#pairs", Grid)
-        grid.fit_height(len(self._pairs))
+        grid = self.grid
         grid.show(self._columns(), len(self._pairs), self._cells, cursor=cursor)
-        _show_panels(self, diff, edits)
+        self._show_panels(diff, edits)
+
+    def _show_panels(self, diff: Diff, edits: Mapping[str, Sequence[Difference]]) -> None:
+        """Show the pairs with their answers, or the edits alone, or that nothing differs."""
+        self.show_panels()
+        has_pairs = bool(self._pairs)
+        is_with_workspace = self._models is None and None in self._sides  # two runs may be meant
+        text = f"{_EMPTY}\n{_LAST_RUNS}" if is_with_workspace else _EMPTY
+        self.set_empty("" if has_pairs or edits else self.with_keys(text))
+        self.query_one("#panels").display = has_pairs or bool(edits)
+        grid, view = self.grid, self.query_one("#pair", TextView)
+        grid.display = has_pairs
+        was_alone = view.has_class("-alone")
+        view.set_class(not has_pairs, "-alone")
+        if not has_pairs:
+            view.show(edited_lines(diff, edits, self.with_keys(_LIST_UNCHANGED)) if edits else ())
+            focus = view if edits else None
+            self.call_after_refresh(self.set_focus, focus)  # also when it comes only now
+        elif was_alone or self.focused is None:
+            grid.focus()
+        self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether the action is available; without a pair, few are."""
@@ -231,7 +233,7 @@ class ComparePage(DatedPage):
     @property
     def highlighted(self) -> ListedPair | None:
         """Return the highlighted pair."""
-        number = self.query_one("#pairs", Grid).cursor
+        number = self.grid.cursor
         return self._pairs[number] if number < len(self._pairs) else None
 
     @property
@@ -260,7 +262,7 @@ class ComparePage(DatedPage):
         if listed is None or diff is None:
             return
         pair = listed.pair
-        seen = self._pairs[self.query_one("#pairs", Grid).seen_rows]
+        seen = self._pairs[self.grid.seen_rows]
         self.history.request(other.place[0] for other in seen)
         sides = zip(diff.models or ("", ""), (pair.was, pair.now), strict=True)
         history = {name: self.history.of(side) for name, side in sides if side}
@@ -271,8 +273,22 @@ class ComparePage(DatedPage):
             if self.highlighted and self.highlighted.pair is pair:
                 view.show(lines, stay=True)
 
-        source = self.source
-        self.fetch(lambda: _read_pair(source, diff, pair, history), show, group="pair")
+        source, tests = self.source, [side.test for side in (pair.now, pair.was) if side]
+
+        def read() -> list[StyledLine]:
+            from evalstore.results.answer.answer import last_user_messages
+            from evalstore.results.compare.pair_sorter import find_pair_edits
+
+            feedback = source.feedback(diff.shown_decisions(pair))
+            answers = source.answers([id for id in diff.shown_sessions(pair) if id])
+            messages = last_user_messages(source.location, tests)
+            question = next((messages[id] for id in tests if id in messages), "")
+            edits = [] if diff.models else find_pair_edits(source.location, pair)
+            return [
+                *pair_lines(diff, pair, feedback, answers, question, edits=edits, history=history)
+            ]
+
+        self.fetch(read, show, group="pair")
 
     @on(Grid.Chosen, "#pairs")
     def open_answer(self) -> None:
@@ -305,14 +321,17 @@ class ComparePage(DatedPage):
             self.notify(self.with_keys(_CHANGED), markup=False)
             return
         place = CaseNavigator(cases, among, among.index(case), self.highlighted.place[3])
-        _go_to_shown_answer(place, self._diff, self.highlighted.pair)
+        pair, diff = self.highlighted.pair, self._diff
+        was, now = diff.shown_sessions(pair) if diff else (None, None)
+        shown = now if pair.now else was
+        place.to_answer([shown] if shown else [])
         self.browser.show_answer(place)
 
     # --- keys
 
     def action_flip(self, by: int) -> None:
         """Go to the next case that broke, was fixed or is a new failure, or to the previous one."""
-        grid = self.query_one("#pairs", Grid)
+        grid = self.grid
         flips = [n for n, listed in enumerate(self._pairs) if listed.is_wrong]
         if not flips:
             is_single_run = self._diff is not None and self._diff.models is not None
@@ -348,50 +367,6 @@ No verdict differs.
 _LAST_RUNS = (
     "To compare the last two runs, {history.compare} on the newest run in the list of runs."
 )
-
-
-def _show_panels(page: ComparePage, diff: Diff, edits: Mapping[str, Sequence[Difference]]) -> None:
-    """Show the pairs with their answers, or the edits alone, or that nothing differs."""
-    page.show_panels()
-    has_pairs = bool(page._pairs)
-    text = f"{_EMPTY}\n{_LAST_RUNS}" if page.is_with_workspace else _EMPTY
-    page.set_empty("" if has_pairs or edits else page.with_keys(text))
-    page.query_one("#panels").display = has_pairs or bool(edits)
-    grid, view = page.query_one("#pairs", Grid), page.query_one("#pair", TextView)
-    grid.display = has_pairs
-    was_alone = view.has_class("-alone")
-    view.set_class(not has_pairs, "-alone")
-    if not has_pairs:
-        view.show(edited_lines(diff, edits, page.with_keys(_LIST_UNCHANGED)) if edits else ())
-        focus = view if edits else None
-        page.call_after_refresh(page.set_focus, focus)  # also when it comes only now
-    elif was_alone or page.focused is None:
-        grid.focus()
-    page.refresh_bindings()
-
-
-def _go_to_shown_answer(place: CaseNavigator, diff: Diff | None, pair: Pair) -> None:
-    """Go to the answer of the newer side that a comparison shows; else to that of the older."""
-    was, now = diff.shown_sessions(pair) if diff else (None, None)
-    shown = now if pair.now else was
-    place.to_answer([shown] if shown else [])
-
-
-def _read_pair(
-    source: WorkspaceSource, diff: Diff, pair: Pair, history: Mapping[str, Sequence[str]]
-) -> list[StyledLine]:
-    """Return a pair in detail, with what is read for it."""
-    tests = [side.test for side in reversed(_sides(pair))]
-    feedback = source.feedback(diff.shown_decisions(pair))
-    answers = source.answers([id for id in diff.shown_sessions(pair) if id])
-    messages = source.last_user_messages(tests)
-    question = next((messages[id] for id in tests if id in messages), "")
-    edits = [] if diff.models else source.pair_edits(pair)
-    return list(pair_lines(diff, pair, feedback, answers, question, edits=edits, history=history))
-
-
-def _sides(pair: Pair) -> list[Result]:
-    return [side for side in (pair.was, pair.now) if side]
 
 
 _VERDICT = 11
@@ -439,27 +414,12 @@ def list_pairs(diff: Diff, *, with_unchanged: bool) -> list[ListedPair]:
     return sorted(listed, key=lambda it: (it.change not in FLIPS, not it.is_wrong))
 
 
-def has_unlisted(diff: Diff) -> bool:
-    """Return whether there are pairs that are listed only on request."""
-    return any(listed_pairs(diff, change) for change in _NOT_LISTED)
-
-
-def file_of_pairs(pairs: Sequence[ListedPair]) -> str:
-    """Return the file that all pairs are of, which the title names; empty with several."""
-    return only_file(listed.place[0] for listed in pairs)
-
-
 def title_of_files(diff: Diff, pairs: Sequence[ListedPair]) -> str:
     """Return the file of all listed pairs for the title; `listed: ` where others are compared."""
-    file = file_of_pairs(pairs)
+    file = only_file(listed.place[0] for listed in pairs)
     others = (pair for change in (*CHANGES, *_NOT_LISTED) for pair in listed_pairs(diff, change))
     is_all = not file or all(pair.either.file == file for pair in others)
     return file if is_all else f"listed: {file}"
-
-
-def title_of_sides(diff: Diff) -> str:
-    """Return the names of the sides, of candidates as short as in the table."""
-    return " -> ".join(short_names(diff.names) if diff.models else diff.names)
 
 
 def pair_columns(
@@ -476,7 +436,8 @@ def pair_columns(
     names = case_names(
         (listed.place[0], _row_label(diff, listed), listed.place[3]) for listed in pairs
     )
-    since = NEVER if file_of_pairs(pairs) and rows else 0
+    has_one_file = len({listed.place[0] for listed in pairs}) == 1
+    since = NEVER if has_one_file and rows else 0
     models = widest({listed.place[3] for listed in pairs})
     candidate = Column("candidate", 16, grows=True, most=models, least=6, names=names["candidate"])
     return [
@@ -510,10 +471,7 @@ def _history_columns(diff: Diff, *, with_history: bool) -> Iterator[Column]:
 
 
 def pair_cells(
-    diff: Diff,
-    listed: ListedPair,
-    labels: LabelIndex,
-    history: Callable[[Result], Sequence[str]],
+    diff: Diff, listed: ListedPair, labels: LabelIndex, history: Callable[[Result], Sequence[str]]
 ) -> Sequence[StyledCell]:
     """Return a cell for each of these columns; `history` returns the last verdicts of a result."""
     change, pair = listed
@@ -536,12 +494,6 @@ def _row_label(diff: Diff, listed: ListedPair) -> str:
     result = listed.pair.either
     prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return f"{result.row} ({prompt})".lstrip() if prompt else result.row
-
-
-def other_edits(diff: Diff, pairs: Sequence[ListedPair]) -> dict[str, Sequence[Difference]]:
-    """Return the edits of the test files that no listed pair is of."""
-    listed = {pair.place[0] for pair in pairs}
-    return {file: edits for file, edits in diff.edits.items() if file not in listed}
 
 
 def edited_names(diff: Diff, edits: Collection[str]) -> list[str]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.worker import get_current_worker
 
 from evalstore.core.display import BLANK, plural, text_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.render.dashboard import dashboard_lines
-from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
 from evalstore.interfaces.tui.render.plot import verdict_strip
 from evalstore.interfaces.tui.render.run_details import (
     STAR,
@@ -32,24 +31,20 @@ from evalstore.interfaces.tui.render.run_details import (
     state_cells,
     workspace_lines,
 )
-from evalstore.interfaces.tui.render.verdicts import when
+from evalstore.interfaces.tui.render.verdicts import READING, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.screens.dialogs.choice import NO_EARLIER_RUN
-from evalstore.interfaces.tui.screens.dialogs.dialogs import Dialog
+from evalstore.interfaces.tui.screens.choice import NO_EARLIER_RUN
+from evalstore.interfaces.tui.screens.dialogs import Dialog
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
-from evalstore.interfaces.tui.screens.reading_news import news_to
-from evalstore.interfaces.tui.widgets.fitted_view import FittedView
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
-from evalstore.interfaces.tui.widgets.text_view import wrap_line
+from evalstore.interfaces.tui.widgets.text_view import FittedView, wrap_line
 from evalstore.results.table.case_rows import BROKE
 from evalstore.results.verdict_order import verdict_counts
-from evalstore.store.wanted import telling
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.timer import Timer
 
     from evalstore.core.display import StyledLine
     from evalstore.interfaces.tui.screens.base import Page
@@ -96,21 +91,17 @@ class RunsPage(ActionsPage):
         Binding("S", "stats", "Statistics", id="history.stats"),
         Binding("B", "broken", "What broke", show=False, id="history.broken"),
     ]
-    FOOTER: ClassVar[Sequence[FooterHint]] = (
-        FooterHint("", "list.open"),
-        FooterHint("Run", "page.run"),
-        FooterHint("", "history.status"),
-        FooterHint("", "history.compare"),
-        FooterHint("", "history.stats"),
-        FooterHint("", "history.broken"),
-        FooterHint("", "history.search"),
-        FooterHint("", "list.mark"),
-        FooterHint("", "page.copy"),
-        FooterHint("", "page.save"),
+    FOOTER: ClassVar[Sequence[FooterHint | str]] = (
+        "list.open",
+        FooterHint("Run", ("page.run",)),
+        *("history.status", "history.compare", "history.stats", "history.broken"),
+        *("history.search", "list.mark", "page.copy", "page.save"),
     )
     TITLE = "Runs"
     HELP = _HELP
     PANELS: ClassVar[Mapping[str, str]] = {"runs": "Runs", "details": "Details"}
+    MARKS = True
+    DETAILS = FittedView
     DEFAULT_CSS = """
     RunsPage {
         & > #dashboard { height: 4; }
@@ -127,46 +118,42 @@ class RunsPage(ActionsPage):
         self._is_simulated = False
         """Whether all costs of the runs are simulated."""
         self.dashboard = DashboardReader(self, self.show_state)
-        self._differences = DifferenceReader(self, self._show_differences)
-        self.files = FileReader(self, self._show_files)
+        self._differences = DifferenceReader(self, self.draw_again)
+        self.files = FileReader(self, self.draw_again)
 
-    def compose(self) -> ComposeResult:
-        """Lay out the state of the workspace, the list, and what the highlighted run did."""
-        yield self.title_line()
-        yield self.problem_line()
+    def compose_above(self) -> ComposeResult:
+        """Lay out the runs of other programs, and the state of the workspace."""
+        yield from super().compose_above()
         yield OtherRuns(self.source.store.other_runs)
-        yield self.dashboard.view()
-        with Container(id="panels"):
-            yield Grid(id="runs", marks=True)
-            yield FittedView(id="details").add_class("detail")
-        yield KeyFooter()
+        dashboard = FittedView(id="dashboard")
+        dashboard.can_focus = False
+        yield dashboard
 
     def on_mount(self) -> None:
         """Read the runs."""
         self.set_title("evalstore", "runs")
-        self.reload(stay=False)
+        self.reload()
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Read the runs again."""
-        self.fetch(self.source.runs, partial(self.show_runs, stay=stay))
+        self.fetch(self.source.runs, self.show_runs)
 
     @property
     def highlighted(self) -> str | None:
         """Return the id of the highlighted run; None for the workspace."""
-        number = self.query_one("#runs", Grid).cursor - 1
+        number = self.grid.cursor - 1
         return self._runs[number].id if 0 <= number < len(self._runs) else None
 
-    def show_runs(self, runs: list[RunLine], *, stay: bool) -> None:
+    def show_runs(self, runs: list[RunLine]) -> None:
         """Show runs; the first line is the workspace.
 
-        With `stay`, the cursor stays on its run, also if it was moved while the runs were read.
+        The cursor stays on its run, also if it was moved while the runs were read.
         """
-        highlighted = self.highlighted if stay else None
-        grid = self.query_one("#runs", Grid)
+        highlighted = self.highlighted
+        grid = self.grid
         marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs, self._is_simulated = runs, is_all_simulated(runs)
         cursor = next((n for n, run in enumerate(runs, 1) if run.id == highlighted), 0)
-        grid.fit_height(len(runs) + 1)
         grid.show(
             run_columns(runs, self.dashboard.state), len(runs) + 1, self._cells, cursor=cursor
         )
@@ -182,7 +169,7 @@ class RunsPage(ActionsPage):
     @on(Grid.Marked, "#runs")
     def _show_title(self) -> None:
         """Show how many runs there are, and how many lines are marked."""
-        marked = len(self.query_one("#runs", Grid).marked)
+        marked = len(self.grid.marked)
         self.set_title(
             "evalstore", plural(len(self._runs), "run"), f"{marked} marked" if marked else ""
         )
@@ -196,7 +183,8 @@ class RunsPage(ActionsPage):
         """Read the state of the workspace again; Textual calls the base class's method, too."""
         self.dashboard.resume()
         self.refresh_ages()
-        self._show_files()
+        if self.grid.cursor:
+            self._show_details(stay=True)
 
     def go_on_reading(self) -> None:
         """Read the state of the workspace if that has waited for a plan."""
@@ -204,31 +192,20 @@ class RunsPage(ActionsPage):
 
     def show_state(self) -> None:
         """Show the state of the workspace in its line and in its details, too."""
-        grid = self.query_one("#runs", Grid)
+        grid = self.grid
         grid.set_columns(run_columns(self._runs, self.dashboard.state))
         if not grid.cursor:
             self._show_details(stay=True)
 
-    def _show_differences(self) -> None:
-        """Draw what differs from the runs before, in the list and below it."""
-        grid = self.query_one("#runs", Grid)
-        grid.refresh()
-        self._show_details(stay=True)
-
-    def _show_files(self) -> None:
-        """Draw what was read of the highlighted run."""
-        if self.query_one("#runs", Grid).cursor:
-            self._show_details(stay=True)
-
     @on(OtherRuns.Changed)
-    def show_other_runs(self) -> None:
-        """Show how far other programs are in the details of the workspace, too."""
-        if not self.query_one("#runs", Grid).cursor:
-            self._show_details(stay=True)
+    def draw_again(self) -> None:
+        """Draw what was read of runs, and how far other programs are, in the list and below it."""
+        self.grid.refresh()
+        self._show_details(stay=True)
 
     def refresh_ages(self) -> None:
         """Draw the list again: how long ago the runs were is worked out as it is drawn."""
-        self.query_one("#runs", Grid).refresh()
+        self.grid.refresh()
         self.dashboard.refresh_ages()
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
@@ -265,7 +242,7 @@ class RunsPage(ActionsPage):
         self.query_one("#details", FittedView).fit(self._describe_highlighted, stay=stay)
 
     def _describe_highlighted(self, width: int, height: int) -> list[StyledLine]:
-        grid, find = self.query_one("#runs", Grid), self._differences.find
+        grid, find = self.grid, self._differences.find
         number = grid.cursor - 1
         if not 0 <= number < len(self._runs):
             state, others = self.dashboard.state, self.query_one(OtherRuns).runs
@@ -300,15 +277,19 @@ class RunsPage(ActionsPage):
 
     # --- keys
 
+    def _has_runs(self) -> bool:
+        """Return whether there is a run; a message says that there is none once that is known."""
+        if not self._runs and self.grid.row_count:
+            self.notify(self.with_keys(_NO_RUNS), markup=False)
+        return bool(self._runs)
+
     def action_compare(self) -> None:
         """Compare two marked runs, or the marked one with the highlighted one.
 
         Without marks, compare the highlighted one with the previous run.
         """
-        grid = self.query_one("#runs", Grid)
-        if not self._runs:
-            if grid.row_count:
-                self.notify(self.with_keys(_NO_RUNS), markup=False)
+        grid = self.grid
+        if not self._has_runs():
             return
         marked = len(grid.marked)
         sides = sorted(grid.marked if marked == 2 else grid.marked | {grid.cursor})
@@ -334,17 +315,13 @@ class RunsPage(ActionsPage):
 
     def action_broken(self) -> None:
         """Show the cases that broke in the last runs, or in the highlighted run."""
-        if self._runs:
+        if self._has_runs():
             self.browser.show_cases(self.highlighted, f"verdict:{BROKE}")
-        elif self.query_one("#runs", Grid).row_count:
-            self.notify(self.with_keys(_NO_RUNS), markup=False)
 
     def action_stats(self) -> None:
         """Show the statistics of the highlighted run, or of the workspace."""
-        if self._runs:
+        if self._has_runs():
             self.browser.show_stats(self.highlighted)
-        elif self.query_one("#runs", Grid).row_count:
-            self.notify(self.with_keys(_NO_RUNS), markup=False)
 
 
 def _sign(run: RunLine) -> str:
@@ -370,15 +347,6 @@ _OLD = "old"
 """The note at figures that are old and are not being read."""
 
 
-class _Reading(NamedTuple):
-    """What a reading has found."""
-
-    wish: int
-    """The number of the wish that it fulfils."""
-    state: Dashboard | EvalstoreError
-    seconds: float
-
-
 class DashboardReader:
     """Reads the state of the workspace when its page is shown and when the runs have changed."""
 
@@ -389,7 +357,6 @@ class DashboardReader:
         self._runs: Sequence[RunLine] = ()
         self.state: Dashboard | None = None
         """The state as it was read last."""
-        self._timer: Timer | None = None
         self._is_followed = False
         """Whether the runs are known."""
         self._wishes = 0
@@ -403,33 +370,22 @@ class DashboardReader:
         self._seconds = self._ended = 0.0
         """The duration of the last reading, and its end on the monotonic clock."""
 
-    @staticmethod
-    def view() -> FittedView:
-        """Return the widget."""
-        view = FittedView(id="dashboard")
-        view.can_focus = False
-        return view
-
     @property
-    def is_due(self) -> bool:
-        """Return whether a reading begins by itself."""
-        return self._timer is not None
+    def _is_due(self) -> bool:
+        return _GROUP in self._page.pauses
 
     @property
     def note(self) -> str:
         """Return what is said of figures that are old; empty when they are not."""
         if not self.is_old:
             return ""
-        is_awaited = self.is_due or self._is_reading or self.state is None
+        is_awaited = self._is_due or self._is_reading or self.state is None
         return self._progress if is_awaited else _OLD
 
     @property
     def _is_reading(self) -> bool:
         """Return whether a reading is under way whose state will be shown."""
-        return self._under_way is not None and any(
-            worker.group == _GROUP and worker.node is self._page and not worker.is_finished
-            for worker in self._page.workers  # there is none after a bug
-        )
+        return self._under_way is not None and self._page.reads(_GROUP)  # it does not after a bug
 
     def follow(self, runs: Sequence[RunLine]) -> None:
         """Show the trend of these runs, and read the state again, now or when it is seen."""
@@ -454,9 +410,9 @@ class DashboardReader:
             self._draw()
 
     def _read_soon(self) -> None:
-        if self._is_seen and not (self.is_due or self._is_reading):
+        if self._is_seen and not (self._is_due or self._is_reading):
             pause = pause_before(self._seconds, self._ended, time.monotonic())
-            self._timer = self._page.set_timer(pause, self._read)
+            self._page.pause(_GROUP, pause, self._read)
 
     @property
     def _is_seen(self) -> bool:
@@ -474,29 +430,25 @@ class DashboardReader:
         """Stop reading, unless the page is still seen below a dialog."""
         if self._is_seen:
             return
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._page.end_pause(_GROUP)
         self._under_way = None
         self._page.workers.cancel_group(self._page, _GROUP)
 
     def _read(self) -> None:
-        self._timer = None
         source, wish = self._page.source, self._wishes
         self._under_way, self._progress = wish, READING
 
-        def read() -> _Reading:
+        def read() -> tuple[Dashboard | EvalstoreError, float]:
             worker, begun = get_current_worker(), time.monotonic()
             state: Dashboard | EvalstoreError
-            news = news_to(self._page, reading_text, self._show_progress, after=_LONG_SECONDS)
             try:
-                with telling(news):
+                with self._page.telling(self._show_progress, after=_LONG_SECONDS):
                     state = source.dashboard(lambda: not worker.is_cancelled)
             except EvalstoreError as problem:
                 state = problem
-            return _Reading(wish, state, time.monotonic() - begun)
+            return state, time.monotonic() - begun
 
-        self._page.fetch(read, self._show, group=_GROUP)
+        self._page.fetch(read, lambda found: self._show(wish, *found), group=_GROUP)
 
     def _show_progress(self, text: str) -> None:
         """Show how far the reading has come, unless it has ended by now."""
@@ -504,16 +456,17 @@ class DashboardReader:
             self._progress = text
             self._draw()
 
-    def _show(self, reading: _Reading) -> None:
-        self._seconds, self._ended = reading.seconds, time.monotonic()
-        if reading.wish == self._under_way:
+    def _show(self, wish: int, state: Dashboard | EvalstoreError, seconds: float) -> None:
+        """Show what a reading that fulfils a wish has found."""
+        self._seconds, self._ended = seconds, time.monotonic()
+        if wish == self._under_way:
             self._under_way = None
-        if isinstance(reading.state, EvalstoreError):
-            self._page.report_problem(_GROUP, reading.state)
+        if isinstance(state, EvalstoreError):
+            self._page.report_problem(_GROUP, state)
         else:
-            self.state = reading.state
-            self.is_old = reading.wish != self._wishes
-        if reading.wish != self._wishes:
+            self.state = state
+            self.is_old = wish != self._wishes
+        if wish != self._wishes:
             self._read_soon()
         self._draw()
 
@@ -560,12 +513,6 @@ class FileReader:
         """None: they cannot be read."""
         self._wanted: str | None = None
         """The run that is to be read, or is being read."""
-        self._timer: Timer | None = None
-
-    @property
-    def is_due(self) -> bool:
-        """Return whether a reading begins by itself."""
-        return self._timer is not None
 
     def find(self, run: str, differences: RunDifferences | None) -> RunFiles | None:
         """Return the files of a run; without them, they are read if the cursor stays.
@@ -577,38 +524,33 @@ class FileReader:
         if run not in self._known and run != self._wanted and is_shown:
             self.suspend()
             self._wanted = run
-            self._timer = self._page.set_timer(_FILES_PAUSE, lambda: self._read(run, differences))
+            read = partial(self._read, run, differences)
+            self._page.pause(_FILES_GROUP, _FILES_PAUSE, read)
         return self._known.get(run)
 
     def suspend(self) -> None:
         """Stop reading: another run is shown, or another screen."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._page.end_pause(_FILES_GROUP)
         self._wanted = None
         self._page.workers.cancel_group(self._page, _FILES_GROUP)
 
     def _read(self, run: str, differences: RunDifferences | None) -> None:
-        self._timer = None
         location = self._page.source.location
         new_failures = dict(differences.new_failures) if differences else {}
 
-        def read() -> tuple[str, RunFiles | None]:
+        def read() -> RunFiles | None:
             from evalstore.results.table.file_verdicts import read_file_verdicts
 
             worker = get_current_worker()
-            try:
-                found = read_file_verdicts(
+            with suppress(EvalstoreError):  # a damaged store: the page of the run says so
+                return read_file_verdicts(
                     location, run, new_failures, lambda: not worker.is_cancelled
                 )
-            except EvalstoreError:  # a damaged store: the page of the run says so
-                found = None
-            return run, found
+            return None
 
-        self._page.fetch(read, self._keep, group=_FILES_GROUP)
+        self._page.fetch(read, partial(self._keep, run), group=_FILES_GROUP)
 
-    def _keep(self, read: tuple[str, RunFiles | None]) -> None:
-        run, found = read
+    def _keep(self, run: str, found: RunFiles | None) -> None:
         self._wanted = None
         self._known[run] = found
         for old in [*self._known][:-_KEPT]:
@@ -657,11 +599,11 @@ class DifferenceReader:
 
             worker = get_current_worker()
             unread: dict[str, RunDifferences | None] = dict.fromkeys(runs)
-            try:
-                found = read_run_differences(source.location, runs, lambda: not worker.is_cancelled)
-                return unread | found
-            except EvalstoreError:  # a damaged store: the page of the run says so
-                return unread
+            with suppress(EvalstoreError):  # a damaged store: the page of the run says so
+                return unread | read_run_differences(
+                    source.location, runs, lambda: not worker.is_cancelled
+                )
+            return unread
 
         self._page.fetch(read, self._keep, group=_DIFFERENCES_GROUP)
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
@@ -28,7 +27,7 @@ from evalstore.core.display import (
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.state.navigation import CaseNavigator
 from evalstore.interfaces.tui.widgets.column_names import case_names
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
@@ -38,7 +37,6 @@ from evalstore.interfaces.tui.widgets.typed_line import TypedLine
 if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
-    from textual.timer import Timer
 
     from evalstore.core.errors import EvalstoreError
     from evalstore.results.search.grep import FoundText, FoundTexts, MarkedText
@@ -59,15 +57,11 @@ The last word may be the beginning of one, and "quoted words" match as written."
 class SearchPage(ActionsPage):
     """The stored texts that contain all words; it opens the answer in its newest run."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "type", "Find", id="search.type"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "type", "Find", id="search.type")]
     FOOTER = (
-        FooterHint("", "list.open"),
-        FooterHint("To the texts", "submit"),
-        FooterHint("", "search.type"),
-        FooterHint("", "page.copy"),
-        FooterHint("", "page.save"),
+        "list.open",
+        FooterHint("To the texts", ("submit",)),
+        *("search.type", "page.copy", "page.save"),
     )
     TITLE = "Search"
     PANELS: ClassVar[Mapping[str, str]] = {"hits": "Texts", "hit": "Text"}
@@ -91,41 +85,25 @@ newest run that has it. {search.type} leads back to the words."""
         """The words of the texts that are listed."""
         self._read: tuple[FoundText | None, str] = None, ""
         """The text that is shown in full, or is being read, and the words marked in it."""
-        self._pause: Timer | None = None
         self._goes_to_list = False
         """Whether the list gets the focus as soon as the words have been found."""
 
-    def compose(self) -> ComposeResult:
-        """Lay out the words above the texts that have them, and the highlighted text."""
-        yield self.title_line()
-        yield self.problem_line()
+    def compose_above(self) -> ComposeResult:
+        """Lay out the words, too."""
+        yield from super().compose_above()
         yield TypedLine(self._typed, placeholder="words", id="words", compact=True)
-        yield self.empty_state()
-        with Container(id="panels"):
-            yield Grid(id="hits")
-            yield TextView(id="hit").add_class("detail")
-        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Wait for words."""
-        self._grid.opens = lambda row: not isinstance(self._lines[row], str)
+        self.grid.opens = lambda row: not isinstance(self._lines[row], str)
         self._show(self._typed, None)
         self.action_type()
         if self._typed:
             self._search(self._typed)
 
     @property
-    def is_due(self) -> bool:
-        """Return whether a search begins by itself."""
-        return self._pause is not None
-
-    @property
     def _line(self) -> Input:
         return self.query_one("#words", Input)
-
-    @property
-    def _grid(self) -> Grid:
-        return self.query_one("#hits", Grid)
 
     # --- searching
 
@@ -134,25 +112,23 @@ newest run that has it. {search.type} leads back to the words."""
         """Search after a pause; the search for earlier words ends."""
         self._goes_to_list = False
         self._stop()
-        self.workers.cancel_group(self, "read")
         if message.value.strip():
             self.set_title("search", _SEARCHING)
-            self._pause = self.set_timer(_PAUSE_SECONDS, partial(self._search, message.value))
+            self.pause("read", _PAUSE_SECONDS, partial(self._search, message.value))
         else:
             self._show("", None)
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Search again."""
         if self._line.value.strip():
             self._search(self._line.value)
 
     def _stop(self) -> None:
-        if self._pause:
-            self._pause.stop()
-            self._pause = None
+        self.end_pause("read")
+        self.workers.cancel_group(self, "read")
 
     def _search(self, pattern: str) -> None:
-        self._stop()
+        self.end_pause("read")
         if pattern != self._pattern:
             self.set_title("search", _SEARCHING)
 
@@ -171,7 +147,7 @@ newest run that has it. {search.type} leads back to the words."""
         self.fetch(read, partial(self._show, pattern))
 
     def _show_progress(self, pattern: str, text: str) -> None:
-        if pattern == self._line.value and self.is_reading:
+        if pattern == self._line.value and self.reads():
             self.set_title("search", text)
 
     def _show(self, pattern: str, found: FoundTexts | None) -> None:
@@ -181,12 +157,15 @@ newest run that has it. {search.type} leads back to the words."""
         texts = found.texts if found else ()
         self._pattern, self._lines = pattern, list(list_by_file(texts))
         has_words = bool(pattern.strip())
-        self.set_title("search", *(_summary(found) if found and has_words else ()))
+        total, shown = found.total if found else 0, f"{len(texts):,} of "
+        counted = f"{shown if len(texts) < total else ''}{plural(total, 'text')}"
+        self.set_title("search", counted if found and has_words else "")
         self.set_empty("" if texts else _explain_nothing(pattern, found))
         self.query_one("#panels").display = bool(texts)
         ids = ["" if isinstance(line, str) else line.hit.id for line in self._lines]
         cursor = ids.index(before.hit.id) if before and before.hit.id in ids else 1
-        self._grid.show(hit_columns(texts), len(self._lines), self._cells, cursor=cursor)
+        columns, count = hit_columns(texts), len(self._lines)
+        self.grid.show(columns, count, self._cells, cursor=cursor, fits=False)
         if self._goes_to_list:
             self.show_list()
 
@@ -205,7 +184,7 @@ newest run that has it. {search.type} leads back to the words."""
     @property
     def highlighted(self) -> FoundText | None:
         """Return the highlighted text."""
-        number = self._grid.cursor
+        number = self.grid.cursor
         line = self._lines[number] if number < len(self._lines) else ""
         return None if isinstance(line, str) else line
 
@@ -215,7 +194,8 @@ newest run that has it. {search.type} leads back to the words."""
         found, pattern = self.highlighted, self._pattern
         if (found, pattern) == self._read:
             return
-        is_same_text = _text_of(found, pattern) == _text_of(*self._read)
+        shown, words = self._read
+        is_same_text = (found and found.hit.id, pattern) == (shown and shown.hit.id, words)
         self._read = found, pattern
         view = self.query_one("#hit", TextView)
         if found is None:
@@ -282,7 +262,7 @@ newest run that has it. {search.type} leads back to the words."""
         """Go from the words to the list, at once or when they have been found."""
         self._goes_to_list = self._pattern != self._line.value
         if self._lines and not self._goes_to_list:
-            self._grid.focus()
+            self.grid.focus()
 
     def action_type(self) -> None:
         """Go to the words."""
@@ -291,7 +271,6 @@ newest run that has it. {search.type} leads back to the words."""
     def action_back(self) -> None:
         """Leave; a search that is under way ends."""
         self._stop()
-        self.workers.cancel_group(self, "read")
         super().action_back()
 
 
@@ -301,17 +280,6 @@ def _explain_nothing(pattern: str, found: FoundTexts | None) -> str:
     if found.problem:
         return f"{found.problem}:\n{found.problem.hint}."
     return f"No stored text contains {pattern.strip()}."
-
-
-def _text_of(found: FoundText | None, pattern: str) -> tuple[str, str] | None:
-    """Return what decides the text that is shown in full, wherever it was found."""
-    return (found.hit.id, pattern) if found else None
-
-
-def _summary(found: FoundTexts) -> Iterator[str]:
-    shown = len(found.texts)
-    part = f"{shown:,} of " if shown < found.total else ""
-    yield f"{part}{plural(found.total, 'text')}"
 
 
 def _rows_of(found: FoundText, cases: Cases) -> Iterator[CaseRow]:

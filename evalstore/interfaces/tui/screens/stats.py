@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 
 from evalstore.core.display import (
     BLANK,
@@ -26,17 +25,16 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.runs import SIMULATED
-from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.plot import PlottedLine, PlottedPoint, beside, plot_lines
-from evalstore.interfaces.tui.render.verdicts import rate_text, short_names
+from evalstore.interfaces.tui.render.verdicts import READING, rate_text, short_names
 from evalstore.interfaces.tui.screens.actions import ActionsPage
-from evalstore.interfaces.tui.screens.panels import PanelPage
-from evalstore.interfaces.tui.widgets.fitted_view import FittedView
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.screens.base import PanelPage
+from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
-from evalstore.interfaces.tui.widgets.text_view import TextView, wrap_line
+from evalstore.interfaces.tui.widgets.text_view import FittedView, TextView, wrap_line
+from evalstore.planning.open_project import open_store
 from evalstore.results.stats.groups import answers_cost, answers_cost_per_100, judging_cost
 from evalstore.store.revisions import WORK
 
@@ -69,13 +67,11 @@ class StatsPage(ActionsPage):
         ),
     ]
     FOOTER = (
-        FooterHint("", "list.open"),
-        FooterHint("Table", "stats.last_table", "stats.next_table"),
-        FooterHint("Group by", _TABLE_IDS[0], others=_TABLE_IDS[1:]),
-        FooterHint("Run", "page.run"),
-        FooterHint("", "history.status"),
-        FooterHint("", "page.copy"),
-        FooterHint("", "page.save"),
+        "list.open",
+        FooterHint("Table", ("stats.last_table", "stats.next_table")),
+        FooterHint("Group by", _TABLE_IDS),
+        FooterHint("Run", ("page.run",)),
+        *("history.status", "page.copy", "page.save"),
     )
     TITLE = "Statistics"
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
@@ -87,6 +83,7 @@ terminal. A hollow point is a run of some cases. {list.open} shows the cases of 
 Costs are those of all answers and verdicts, also when an earlier run paid for them. The list of
 runs has what the run itself paid."""
     PANELS: ClassVar[Mapping[str, str]] = {"groups": "Results", "facts": "Details"}
+    DETAILS = FittedView
     DEFAULT_CSS = "StatsPage > #tables { height: 1; background: $panel; }"
     HORIZONTAL_BREAKPOINTS = PanelPage.HORIZONTAL_BREAKPOINTS[:-1]  # the plot takes the width
 
@@ -103,24 +100,18 @@ runs has what the run itself paid."""
         self._rows: list[tuple[StyledCell, ...]] = []
         """The cells of the table."""
 
-    def compose(self) -> ComposeResult:
-        """Lay out the names of the tables, a table, and a group in detail."""
-        yield self.title_line()
-        yield self.problem_line()
+    def compose_above(self) -> ComposeResult:
+        """Lay out the names of the tables, too."""
+        yield from super().compose_above()
         yield TextView(id="tables", is_fixed=True)
-        yield self.empty_state()
-        with Container(id="panels"):
-            yield Grid(id="groups")
-            yield FittedView(id="facts").add_class("detail")
-        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the run."""
         self.set_title("statistics", self._subject, READING)
-        self.query_one(Grid).focus()
-        self.reload(stay=False)
+        self.grid.focus()
+        self.reload()
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Read the statistics; those of a run do not change, but there may be more runs."""
         before = self._tables if self.revision else ()
         revision = self.revision or WORK
@@ -129,9 +120,16 @@ runs has what the run itself paid."""
     def show_data(self, tables: Sequence[Stats]) -> None:
         """Show what was read, then read the trend."""
         self._tables = tables
-        self.show_table(self.query_one("#groups", Grid).cursor)
-        by_candidate = tables[_DIMENSIONS.index("model")]
-        self.fetch(lambda: self.source.trend(by_candidate), self._show_trend, group="trend")
+        self.show_table(self.grid.cursor)
+        location, by_candidate = self.source.location, tables[_DIMENSIONS.index("model")]
+
+        def read() -> Trend:
+            from evalstore.results.stats.trend import trend_until
+
+            with open_store(location) as store:
+                return trend_until(location, store, by_candidate)
+
+        self.fetch(read, self._show_trend, group="trend")
 
     def _show_trend(self, trend: Trend) -> None:
         self._trend = trend
@@ -147,7 +145,7 @@ runs has what the run itself paid."""
     @property
     def group(self) -> ResultGroup | None:
         """Return the highlighted group."""
-        number = self.query_one("#groups", Grid).cursor
+        number = self.grid.cursor
         groups = self.stats.groups if self.stats else ()
         return groups[number] if number < len(groups) else None
 
@@ -161,11 +159,10 @@ runs has what the run itself paid."""
         undecided = f"{total.undecided:,} undecided" if total.undecided else ""
         self.set_title("statistics", self._subject, (rate, rate.partition(" (")[0]), undecided)
         self.query_one("#tables", TextView).show([self._tabs()])
-        grid = self.query_one("#groups", Grid)
+        grid = self.grid
         grid.opens = lambda row: _filter_of(stats.by[0], stats.groups[row]) != ""
         self._rows = [group_cells(group, stats.currency) for group in stats.groups]
         columns = group_columns(_NAMES[stats.by[0]], self._rows)
-        grid.fit_height(len(self._rows))
         grid.show(columns, len(self._rows), self._rows.__getitem__, cursor=cursor)
         is_empty = not (total.rate.judged or total.sessions)
         self.set_empty(self.with_keys(_NOTHING) if is_empty else "")

@@ -3,36 +3,255 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from itertools import chain
+from typing import ClassVar, TypeAlias
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Container
 
-from evalstore.core.display import StyledLine, StyledSpan, heading, plural, safe, text_lines
-from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
-from evalstore.interfaces.tui.render.documents.reading import READING, reading_text
-from evalstore.interfaces.tui.render.pending_lines import (
-    LEFT,
-    WARNINGS,
-    LineTexts,
-    PendingLine,
-    PendingLines,
-    Title,
-    pending_lines,
+from evalstore.core.display import (
+    StyledLine,
+    StyledSpan,
+    heading,
+    planned_judgements,
+    plural,
+    safe,
+    text_lines,
+    widest,
 )
+from evalstore.core.errors import EvalstoreError, Problem, WorkspaceError
+from evalstore.interfaces.tui.render.run import left_lines
+from evalstore.interfaces.tui.render.verdicts import READING, short_names, when
 from evalstore.interfaces.tui.screens.actions import CaseActionsPage
 from evalstore.interfaces.tui.screens.other_runs import OtherRuns
-from evalstore.interfaces.tui.screens.reading_news import news_to
-from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter
+from evalstore.interfaces.tui.widgets.column_names import case_names, only_file
+from evalstore.interfaces.tui.widgets.footer import FooterHint
 from evalstore.interfaces.tui.widgets.grid import Grid
+from evalstore.interfaces.tui.widgets.grid_columns import GAP, MARGIN, NEVER, Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
-from evalstore.planning.status.status_report import Status
+from evalstore.planning.plan_items import PlanItem, SummedItems
+from evalstore.planning.status.status_report import FileChange, Status
 from evalstore.results.compare.diff_text import ROW_ID_HINT
+from evalstore.results.edits.change_text import change_text, reason_text
 from evalstore.results.table.editable_files import EditPlace
-from evalstore.runs.status.status_text import nothing_text, pending_text, unrecorded_text
-from evalstore.store.wanted import telling
+from evalstore.runs.status.status_text import (
+    edit_text,
+    labels_text,
+    left_text,
+    nothing_text,
+    outcome_text,
+    pending_text,
+    unrecorded_text,
+)
+
+LEFT, WARNINGS = "left", "warnings"
+"""The first words of titles above what a run does not do."""
+_SAMPLE = 1_500
+"""Of more than twice as many items, so many at each end decide how wide the columns are."""
+_KINDS = ("ask", "ask"), ("record", "take"), ("judge", "judge")
+"""The kinds of items in their order, with the first word of their titles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A line above those that belong together."""
+
+    name: str
+    rest: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return both on one line."""
+        return f"{self.name} {self.rest}".strip()
+
+
+PendingLine: TypeAlias = "Title | FileChange | PlanItem | Problem"
+_Part: TypeAlias = "list[PendingLine] | SummedItems"
+
+
+class PendingLines:
+    """Lines one below the other; those of many items are read when they are needed."""
+
+    def __init__(self, *parts: _Part) -> None:
+        self._parts = [part for part in parts if part]
+        self._count = sum(map(len, self._parts))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[PendingLine]:
+        return chain.from_iterable(self._parts)
+
+    def __getitem__(self, number: int) -> PendingLine:
+        for part in self._parts:
+            if number < len(part):
+                return part[number]
+            number -= len(part)
+        raise IndexError(number)
+
+    def place_of(self, line: PendingLine | None) -> int | None:
+        """Return the number of a line; None if it is not there, or None is looked for."""
+        if line is None:  # else all items would be read
+            return None
+        return next((number for number, each in enumerate(self) if each == line), None)
+
+    def section_of(self, number: int) -> str:
+        """Return the name of the title that a line is or stands below."""
+        name = ""
+        for part in self._parts:
+            if isinstance(part, list):
+                names = [line.name for line in part[: number + 1] if isinstance(line, Title)]
+                name = next((each for each in reversed(names) if each), name)
+            number -= len(part)
+            if number < 0:
+                break
+        return name
+
+    @property
+    def files(self) -> Iterator[str]:
+        """Return the files that lines are of."""
+        for part in self._parts:
+            if isinstance(part, list):
+                yield from (line.file for line in part if not isinstance(line, Title))
+            else:
+                yield from part.files
+
+    @property
+    def models(self) -> list[str]:
+        """Return the names of the candidates and the evaluators."""
+        parts = (part.models for part in self._parts if not isinstance(part, list))
+        return list(dict.fromkeys(chain.from_iterable(parts)))
+
+    def samples(self) -> Iterator[FileChange | PlanItem | Problem]:
+        """Yield the lines that decide how wide the columns are, without titles."""
+        for part in self._parts:
+            is_long = len(part) > 2 * _SAMPLE
+            for line in chain(part[:_SAMPLE], part[-_SAMPLE:]) if is_long else part:
+                if not isinstance(line, Title):
+                    yield line
+
+    def renewed(self, status: Status) -> PendingLines:
+        """Return the lines as they are now, after time has passed: items are not read again."""
+        items = {part.kind: part for part in self._parts if not isinstance(part, list)}
+        return PendingLines(*_parts(status, items))
+
+
+def pending_lines(status: Status) -> PendingLines:
+    """Return the lines of a status; takes seconds for a million items."""
+    kinds = [kind for kind, _ in _KINDS] if status.items else []
+    items = {kind: SummedItems(status.items, kind) for kind in kinds}
+    return PendingLines(*_parts(status, items))
+
+
+def _parts(status: Status, items: dict[str, SummedItems]) -> Iterator[_Part]:
+    if (status.changes or status.edits) and status.last_run:
+        last = f"run {(status.last_run or '')[:8]} ({when(status.last_started or 0)})"
+        edits = (
+            Title("", f"{edit.code} {edit.of}  {edit_text(status, edit)}") for edit in status.edits
+        )
+        yield [Title("changed", f"since {last}"), *status.changes, *edits]
+    for kind, name in _KINDS:
+        if of_kind := items.get(kind):
+            yield [Title(name, _count_text(of_kind, may_judge_less=status.may_judge_less))]
+            yield of_kind
+    yield list(_other_lines(status))
+
+
+def _count_text(items: SummedItems, *, may_judge_less: bool = False) -> str:
+    """Return how many answers or judgements items of a kind are."""
+    if items.kind == "judge":
+        by_checks = items.by_checks if may_judge_less else 0
+        return planned_judgements(items.total, by_checks, may_be_less=may_judge_less)
+    return plural(items.total, "recorded answer" if items.kind == "record" else "answer")
+
+
+def _other_lines(status: Status) -> Iterator[Title]:
+    """Yield what a run would record, what it leaves undone, and warnings."""
+    if outcome := outcome_text(status):
+        yield Title("record", outcome)
+    if status.labels:
+        yield Title("record", labels_text(status))
+    rest = [line.spans[0].text for line in left_lines(status) if line.spans]
+    if rest:
+        is_left = left_text(status) or status.untrusted or status.skipped
+        yield Title(LEFT, "undone") if is_left else Title(WARNINGS)
+        for text in rest:
+            yield Title("", text)
+
+
+# --- the columns of the pending work, and the texts of its lines
+
+
+_TITLES = ("what", "file", "row", "candidate", "by", "why")
+_LEAST = (0, 10, 16, 9, 9, 10)
+"""How narrow each column may become."""
+_SINCE = (46, 0, 0, 0, 72, 46)
+"""The widths of the table from which on there is room for each column, when texts are long."""
+_SINCE_OF_ONE_FILE = (0, 0, 0, 0, 60, 38)
+"""The same when all lines are of one file, which has no column then."""
+
+
+class LineTexts:
+    """The texts of lines, with short names of the candidates and evaluators."""
+
+    def __init__(
+        self, lines: PendingLines, prompts: Mapping[str, Mapping[str | None, str]]
+    ) -> None:
+        """`prompts` has for test files with several system prompts what to call each."""
+        names = ["", *lines.models]
+        self._models = dict(zip(names, short_names(names), strict=True))
+        self._prompts = prompts
+        self.file = only_file(lines.files)
+        """The file that all lines are of, if there is only one."""
+        self.columns = _columns([self.of(line) for line in lines.samples()], bool(self.file))
+
+    def of(self, item: FileChange | PlanItem | Problem) -> tuple[str, ...]:
+        """Return the texts of a line, one for each column."""
+        if isinstance(item, Problem):
+            place = "" if item.line is None else f"line {item.line}"
+            return item.severity, item.file, place, "", "", item.message
+        if isinstance(item, FileChange):
+            return item.letters, item.file, "", "", "", change_text(item)
+        count = f" ({item.count}x)" if item.count > 1 else ""
+        return (
+            *(item.kind, item.file, self.row_of(item), self._models[item.model]),
+            *(self._models[item.evaluator or ""], reason_text(item) + count),
+        )
+
+    def row_of(self, item: PlanItem) -> str:
+        """Return the row, and the system prompt where the file has several."""
+        prompt = self._prompts.get(item.file, {}).get(item.prompt)
+        return f"{item.row} ({prompt})".lstrip() if prompt else item.row
+
+
+def _columns(texts: Sequence[Sequence[str]], has_one_file: bool) -> list[Column]:
+    """Return the columns, each as wide as what is in it; there is none without a text."""
+    names = case_names((file, row, candidate) for _, file, row, candidate, *_ in texts)
+    widths = [widest(column) for column in zip(*texts, strict=True)] or [0] * len(_TITLES)
+    sizes = _SINCE
+    if has_one_file:  # the title names it
+        widths[1], sizes = 0, _SINCE_OF_ONE_FILE
+    needed = [max(width, len(title)) for width, title in zip(widths, _TITLES, strict=True)]
+    room = MARGIN + sum(size + GAP for size, width in zip(needed, widths, strict=True) if width)
+    columns = zip(_TITLES, widths, needed, _LEAST, sizes, strict=True)
+    return [
+        Column(
+            title,
+            need,
+            grows=True,
+            most=need,
+            least=min(least or need, need),
+            since=min(since, room - GAP) if width else NEVER,
+            names=names.get(title),
+        )
+        for title, width, need, least, since in columns
+    ]
+
+
+# --- the page of the pending work
+
 
 _UNDONE = LEFT, WARNINGS
 """The sections that no run does."""
@@ -43,11 +262,10 @@ class StatusPage(CaseActionsPage):
     """Each thing a run would do, with its reason; or what is wrong with the files."""
 
     FOOTER = (
-        FooterHint("Run", "page.run"),
-        FooterHint("", "list.open"),
-        FooterHint("Edit", "case.edit"),
-        FooterHint("", "page.copy"),
-        FooterHint("", "page.save"),
+        FooterHint("Run", ("page.run",)),
+        "list.open",
+        FooterHint("Edit", ("case.edit",)),
+        *("page.copy", "page.save"),
     )
     TITLE = "Pending work"
     WAY = "{history.status} on the runs, the cases or an answer"
@@ -71,35 +289,29 @@ out; what it has not done yet is also listed here."""
         self._status: Status | None = None
         self._texts = LineTexts(self._lines, {})
 
-    def compose(self) -> ComposeResult:
-        """Lay out the list above what the highlighted line is about."""
-        yield self.title_line()
-        yield self.problem_line()
+    def compose_above(self) -> ComposeResult:
+        """Lay out the runs of other programs, too."""
+        yield from super().compose_above()
         yield OtherRuns(self.source.store.other_runs)
-        yield self.empty_state()
-        with Container(id="panels"):
-            yield Grid(id="items")
-            yield TextView(id="details").add_class("detail")
-        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the workspace."""
-        self.query_one(Grid).opens = lambda row: not isinstance(self._lines[row], Title)
+        self.grid.opens = lambda row: not isinstance(self._lines[row], Title)
         self.set_title("pending work", READING)
-        self.query_one(Grid).focus()
-        self.reload(stay=False)
+        self.grid.focus()
+        self.reload()
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Read the workspace again."""
         highlighted = self._highlighted
 
-        def read() -> _Read:
-            with telling(news_to(self, reading_text, self._show_reading)):
+        def read() -> tuple[Status | None, PendingLines, LineTexts, int | None]:
+            with self.telling(self._show_reading):
                 status, lines = self._read()
             texts = LineTexts(lines, status.prompts if status else {})
-            return _Read(status, lines, texts, highlighted, lines.place_of(highlighted))
+            return status, lines, texts, lines.place_of(highlighted)
 
-        self.fetch(read, self._show)
+        self.fetch(read, lambda found: self._show(highlighted, *found))
 
     def _show_reading(self, text: str) -> None:
         """Show how far the first reading has come."""
@@ -116,10 +328,18 @@ out; what it has not done yet is also listed here."""
             return None, PendingLines([title, *problems])
         return status, pending_lines(status)
 
-    def _show(self, read: _Read) -> None:
-        cursor, before = read.cursor, self._highlighted
-        status, self._status, self._lines, self._texts = read.status, *read[:3]
-        if before != read.highlighted:  # the cursor was moved meanwhile
+    def _show(
+        self,
+        highlighted: PendingLine | None,
+        status: Status | None,
+        lines: PendingLines,
+        texts: LineTexts,
+        cursor: int | None,
+    ) -> None:
+        """Show lines, without a status problems; `cursor` is where the `highlighted` one is now."""
+        before = self._highlighted
+        self._status, self._lines, self._texts = status, lines, texts
+        if before != highlighted:  # the cursor was moved meanwhile
             cursor = self._lines.place_of(before)
         if status is None:
             self.set_title("pending work", self._texts.file, "nothing, until the files are fixed")
@@ -131,13 +351,12 @@ out; what it has not done yet is also listed here."""
             self.set_empty("" if self._lines else nothing_text(status) + self.with_keys(_EDIT_HINT))
         self._show_lines(cursor)
         if self._lines and self.focused is None:  # there was nothing to be focused
-            self.query_one(Grid).focus()
+            self.grid.focus()
         self.refresh_bindings()
 
     def _show_lines(self, cursor: int | None) -> None:
-        grid = self.query_one(Grid)
+        grid = self.grid
         self.query_one("#panels").display = bool(self._lines)
-        grid.fit_height(len(self._lines))
         place = 1 if cursor is None else cursor
         grid.show(self._texts.columns, len(self._lines), self._cells, cursor=place)
 
@@ -145,12 +364,12 @@ out; what it has not done yet is also listed here."""
         """Draw the list again: its first line says how long ago the last run was."""
         if self._status is not None:
             self._lines = self._lines.renewed(self._status)
-            self.query_one(Grid).refresh()
+            self.grid.refresh()
             self.query_one("#details", TextView).show(self._detail_lines(), stay=True)
 
     @property
     def _highlighted(self) -> PendingLine | None:
-        number = self.query_one(Grid).cursor
+        number = self.grid.cursor
         return self._lines[number] if number < len(self._lines) else None
 
     def _cells(self, row: int) -> Sequence[StyledCell]:
@@ -177,7 +396,7 @@ out; what it has not done yet is also listed here."""
         is_read = self._status is not None
         if action == "edit" and is_read and all(isinstance(line, Title) for line in self._lines):
             return False
-        is_idle = is_read and self._lines[:1] in ([], [Title(WARNINGS)])
+        is_idle = is_read and next(iter(self._lines), Title(WARNINGS)) == Title(WARNINGS)
         if action == "run" and is_idle and not self.browser.runs.is_running:
             return False
         return action not in _ON_ANSWERS and super().check_action(action, parameters)
@@ -197,8 +416,6 @@ out; what it has not done yet is also listed here."""
             super().action_save()
 
     def _detail_lines(self) -> Iterator[StyledLine]:
-        from evalstore.planning.status.status_report import FileChange
-
         line = self._highlighted
         if isinstance(line, Problem):
             yield heading(line.place)
@@ -210,7 +427,7 @@ out; what it has not done yet is also listed here."""
             yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
         elif isinstance(line, Title):
             yield heading(line.text)
-            if self._lines.section_of(self.query_one(Grid).cursor) not in _UNDONE:
+            if self._lines.section_of(self.grid.cursor) not in _UNDONE:
                 does = "{page.run} does it, after it has shown the price."
                 yield from text_lines(self.with_keys(does), "faint")
         elif line is not None:
@@ -254,19 +471,6 @@ out; what it has not done yet is also listed here."""
             return line.place, "the place"
         row = getattr(line, "row", "")
         return f"{line.file}::{row}" if row else line.file, "the case"
-
-
-class _Read(NamedTuple):
-    """What was read."""
-
-    status: Status | None
-    """None: the files have problems."""
-    lines: PendingLines
-    texts: LineTexts
-    highlighted: PendingLine | None
-    """The line that had the cursor when the reading began."""
-    cursor: int | None
-    """Where that line is now; None if it is gone."""
 
 
 def _summary(status: Status) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 
 from evalstore.core.display import (
     BLANK,
@@ -22,20 +21,16 @@ from evalstore.core.display import (
     widest,
 )
 from evalstore.core.values import URGENCY
-from evalstore.interfaces.tui.render.documents.reading import READING
 from evalstore.interfaces.tui.render.pair import history_lines
-from evalstore.interfaces.tui.render.verdicts import short_names, verdict_cell, when
+from evalstore.interfaces.tui.render.verdicts import READING, short_names, verdict_cell, when
 from evalstore.interfaces.tui.screens.actions import ActionsPage
 from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.widgets.footer import KeyFooter
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
 from evalstore.interfaces.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from evalstore.comparison.word_diff import ChangedLine
     from evalstore.results.flips.result_history import RecentVerdicts
     from evalstore.results.log.test_history import Edit, Version
@@ -58,7 +53,7 @@ class TestHistoryPage(ActionsPage):
     """Shows the runs at which a test changed, above its edits."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("z", "widen", "Full-width difference", id="versions.widen"),
+        Binding("z", "widen", "Full-width difference", id="versions.widen")
     ]
     TITLE = "Versions"
     PANELS: ClassVar[Mapping[str, str]] = {"versions": "Versions", "edits": "Edits"}
@@ -86,40 +81,32 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         self._versions: list[Version] = []
         self._candidates: list[str] = []
 
-    def compose(self) -> ComposeResult:
-        """Lay out the list above the difference."""
-        yield self.title_line()
-        yield self.problem_line()
-        yield self.empty_state()
-        with Container(id="panels"):
-            yield Grid(id="versions")
-            yield TextView(id="edits").add_class("detail")
-        yield KeyFooter()
-
     def on_mount(self) -> None:
         """Read the versions."""
         self.set_title("versions", READING, self.file, self.row)
-        self.query_one(Grid).focus()
-        self.reload(stay=False)
+        self.grid.focus()
+        self.reload()
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Read the versions again."""
-        chosen = self.highlighted if stay else None
+        chosen = self.highlighted
         run = chosen.run if chosen else ""
 
-        self.fetch(
-            lambda: self.source.versions(self.file, self.row),
-            lambda versions: self.show_versions(versions, run),
-        )
+        def read() -> list[Version]:
+            from evalstore.results.log.test_history import versions_of
+
+            return versions_of(self.source.location, self.file, self.row)
+
+        self.fetch(read, lambda versions: self.show_versions(versions, run))
 
     def refresh_ages(self) -> None:
         """Draw the list again, in which each run has its age."""
-        self.query_one(Grid).refresh()
+        self.grid.refresh()
 
     @property
     def highlighted(self) -> Version | None:
         """Return the highlighted version."""
-        number = self.query_one(Grid).cursor
+        number = self.grid.cursor
         return self._versions[number] if number < len(self._versions) else None
 
     def show_versions(self, versions: list[Version], run: str | None) -> None:
@@ -130,9 +117,8 @@ that run, with the candidate of the selected column; {list.left} and {list.right
         self._candidates = merge_candidates(versions)
         self.set_title("versions", _counts(versions), self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
-        grid = self.query_one(Grid)
+        grid = self.grid
         self.set_class(not versions, "-none")
-        grid.fit_height(len(versions))
         cursor = next((n for n, version in enumerate(versions) if version.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
         if self._model in self._candidates:
@@ -201,7 +187,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
     def open_run(self) -> None:
         """Show the cases of the run."""
         if self.highlighted:
-            picked = self._candidates[self.query_one(Grid).picked :][:1]
+            picked = self._candidates[self.grid.picked :][:1]
             place = CasePlace(self.file, self.highlighted.row, *picked)
             self.browser.show_cases(self.highlighted.run, place=place)
 
@@ -217,7 +203,7 @@ that run, with the candidate of the selected column; {list.left} and {list.right
             return
         self.toggle_class("-wide-text")
         self.refresh_bindings()
-        (self.query_one(TextView) if self.has_class("-wide-text") else self.query_one(Grid)).focus()
+        (self.query_one(TextView) if self.has_class("-wide-text") else self.grid).focus()
 
     def action_back(self) -> None:
         """Show the list again, or leave."""

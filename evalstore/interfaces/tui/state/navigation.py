@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from evalstore.core.results import Result
-from evalstore.interfaces.tui.state.case_groups import CellPlace, failing_candidates, next_cell
+from evalstore.interfaces.tui.state.case_listing import CellPlace, failing_candidates, next_cell
 from evalstore.results.attempts import MixedAttempts
 from evalstore.results.labels.labels import LabelIndex
 from evalstore.results.table.case_rows import CaseRow
@@ -61,7 +61,7 @@ class CaseNavigator:
     @property
     def position(self) -> Position:
         """Return the case, the candidate, the answer and the candidate beside."""
-        results = dict(self._results(self.case))
+        results = self._results(self.case)
         result, beside = results.get(self.model), results.get(self.other or "")
         mixed = self.cases.mixed.get(result.evaluations) if result else None
         attempt_beside = self.cases.shown_attempt(beside) if beside else 0
@@ -90,24 +90,24 @@ class CaseNavigator:
     @property
     def models(self) -> list[str]:
         """Return the candidates of the case."""
-        return [model for model, _ in self._results(self.case)]
+        return [*self._results(self.case)]
 
     @property
     def result(self) -> Result:
         """Return the result of the candidate."""
-        return dict(self._results(self.case))[self.model]
+        return self._results(self.case)[self.model]
 
     @property
     def results_of_case(self) -> list[Result]:
         """Return the results of all candidates for the case, with all of its system prompts."""
         place = self.case.file, self.case.row
         rows = [row for row in self.cases.rows if (row.file, row.row) == place]
-        return [result for row in rows for _, result in self._results(row)]
+        return [result for row in rows for result in self._results(row).values()]
 
     @property
     def beside(self) -> Result | None:
         """Return the result of the candidate beside it."""
-        return dict(self._results(self.case)).get(self.other or "")
+        return self._results(self.case).get(self.other or "")
 
     @property
     def session(self) -> str | None:
@@ -122,13 +122,12 @@ class CaseNavigator:
         return sessions[self.position.attempt_beside] if sessions else None
 
     def _first_attempt(self) -> int:
-        result = dict(self._results(self.case)).get(self.model)
+        result = self._results(self.case).get(self.model)
         return self.cases.shown_attempt(result) if result else 0
 
-    def _results(self, case: CaseRow) -> Iterator[tuple[str, Result]]:
-        for model, result in zip(self.cases.models, case.results, strict=True):
-            if result is not None:
-                yield model, result
+    def _results(self, case: CaseRow) -> dict[str, Result]:
+        results = zip(self.cases.models, case.results, strict=True)
+        return {model: result for model, result in results if result is not None}
 
     @property
     def case_number(self) -> tuple[int, int]:
@@ -199,7 +198,7 @@ class CaseNavigator:
 
     def to_answer(self, sessions: Collection[str]) -> None:
         """Go to the first answer to the case that is one of these."""
-        for model, result in self._results(self.case):
+        for model, result in self._results(self.case).items():
             for attempt, session in enumerate(result.sessions):
                 if session in sessions:
                     self.model, self.attempt, self.is_chosen = model, attempt, True

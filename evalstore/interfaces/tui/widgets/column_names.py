@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from os.path import commonprefix
 
 from evalstore.core.display import columns_of
 from evalstore.results.edits.distinct_labels import one_line, shared_starts, shorten_label
@@ -54,7 +55,8 @@ class _SharedStarts:
 
     def __init__(self, names: Sequence[str]) -> None:
         first, last = (min(names), max(names)) if names else ("", "")
-        self._common = "" if first == last else _common_start(first, last)
+        common = commonprefix((first, last))  # noqa: RUF071 - letters are compared
+        self._common = "" if first == last else common
         self.longest = max(map(columns_of, names), default=0)
         """Columns of the widest name."""
         self.fields = self._common.rfind("=") + 1
@@ -73,11 +75,6 @@ class _SharedStarts:
     def of(self, name: str) -> int:
         """Return how many characters at its start a name shares with the one most like it."""
         return self._starts.get(name, len(self._common) if self.covers(name) else 0)
-
-
-def _common_start(left: str, right: str) -> str:
-    pairs = enumerate(zip(left, right, strict=False))
-    return left[: next((at for at, (a, b) in pairs if a != b), len(left))]
 
 
 def case_names(places: Iterable[tuple[str, str, str]]) -> dict[str, ShortenedNames]:

@@ -1,8 +1,8 @@
-"""The line at the bottom: the keys and their actions, as many as fit."""
+"""The lines at the bottom and at the top of a page: its keys, and its title."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -13,6 +13,8 @@ from textual.keys import format_key
 from textual.style import Style
 from textual.widgets import Static
 
+from evalstore.core.display import clip, columns_of, pad, safe, steady
+
 _LAST = ("page.back", "help", "quit")
 """Actions that are named last, however little room there is."""
 
@@ -22,16 +24,12 @@ class FooterHint(NamedTuple):
 
     words: str
     """What they do; empty: the description of the first."""
-    first: str
-    """The id of an action."""
-    second: str = ""
-    others: tuple[str, ...] = ()
-    """The ids of more actions."""
+    ids: tuple[str, ...]
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Return the actions."""
-        return tuple(id for id in (self.first, self.second, *self.others) if id)
+
+def footer_hint(named: FooterHint | str) -> FooterHint:
+    """Return a hint; of the id of an action one with its description."""
+    return FooterHint("", (named,)) if isinstance(named, str) else named
 
 
 class FooterKeys(NamedTuple):
@@ -50,7 +48,7 @@ class FooterKeys(NamedTuple):
             return None
         names = [f" {it.binding.key_display or key_name(it.binding.key)}" for it in bindings]
         words = hint.words or bindings[0].binding.description
-        return cls(hint.first, names, f" {words} ", bindings)
+        return cls(hint.ids[0], names, f" {words} ", bindings)
 
     @property
     def width(self) -> int:
@@ -86,12 +84,11 @@ class KeyFooter(Static):
         for binding in sorted(bindings, key=lambda it: not it.binding.show):
             if binding.binding.description:
                 active.setdefault(binding.binding.id or binding.binding.action, binding)
-        hints = getattr(self.screen, "FOOTER", ())
-        own = [FooterHint("", id) for id, it in active.items() if it.binding.show]
-        chosen = [hint for hint in hints or own if not {*_LAST} & {*hint.ids}]
+        named = getattr(self.screen, "FOOTER", ())
+        named = named or [id for id, it in active.items() if it.binding.show and id not in _LAST]
         words = getattr(self.screen, "footer_words", {})
-        ordered = (*chosen, *(FooterHint("", id) for id in _LAST))
-        ordered = tuple(hint._replace(words=words.get(hint.first, hint.words)) for hint in ordered)
+        hints = map(footer_hint, (*named, *_LAST))
+        ordered = [hint._replace(words=words.get(hint.ids[0], hint.words)) for hint in hints]
         keys = [FooterKeys.of(hint, active) for hint in ordered]
         return _fit([key for key in keys if key], self.size.width)
 
@@ -131,3 +128,36 @@ def key_name(key: str) -> str:
     """Name a key as people read it: `ctrl+d`, `?`, `enter`, `↑`."""
     *modifiers, last = key.split("+")
     return "+".join((*modifiers, last if last == "enter" else format_key(last)))
+
+
+# --- the line at the top of a page: its title, and at its right end the progress of a run
+
+
+TitlePart = str | tuple[str, str]
+"""A part of a title; or the whole of it, and what is shown where the title has no room for that."""
+
+
+class TitleLine(Static):
+    """The title of the page; at its right end, on every page, the progress of a run."""
+
+    def __init__(self, progress: Callable[[], str]) -> None:
+        """`progress` returns the progress of a run; empty without one."""
+        super().__init__(classes="title", markup=False)
+        self._progress = progress
+        self._text = self._brief = ""
+
+    def show(self, parts: Sequence[TitlePart]) -> None:
+        """Show these parts; those that are empty are left out."""
+        pairs = [(part, part) if isinstance(part, str) else part for part in parts]
+        self._text = " › ".join(steady(safe(text)) for text, _ in pairs if text)
+        self._brief = " › ".join(steady(safe(text)) for _, text in pairs if text)
+        self.refresh()
+
+    def render(self) -> Content:
+        """Draw the whole progress, and the title in the room that is left."""
+        progress = self._progress()
+        room = self.size.width
+        if progress:
+            room = max(0, room - cell_len(progress) - 2)
+        text = clip(self._text if columns_of(self._text) <= room else self._brief, room)
+        return Content(f"{pad(text, room)}  {progress}" if progress else text)

@@ -15,15 +15,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.core.display import StyledSpan
-from evalstore.interfaces.tui.text_styles import TextStyles
+from evalstore.interfaces.tui.contrast import TextStyles
 from evalstore.interfaces.tui.widgets.grid_columns import (
     Column,
     VisibleColumns,
     fit_columns,
     full_width,
-    next_pick,
-    pick_of,
-    picked_column,
 )
 from evalstore.interfaces.tui.widgets.grid_lines import (
     LineStyle,
@@ -33,93 +30,8 @@ from evalstore.interfaces.tui.widgets.grid_lines import (
     is_heading,
 )
 
-
-class ClickedView(ScrollView):
-    """Decides what a click on a row does.
-
-    Where a panel shows the selected row, a click selects and one on the selected row opens;
-    elsewhere, and on a heading, every click opens.
-    """
-
-    _gains_focus = False
-    """Whether the focus has come just now."""
-    _brings_focus = False
-    """Whether the click under way has brought the focus: it does no more than that and select."""
-    _is_first = True
-    """Whether it has not been clicked yet."""
-
-    def on_focus(self) -> None:
-        """Remember for the press that may have brought the focus, which is handled next."""
-        self._gains_focus = True
-        self.call_later(self._forget_focus)
-
-    def _forget_focus(self) -> None:
-        self._gains_focus = False
-
-    def on_mouse_down(self) -> None:
-        """Begin a click."""
-        self._brings_focus = self._gains_focus
-
-    def opens_by(self, click: events.Click, *, is_selected: bool, is_heading: bool) -> bool:
-        """Return whether a click on a row opens it.
-
-        The second half of a double click does not, where the first one has opened the page.
-        """
-        was_first, self._is_first = self._is_first, False
-        if click.chain > 1 and was_first:
-            return False
-        if is_heading or not any(panel.display for panel in self.screen.query(".detail")):
-            return click.chain == 1
-        return is_selected and not self._brings_focus
-
-
 _BESIDE = 72
 """Columns that a list leaves to what stands beside it: images have room there."""
-
-
-class RoomyView(ClickedView):
-    """Takes the width in which nothing is cut, if the width of its style is `auto`."""
-
-    _wanted: Sequence[Column] = ()
-    """The columns that it has been laid out for."""
-    _head_lines = 1
-    """The lines of the titles."""
-    _most_rows: int | None = None
-    """How high it becomes at most, without the titles and the frame."""
-
-    @property
-    def _height(self) -> int:
-        """Return the number of rows that can be seen below the titles."""
-        return max(1, self.scrollable_content_region.height - self._head_lines)
-
-    @property
-    def _is_beside(self) -> bool:
-        """Return whether it follows the width of its columns, beside another panel."""
-        width = self.styles.width
-        return width is not None and width.is_auto
-
-    def fit_height(self, rows: int) -> None:
-        """Be at most so many lines high, and the titles."""
-        self._most_rows = rows
-        self.make_room(self._head_lines)
-
-    def make_room(self, lines: int) -> None:
-        """Draw titles of so many lines from now on."""
-        self._head_lines = lines
-        if self._most_rows is not None:
-            most = self._most_rows + lines + self.gutter.height
-            self.styles.max_height = None if self._is_beside else most
-
-    def need_width(self, columns: Sequence[Column]) -> None:
-        """Lay the page out again when other columns need another width, if it follows them."""
-        before, self._wanted = self._wanted, columns
-        if self._is_beside and full_width(before) != full_width(columns):
-            self.refresh(layout=True)
-
-    def get_content_width(self, container: Size, _viewport: Size) -> int:
-        """Return the width in which nothing is cut, or what is left by what stands beside it."""
-        needed = full_width(self._wanted) + self.scrollbar_size_vertical
-        return min(needed, container.width - _BESIDE)
 
 
 _TEXT_STYLES = TextStyles(
@@ -174,10 +86,11 @@ class _RowMessage(Message):
         return self.grid
 
 
-class Grid(RoomyView, can_focus=True):
+class Grid(ScrollView, can_focus=True):
     """Rows that are made when they are drawn, with a cursor and marks.
 
-    A row of one cell alone is a heading as wide as the table.
+    A row of one cell alone is a heading as wide as the table. If the width of its style is `auto`,
+    it takes the width in which nothing is cut.
 
     Texts are never markup; control characters are shown as escapes.
     """
@@ -218,12 +131,23 @@ class Grid(RoomyView, can_focus=True):
         self._count = 0
         self._cells: Callable[[int], Sequence[StyledCell]] = lambda _row: ()
         self.cursor = 0
+        self._picks: list[int] = []
+        """The numbers of the columns that the cursor can be in."""
         self._picked = 0
         self._has_marks = marks
         self.marked: set[int] = set()
         self._can_open = True
         self.opens: Callable[[int], bool] = lambda _row: True
         """Whether a row can be opened; else the key for it is not offered."""
+        self._head_lines = 1
+        """The lines of the titles."""
+        self._fits = False
+        """Whether it is no higher than its rows."""
+        self._gains_focus = False
+        """Whether the focus has come just now."""
+        self._brings_focus = False
+        """Whether the click under way has brought the focus: it only does that and selects."""
+        self._was_clicked = False
 
     # --- what is shown
 
@@ -234,12 +158,16 @@ class Grid(RoomyView, can_focus=True):
         cells: Callable[[int], Sequence[StyledCell]],
         *,
         cursor: int = 0,
+        fits: bool = True,
     ) -> None:
-        """Show so many rows; `cells` makes one, with a cell for each column."""
+        """Show so many rows; `cells` makes one, with a cell for each column.
+
+        Where it `fits`, it is no higher than they are.
+        """
         if bool(count) != bool(self._count):  # without rows, none can be opened
             self.refresh_bindings()
-        self._columns, self._count, self._cells = columns, count, cells
-        self.need_width(columns)
+        self._count, self._cells, self._fits = count, cells, fits
+        self._take_columns(columns)
         self.marked = set()
         self.cursor = max(0, min(cursor, count - 1))
         self._measure()
@@ -250,10 +178,32 @@ class Grid(RoomyView, can_focus=True):
 
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Show the same rows with other columns."""
-        self._columns = columns
-        self.need_width(columns)
+        self._take_columns(columns)
         self._measure()
         self.refresh()
+
+    def _take_columns(self, columns: Sequence[Column]) -> None:
+        """Lay the page out again when it follows their width, and they need another one."""
+        before, self._columns = self._columns, columns
+        self._picks = [number for number, column in enumerate(columns) if column.picks]
+        if self._is_beside and full_width(before) != full_width(columns):
+            self.refresh(layout=True)
+
+    @property
+    def _is_beside(self) -> bool:
+        """Return whether it follows the width of its columns, beside another panel."""
+        width = self.styles.width
+        return width is not None and width.is_auto
+
+    def get_content_width(self, container: Size, _viewport: Size) -> int:
+        """Return the width in which nothing is cut, or what is left by what stands beside it."""
+        needed = full_width(self._columns) + self.scrollbar_size_vertical
+        return min(needed, container.width - _BESIDE)
+
+    @property
+    def _height(self) -> int:
+        """Return the number of rows that can be seen below the titles."""
+        return max(1, self.scrollable_content_region.height - self._head_lines)
 
     @property
     def seen_rows(self) -> slice:
@@ -294,7 +244,10 @@ class Grid(RoomyView, can_focus=True):
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
         self._visible = fit_columns(self._columns, width, self._picked, self._visible.first)
-        self.make_room(self._visible.head_lines)
+        self._head_lines = self._visible.head_lines
+        if self._fits:
+            most = self._count + self._head_lines + self.gutter.height
+            self.styles.max_height = None if self._is_beside else most
         self.virtual_size = Size(width, self._count + self._head_lines)
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -331,7 +284,8 @@ class Grid(RoomyView, can_focus=True):
             style = LineStyle(base, self._colour, row == self.cursor, mark)
         if is_heading(cells, self._columns):
             return draw_heading(cells[0], style, width)
-        picked = picked_column(self._columns, self._picked)
+        has_several = len(self._picks) > 1 and self._picked < len(self._picks)
+        picked = self._picks[self._picked] if has_several else None
         return draw_line(cells, self._visible, picked, style, width)
 
     def _colour(self, name: str) -> Style:
@@ -384,7 +338,9 @@ class Grid(RoomyView, can_focus=True):
 
     def action_pick(self, by: int) -> None:
         """Move the cursor to another of the columns that can be picked."""
-        self.picked = next_pick(self._columns, self.picked, by)
+        ahead = range(self.picked + by, len(self._picks) if by > 0 else -1, by)
+        full = (n for n in ahead if not self._columns[self._picks[n]].is_empty)
+        self.picked = next(full, self.picked)
 
     def action_choose(self) -> None:
         """Open the row."""
@@ -398,6 +354,34 @@ class Grid(RoomyView, can_focus=True):
             self.post_message(self.Marked(self, self.cursor))
             self.refresh()
             self.move_to(self.cursor + 1)
+
+    # --- the mouse
+
+    def on_focus(self) -> None:
+        """Remember for the press that may have brought the focus, which is handled next."""
+        self._gains_focus = True
+        self.call_later(self._forget_focus)
+
+    def _forget_focus(self) -> None:
+        self._gains_focus = False
+
+    def on_mouse_down(self) -> None:
+        """Begin a click."""
+        self._brings_focus = self._gains_focus
+
+    def _opens_by(self, click: events.Click, *, is_selected: bool, is_heading: bool) -> bool:
+        """Return whether a click on a row opens it.
+
+        Where a panel shows the selected row, a click selects and one on the selected row opens;
+        elsewhere, and on a heading, every click opens. The second half of a double click does not,
+        where the first one has opened the page.
+        """
+        was_clicked, self._was_clicked = self._was_clicked, True
+        if click.chain > 1 and not was_clicked:
+            return False
+        if is_heading or not any(panel.display for panel in self.screen.query(".detail")):
+            return click.chain == 1
+        return is_selected and not self._brings_focus
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse is, also into the column of a candidate.
@@ -416,17 +400,17 @@ class Grid(RoomyView, can_focus=True):
             is_selected = row == self.cursor
             if not is_title:
                 is_selected = not self._take_column(offset.x) and is_selected
-            opens = self.opens_by(event, is_selected=is_selected, is_heading=is_title)
+            opens = self._opens_by(event, is_selected=is_selected, is_heading=is_title)
             self.move_to(row)
             if opens and self.opens(row):
                 self.action_choose()
 
     def _take_column(self, x: int) -> bool:
         """Put the cursor into the column at an offset; returns whether it was in another one."""
-        picked = pick_of(self._columns, self._visible.column_at(x))
-        if picked is None or picked == self._picked:
+        number = self._visible.column_at(x)
+        if number not in self._picks or self._picks.index(number) == self._picked:
             return False
-        self.picked = picked
+        self.picked = self._picks.index(number)
         return True
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

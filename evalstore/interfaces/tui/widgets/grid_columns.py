@@ -150,20 +150,6 @@ def full_width(columns: Sequence[Column]) -> int:
     return MARGIN - GAP + sum(width + GAP for width in widths)
 
 
-def next_pick(columns: Sequence[Column], picked: int, by: int) -> int:
-    """Return the number of the next column that the cursor can be in, without empty ones."""
-    picks = [column for column in columns if column.picks]
-    ahead = range(picked + by, len(picks) if by > 0 else -1, by)
-    return next((n for n in ahead if not picks[n].is_empty), picked)
-
-
-def pick_of(columns: Sequence[Column], number: int | None) -> int | None:
-    """Return which of the columns that the cursor can be in this one is; None: it cannot."""
-    if number is None or not columns[number].picks:
-        return None
-    return sum(column.picks for column in columns[:number])
-
-
 def _share(
     room: int, among: Sequence[int], columns: Sequence[Column], made: dict[int, Column], width: int
 ) -> int:
@@ -178,12 +164,6 @@ def _share(
         room -= max(0, more - share)
         made[n] = replace(made[n], width=made[n].width + more)
     return room
-
-
-def picked_column(columns: Sequence[Column], picked: int) -> int | None:
-    """Return the number of the cursor's column; None unless there are several to select."""
-    picks = [number for number, column in enumerate(columns) if column.picks]
-    return picks[picked] if len(picks) > 1 and picked < len(picks) else None
 
 
 def _widen_for_heads(

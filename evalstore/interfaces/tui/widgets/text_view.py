@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.core.display import BADGE, StyledLine, StyledSpan, safe, steady
-from evalstore.interfaces.tui.text_styles import TextStyles
+from evalstore.interfaces.tui.contrast import TextStyles
 
 TEXT_STYLES = TextStyles(
     {
@@ -192,10 +192,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         if number >= len(self._wrapped):
             return Strip.blank(width, base)
         segments = [
-            Segment(
-                span.text,
-                base + self._style(span.colour) if span.colour else base,
-            )
+            Segment(span.text, base + self._style(span.colour) if span.colour else base)
             for span in self._wrapped[number]
         ]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
@@ -322,3 +319,33 @@ def _rows(text: str, room: int, hang: int) -> Iterator[tuple[int, int]]:
         start = end
         while start < size and text[start] == " ":
             start += 1
+
+
+# --- a text that is made for the size of its widget, such as a plot
+
+
+FittedLines = Callable[[int, int], Iterable[StyledLine]]
+"""Makes the lines for a width and a height."""
+
+
+class FittedView(TextView):
+    """Shows lines that depend on its size; they are made again when it changes."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._make: FittedLines = lambda _width, _height: ()
+
+    def fit(self, make: FittedLines, *, stay: bool = False) -> None:
+        """Show the lines that `make` returns, from the top unless they are to `stay`."""
+        self._make = make
+        self.refit(stay=stay)
+
+    def refit(self, *, stay: bool = True) -> None:
+        """Make the lines again."""
+        size = self.scrollable_content_region.size
+        if size.width and size.height:
+            self.show(self._make(self.text_width, size.height), stay=stay)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Make the lines again."""
+        self.refit()

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from evalstore.core.display import StyledLine, StyledSpan
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.render.documents import image
+from evalstore.interfaces.tui.render import image
 from evalstore.interfaces.tui.widgets.text_view import TextView
 from tests.interfaces.tui.driving import drive, press, screen
 
@@ -84,7 +84,7 @@ def test_a_picture_of_a_test_is_shown_or_named(
         "# 👤\n\nLook: {{_file:dot.png}}\n\n---\n\nWarm.\n"
     )
     main(["run", "--quiet"])
-    monkeypatch.setattr(image, "is_available", lambda: is_installed)
+    monkeypatch.setattr(image, "find_spec", lambda _name: is_installed or None)
     line = StyledLine((StyledSpan("▀▀", "#ff0000 on #0000ff"),))
     monkeypatch.setattr(image, "image_lines", lambda _data: [line])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pygments.lexers import get_lexer_by_name
 
 from evalstore.core.display import StyledLine, safe
-from evalstore.interfaces.tui.render.documents.markdown_text import (
+from evalstore.interfaces.tui.render.markdown_text import (
     _LANGUAGES,
     code_lines,
     render_text,
@@ -180,7 +180,7 @@ def test_every_letter_of_any_text_is_shown_and_every_style_exists(text: str) -> 
         assert not missing(text, rendered.lines)
         assert all(line.text == safe(line.text) for line in rendered.lines)
         colours = {span.colour for line in rendered.lines for span in line.spans if span.colour}
-        assert colours <= TEXT_STYLES.names
+        assert colours <= TEXT_STYLES.rules.keys()
 
 
 REPEATED = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evalstore.interfaces.tui.render.pending_lines import PendingLine, PendingLines, Title
+from evalstore.interfaces.tui.screens.status import PendingLine, PendingLines, Title
 
 
 class _Unread(list[PendingLine]):

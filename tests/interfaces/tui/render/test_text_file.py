@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 
 from evalstore.core.values import FileRef
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.render.documents.answer_texts import text_file_lines
+from evalstore.interfaces.tui.render.answer import text_file_lines
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.results.answer.answer import TurnView
 from tests.builders import tree

@@ -19,7 +19,7 @@ from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.render.export import ExportedTable, export_text
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.dialogs.dialogs import PromptDialog
+from evalstore.interfaces.tui.screens.dialogs import PromptDialog
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.text_view import TextView
@@ -345,8 +345,8 @@ def test_ids_answers_and_texts_are_copied(workspace: Path) -> None:
         await press(pilot, "enter", "down", "y")
         page = app.screen
         assert isinstance(page, CasesPage)
-        assert page.selection.result
-        assert app.clipboard == page.selection.result.sessions[0]
+        assert page.result
+        assert app.clipboard == page.result.sessions[0]
         assert f"copied the id of the answer: {app.clipboard}" in notified(pilot)
         await press(pilot, "Y")
         assert app.clipboard == "Cold."

@@ -140,7 +140,7 @@ def test_the_reader_goes_from_case_to_case_and_the_table_follows(workspace: Path
         seen = []
         for key in ("l", "l", "]", "]", "]", "[", "n", "n", "right", "n", "N", "right"):
             await press(pilot, key)
-            seen.append((page_of(pilot).case.row, page_of(pilot).model[-3:]))
+            seen.append((page_of(pilot).navigator.case.row, page_of(pilot).navigator.model[-3:]))
         assert seen == [
             ("", "two"),
             ("", "one"),
@@ -159,7 +159,7 @@ def test_the_reader_goes_from_case_to_case_and_the_table_follows(workspace: Path
         table = pilot.app.screen
         assert isinstance(table, CasesPage)
         assert table.case
-        assert (table.case.row, table.selection.result and table.selection.result.model) == (
+        assert (table.case.row, table.result and table.result.model) == (
             "city=Rome",
             "scripted/two",
         )
@@ -623,7 +623,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(workspac
     async def scenario(pilot: Pilot[None]) -> None:
         async def seconds_to_open() -> float:
             begun = time.process_time()
-            page_of(pilot).reload(stay=False)
+            page_of(pilot).reload()
             await settled(pilot)
             return time.process_time() - begun
 

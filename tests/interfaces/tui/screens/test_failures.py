@@ -89,7 +89,7 @@ def test_the_screen_of_an_answer_visits_the_same_failures(three_failures: Path) 
         for _ in range(4):
             page = pilot.app.screen
             assert isinstance(page, AnswerPage)
-            visited.append((page.case.row, page.model))
+            visited.append((page.navigator.case.row, page.navigator.model))
             await press(pilot, "n")
         assert visited == [*FAILURES, FAILURES[0]]
 
@@ -106,7 +106,7 @@ def test_with_a_filter_for_a_candidate_only_its_failures_are_visited(three_failu
         await press(pilot, "enter", "n")
         page = pilot.app.screen
         assert isinstance(page, AnswerPage)
-        assert (page.case.row, page.model) == FAILURES[1]
+        assert (page.navigator.case.row, page.navigator.model) == FAILURES[1]
 
     drive(scenario, revision="@")
 

@@ -16,8 +16,7 @@ import evalstore
 from evalstore.core import batches
 from evalstore.core.progress import ProgressListener
 from evalstore.interfaces.cli.main import main
-from evalstore.interfaces.tui.render import pending_lines
-from evalstore.interfaces.tui.screens import reading_news, runs
+from evalstore.interfaces.tui.screens import base, runs
 from evalstore.interfaces.tui.screens import status as status_page
 from evalstore.interfaces.tui.screens.status import StatusPage
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
@@ -44,7 +43,7 @@ def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of 150 rows, two candidates and no run, of which nothing may be listed."""
     treat_as_long(monkeypatch)
     monkeypatch.setattr(batches, "SIZE", 16)
-    monkeypatch.setattr(pending_lines, "_SAMPLE", 10)
+    monkeypatch.setattr(status_page, "_SAMPLE", 10)
     files = {
         "evalstore.yaml": "candidates: [one, two]\nretries: 0\n",
         "models/one.yaml": ONE,
@@ -172,7 +171,7 @@ class _Held:
             return make(*arguments, **options)
 
         monkeypatch.setattr(plan_status, "plan_cells", plan_cells)
-        monkeypatch.setattr(reading_news, "_SECONDS", 0.0)
+        monkeypatch.setattr(base, "NEWS_SECONDS", 0.0)
 
 
 def test_reading_pending_work_stops_when_its_page_is_left(

@@ -17,11 +17,10 @@ from textual.widgets import Input
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.render.case_table import case_title
+from evalstore.interfaces.tui.screens import text_filter
 from evalstore.interfaces.tui.screens.cases import CasesPage
-from evalstore.interfaces.tui.screens.dialogs import text_filter
-from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp
+from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp, read_query
 from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.state.case_query import read_query
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.planning.options import Location

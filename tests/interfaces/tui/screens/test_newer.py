@@ -29,10 +29,10 @@ def test_each_page_of_an_old_run_names_the_newer_one_and_leads_to_it(workspace: 
         await press(pilot, "n", "n", "enter")
         page = pilot.app.screen
         assert isinstance(page, AnswerPage)
-        assert (page.case.row, page.result.verdict) == ("city=Oslo", "fail")
+        assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "fail")
         assert second(pilot) == "run ######## has a newer result, ✓ pass: @ shows it"
         await press(pilot, "@")
-        assert (page.case.row, page.result.verdict) == ("city=Oslo", "pass")
+        assert (page.navigator.case.row, page.navigator.result.verdict) == ("city=Oslo", "pass")
         assert "newer" not in screen(pilot), "the newest run has not got this case"
         await press(pilot, "escape", "@")
         assert "1 case" in screen(pilot).splitlines()[0]

@@ -22,12 +22,11 @@ from evalstore.core.values import Reply, Request, Usage
 from evalstore.interfaces.tui.app import Browser
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.compare import ComparePage
-from evalstore.interfaces.tui.screens.plan import PlanPage
-from evalstore.interfaces.tui.screens.run import RunPage
+from evalstore.interfaces.tui.screens.run import PlanPage, RunPage
 from evalstore.interfaces.tui.screens.runs import RunsPage
 from evalstore.interfaces.tui.state.data_source import WorkspaceSource
+from evalstore.interfaces.tui.widgets.footer import TitleLine
 from evalstore.interfaces.tui.widgets.text_view import TextView
-from evalstore.interfaces.tui.widgets.title_line import TitleLine
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.results.table.cases import list_runs
 from evalstore.runs.interactive_run import (
@@ -201,7 +200,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
     (workspace / "tests/new.md").write_text(NEW)
     source = WorkspaceSource(Location(workspace))
 
-    def broken(_run: str) -> None:
+    def broken(_location: Location, _run: str) -> None:
         raise EvalstoreError("the files have errors")
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -213,7 +212,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
         await press(pilot, "d")
         assert isinstance(pilot.app.screen, RunPage)
 
-    with mock.patch.object(source, "flips", broken):
+    with mock.patch("evalstore.runs.interactive_run.flips", broken):
         drive(scenario, source=source)
     (workspace / ".evalstore/store.db").unlink()
     drive(first, source=WorkspaceSource(Location(workspace)))

@@ -738,9 +738,9 @@ def test_files_are_read_when_the_cursor_stays_and_not_below_another_screen(
             await pilot.press("enter")
             await until(pilot, lambda: isinstance(pilot.app.screen, CasesPage))
             await settled(pilot)
-            page._show_differences()  # what was read comes when another screen is shown already
+            page.draw_again()  # what was read comes when another screen is shown already
             await settled(pilot)
-        assert not page.files.is_due
+        assert not page.pauses
         assert read == [page._runs[0].id]
         await press(pilot, "escape")
         assert read == [page._runs[0].id, page._runs[1].id]

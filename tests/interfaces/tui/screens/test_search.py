@@ -61,7 +61,7 @@ def test_an_answer_that_only_an_old_run_has_is_found_and_opened(workspace: Path)
         await settled(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, AnswerPage)
-        assert pilot.app.screen.model == "scripted/two"
+        assert pilot.app.screen.navigator.model == "scripted/two"
         assert "Not warm." in screen(pilot)
         await press(pilot, "escape", "escape")
         assert pilot.app.screen.TITLE == "Runs"

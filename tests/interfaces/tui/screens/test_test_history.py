@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.cli.main import main
 from evalstore.interfaces.tui.app import Browser
-from evalstore.interfaces.tui.keys.key_validation import Appearance
+from evalstore.interfaces.tui.keys import Appearance
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.screens.test_history import TestHistoryPage
 from evalstore.interfaces.tui.widgets.grid import Grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.interfaces.tui.screens.dialogs.palette import match_name
+from evalstore.interfaces.tui.screens.palette import match_name
 
 NAMES = (
     "Sort",

@@ -13,12 +13,7 @@ from rich.cells import cell_len
 
 from evalstore.core.display import BLANK, StyledLine, StyledSpan, safe
 from evalstore.files.json_document import parse_json
-from evalstore.results.rendering import (
-    LONGEST,
-    link_target,
-    parse_markdown,
-    shows_all,
-)
+from evalstore.results.rendering import LONGEST, link_target, parse_markdown, shows_all
 
 if TYPE_CHECKING:
     from pygments.token import _TokenType
@@ -160,7 +155,11 @@ class _Renderer:
         else:
             for number, row in enumerate(rows):
                 cells = zip(row, widths, strict=True)
-                self._put(_joined([*cell, _blanks(width - _width(cell))] for cell, width in cells))
+                self._put(
+                    _joined(
+                        [*cell, StyledSpan(" " * (width - _width(cell)))] for cell, width in cells
+                    )
+                )
                 if not number:
                     rule = "─┼─".join("─" * width for width in widths)
                     self._put([StyledSpan(rule, "faint")])
@@ -216,10 +215,6 @@ def _inline_lines(tokens: Iterable[Token], colour: str) -> Iterator[list[StyledS
 
 def _width(spans: Iterable[StyledSpan]) -> int:
     return sum(cell_len(span.text) for span in spans)
-
-
-def _blanks(count: int) -> StyledSpan:
-    return StyledSpan(" " * count)
 
 
 def _joined(cells: Iterable[Sequence[StyledSpan]]) -> list[StyledSpan]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import StyledLine, StyledSpan
@@ -12,7 +13,7 @@ from evalstore.core.errors import EvalstoreError, NotRunError
 if TYPE_CHECKING:
     from evalstore.results.answer.answer import AnswerView
 
-_DECODER = "evalstore.interfaces.tui.render.documents.image_decoder"
+_DECODER = "evalstore.interfaces.tui.render.image_decoder"
 _MOST_BYTES = 20_000_000
 """The largest file that is decoded."""
 _MOST_IMAGES = 4
@@ -23,20 +24,13 @@ IMAGE_WIDTH = _WIDTH + 5
 """The columns of a widget that shows images without wrapping them."""
 
 
-def is_available() -> bool:
-    """Return whether images can be decoded: the extra `images` is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("PIL") is not None
-
-
 def render_images(
     view: AnswerView, read: Callable[[Sequence[str]], Mapping[str, bytes]]
 ) -> dict[str, list[StyledLine]]:
     """Read the first images of a conversation as lines by id; none that cannot be shown."""
     listed = (image.id for turn in view.conversation for image in turn.images)
     ids = list(dict.fromkeys(listed))[:_MOST_IMAGES]
-    if not ids or not is_available():
+    if not ids or find_spec("PIL") is None:  # the extra `images` is not installed
         return {}
     try:
         images = read(ids)

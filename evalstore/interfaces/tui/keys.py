@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from textual.binding import Binding
@@ -24,8 +24,6 @@ class Action:
     description: str
     action: str
     """As Textual writes it."""
-    is_shown: bool = False
-    """Whether the footer shows it."""
 
 
 def own_actions(owner: Owner) -> list[Action]:
@@ -35,7 +33,7 @@ def own_actions(owner: Owner) -> list[Action]:
         if binding.id:
             keys = actions[binding.id].keys if binding.id in actions else ()
             actions[binding.id] = Action(
-                binding.id, (*keys, binding.key), binding.description, binding.action, binding.show
+                binding.id, (*keys, binding.key), binding.description, binding.action
             )
     return list(actions.values())
 
@@ -78,3 +76,11 @@ class KeyRegistry:
             for widget in self._widgets:
                 owners = [*owners_of(page), self._program, *owners_of(widget)]
                 yield [action for owner in owners for action in own_actions(owner)]
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """The theme and the keys of the browser, all of them known and without conflicts."""
+
+    theme: str | None = None
+    keys: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from evalstore.interfaces.tui.app import PAGES, REGISTRY
-from evalstore.interfaces.tui.keys.registry import Action, own_actions
+from evalstore.interfaces.tui.keys import Action, own_actions
+from evalstore.interfaces.tui.widgets.footer import footer_hint
 
 _ONE_MEANING = {
     ("escape", "backspace"): (
@@ -99,8 +100,8 @@ def test_what_has_a_next_has_a_previous_with_the_key_that_belongs_to_it(owner: t
 
 def test_the_footer_names_an_action_alike_on_all_screens_and_as_the_help_does() -> None:
     names: dict[str, set[str]] = defaultdict(set)
-    for hint in (hint for page in PAGES for hint in page.FOOTER):
-        names[hint.first].add(hint.words)
-        if not (hint.second or hint.others or hint.first in OF_INPUTS):
-            assert REGISTRY.actions[hint.first].description.startswith(hint.words)
+    for hint in (footer_hint(named) for page in PAGES for named in page.FOOTER):
+        names[hint.ids[0]].add(hint.words)
+        if not (len(hint.ids) > 1 or hint.ids[0] in OF_INPUTS):
+            assert REGISTRY.actions[hint.ids[0]].description.startswith(hint.words)
     assert {id: words for id, words in names.items() if len(words) > 1} == {}

@@ -16,11 +16,11 @@ from textual.widgets import Static
 from evalstore.core.display import safe, short
 from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.state.case_listing import CaseListing, PromptPair
-from evalstore.interfaces.tui.state.case_selection import CaseSelection
 from evalstore.interfaces.tui.state.data_source import FilteredPlaces
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.grid_columns import Column
 from evalstore.interfaces.tui.widgets.grid_lines import StyledCell
+from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, RunLine
 
 _ONE_CANDIDATE = "there is only one candidate: list another one in 'candidates' of evalstore.yaml"
@@ -67,11 +67,9 @@ class Choice(ModalScreen[str | None]):
         """Show them."""
         grid = self.query_one(Grid)
         grid.styles.height = min(len(self._names) + 1, 14)
-        grid.show((Column("", 10, grows=True),), len(self._names), self._cells)
+        cells = [(StyledCell(name),) for name in self._names]
+        grid.show((Column("", 10, grows=True),), len(cells), cells.__getitem__)
         grid.focus()
-
-    def _cells(self, row: int) -> Sequence[StyledCell]:
-        return (StyledCell(self._names[row]),)
 
     @on(Grid.Chosen)
     def choose(self, message: Grid.Chosen) -> None:
@@ -82,19 +80,20 @@ class Choice(ModalScreen[str | None]):
 def compare_in_run(
     page: Page,
     listing: CaseListing,
-    selection: CaseSelection,
+    case: CaseRow | None,
+    picked: int,
     *,
     typed: str,
     has_newer: bool,
 ) -> None:
-    """Open the comparison of a candidate, or of a system prompt, with another one of the run.
+    """Open the comparison of a candidate, or of a case's system prompt, with another of the run.
 
     A choice asks which other one, if there are more. With a filter that was `typed`, the listed
     cases are compared; all, where not all that match it have been read. `has_newer` is whether
     there is a newer run to look at when there is none.
     """
-    cases, prompts = listing.cases, listing.prompts_of(selection.case)
-    model, others = listing.other_candidates(selection.picked)
+    cases, prompts = listing.cases, listing.prompts_of(case)
+    model, others = listing.other_candidates(picked)
     if cases is None:
         return
     revision, (own, *rest) = cases.run, prompts or ("",)

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from evalstore.core.display import StyledLine, safe, text_lines
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.render.documents.reading import problem_text
+from evalstore.interfaces.tui.render.verdicts import problem_text
 from evalstore.interfaces.tui.screens.base import HELP_KEYS, Page
 from evalstore.interfaces.tui.state.background_run import BackgroundRun
 from evalstore.interfaces.tui.widgets.footer import KeyFooter
@@ -29,7 +29,7 @@ class Dialog(Page, ModalScreen[None]):
     """A text above the page below, with keys to answer it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "app.quit", "Quit", show=False, id="quit"),
+        Binding("q", "app.quit", "Quit", show=False, id="quit")
     ]
     DEFAULT_CSS = """
     Dialog {
@@ -37,13 +37,13 @@ class Dialog(Page, ModalScreen[None]):
         & > #box { height: auto; }
         & > #box { border: round $primary; background: $surface; }
         & TextView { height: auto; margin-bottom: 1; }
-        & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
-        & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
-        & .problem { display: none; }
         &.-short > #box { height: 100%; border: none; }
         &.-short TextView { height: 1fr; margin-bottom: 0; }
     }
     """
+
+    is_planning = False
+    """Whether it reads the whole workspace: pages below it wait for that."""
 
     def compose(self) -> ComposeResult:
         """Lay out a title, a line for problems, and the text."""
@@ -60,11 +60,6 @@ class Dialog(Page, ModalScreen[None]):
         self.body.styles.max_height = None if is_short else height * 6 // 10 - _FRAME_LINES
 
     @property
-    def is_planning(self) -> bool:
-        """Return whether it reads the whole workspace: pages below it wait for that."""
-        return False
-
-    @property
     def body(self) -> TextView:
         """Return the text of the window."""
         return self.query_one("#body", TextView)
@@ -79,7 +74,7 @@ class PromptDialog(ModalScreen[str | None]):
     TITLE = "A question"
     HELP = "What you type is used as it is."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", id="prompt.leave"),
+        Binding("escape", "dismiss(None)", "Cancel", id="prompt.leave"),
         HELP_KEYS,
     ]
     DEFAULT_CSS = """
@@ -151,10 +146,6 @@ class PromptDialog(ModalScreen[str | None]):
         else:
             self.dismiss(text)
 
-    def action_leave(self) -> None:
-        """Answer nothing."""
-        self.dismiss(None)
-
 
 class QuitConfirmation(Dialog):
     """How far the run is, and what quitting would do with it."""
@@ -179,7 +170,7 @@ begun, stores their answers and quits; a third time it quits at once. {page.back
         self.body.focus()
         self.show_progress()
 
-    def reload(self, *, stay: bool = True) -> None:
+    def reload(self) -> None:
         """Draw again."""
         self.show_progress()
 
@@ -226,5 +217,5 @@ begun, stores their answers and quits; a third time it quits at once. {page.back
 
     def action_back(self) -> None:
         """Keep the browser open; a run that is being stopped still ends."""
-        self.browser.runs.stay()
+        self.browser.runs.is_leaving = False
         self.app.pop_screen()

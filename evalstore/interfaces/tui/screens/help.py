@@ -12,19 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from evalstore.core.display import (
-    BLANK,
-    StyledLine,
-    StyledSpan,
-    heading,
-    pad,
-    text_lines,
-)
+from evalstore.core.display import BLANK, StyledLine, StyledSpan, heading, pad, text_lines
 from evalstore.interfaces.tui.render.plot import beside
 from evalstore.interfaces.tui.render.verdicts import verdict_cell
 from evalstore.interfaces.tui.screens.base import Page
-from evalstore.interfaces.tui.widgets.fitted_view import FittedView
 from evalstore.interfaces.tui.widgets.footer import FooterHint, KeyFooter, key_name
+from evalstore.interfaces.tui.widgets.text_view import FittedView
 from evalstore.results.verdict_order import LABEL_SIGNS, MEANINGS
 
 _EXAMPLE = re.compile(r"( {4})(\S+(?: \S+)* {2,})\S")
@@ -73,10 +66,10 @@ class HelpPage(Page):
     """Help on another screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "back", "Close", show=False, id="help.close"),
+        Binding("q", "back", "Close", show=False, id="help.close")
     ]
-    FOOTER: ClassVar[Sequence[FooterHint]] = (
-        FooterHint("Scroll", "text.page_down", "text.page_up"),
+    FOOTER: ClassVar[Sequence[FooterHint | str]] = (
+        FooterHint("Scroll", ("text.page_down", "text.page_up")),
     )
     TITLE = "Help"
     WAY = "{help} on any screen"
@@ -112,7 +105,9 @@ class HelpPage(Page):
                 yield from map(_hang, text_lines(paragraph))
             yield BLANK
         yield heading("The screens, and the way to each")
-        yield from self._page_lines()
+        for page in self.browser.pages:
+            way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
+            yield _entry(page.TITLE or "", way)
         yield BLANK
         yield heading("Words")
         for word, meaning in _WORDS.items():
@@ -139,11 +134,6 @@ class HelpPage(Page):
             entries = [_entry(_some_keys(names), text, least=_KEY) for text, names in keys.items()]
             if entries:
                 yield [heading(task), *entries, BLANK]
-
-    def _page_lines(self) -> Iterator[StyledLine]:
-        for page in self.browser.pages:
-            way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
-            yield _entry(page.TITLE or "", way)
 
 
 def _task_of(id: str) -> str:

@@ -14,8 +14,8 @@ from textual.app import App, SuspendNotSupported
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.screens.base import Page
-from evalstore.interfaces.tui.screens.dialogs.choice import Choice
-from evalstore.results.table.editable_files import EditableFile, EditPlace
+from evalstore.interfaces.tui.screens.choice import Choice
+from evalstore.results.table.editable_files import EditableFile, EditPlace, find_editable_files
 
 
 def edit_place(page: Page, place: EditPlace) -> None:
@@ -24,7 +24,7 @@ def edit_place(page: Page, place: EditPlace) -> None:
     Asks which file, when there are several.
     """
     page.fetch(
-        lambda: page.source.editable_files(place),
+        lambda: find_editable_files(page.source.location, place),
         lambda files: _choose(page, files),
         group="edit",
     )
@@ -45,27 +45,22 @@ def _choose(page: Page, files: Sequence[EditableFile]) -> None:
 
 
 def _open(page: Page, file: str, line: int | None) -> None:
-    page.fetch(
-        lambda: page.source.workspace.root / file,
-        lambda path: _edit(page, file, path, line),
-        group="edit",
-    )
+    def edit_file(path: Path) -> None:
+        try:
+            has_changed = edit(page.app, path, line)
+        except EvalstoreError as problem:
+            page.warn(problem)
+            return
+        if not has_changed:
+            page.notify(f"{file} has not changed.", markup=False)
+            return
+        page.reload()
+        page.browser.show_plan(
+            lambda: page.source.missing(file),
+            edit=lambda problem_line: _open(page, file, problem_line or line),
+        )
 
-
-def _edit(page: Page, file: str, path: Path, line: int | None) -> None:
-    try:
-        has_changed = edit(page.app, path, line)
-    except EvalstoreError as problem:
-        page.warn(problem)
-        return
-    if not has_changed:
-        page.notify(f"{file} has not changed.", markup=False)
-        return
-    page.reload()
-    page.browser.show_plan(
-        lambda: page.source.missing(file),
-        edit=lambda problem_line: _open(page, file, problem_line or line),
-    )
+    page.fetch(lambda: page.source.workspace.root / file, edit_file, group="edit")
 
 
 # --- opens a file in the user's editor, while the browser steps aside

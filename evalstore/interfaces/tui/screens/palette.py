@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from textual import work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.command import Command as ListedCommand
 from textual.command import (
     CommandInput,
@@ -33,16 +33,16 @@ from textual.worker import Worker, get_current_worker
 
 from evalstore.core.display import case_name, clip, columns_of, safe
 from evalstore.core.errors import EvalstoreError
-from evalstore.interfaces.tui.keys.registry import own_actions, owners_of
+from evalstore.interfaces.tui.keys import own_actions, owners_of
 from evalstore.interfaces.tui.render.verdicts import when
 from evalstore.interfaces.tui.screens.answer import AnswerPage
 from evalstore.interfaces.tui.screens.base import BrowserApp
 from evalstore.interfaces.tui.screens.cases import CasesPage
 from evalstore.interfaces.tui.state.case_listing import CasePlace
-from evalstore.interfaces.tui.state.wanted_reading import WantedReading
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, CaseWindow
+from evalstore.store.wanted import while_wanted
 
 _WIDTH = 200
 """Longer names are cut."""
@@ -181,8 +181,9 @@ class PlaceCommands(_ListedCommands):
 
     async def startup(self) -> None:
         """Begin to read them in the background; what has been read can be found."""
+        choose = partial(setattr, self.app, "theme")
         self.commands = [
-            Command(f"Theme {name}", "until you quit", partial(self._set_theme, name), "Theme")
+            Command(f"Theme {name}", "until you quit", partial(choose, name), "Theme")
             for name in BUILTIN_THEMES
         ]
         self._kinds: list[list[Command]] = [[], [], [], self.commands]
@@ -198,13 +199,15 @@ class PlaceCommands(_ListedCommands):
 
     def _begin_to_read(self, number: int, read: Callable[[], list[Command]]) -> Worker[None]:
         """Read in a thread until the palette is closed; a bug there is reported by the page."""
-        reading = WantedReading(read, is_whole=False)
+        reading = [read]  # taken out, as the worker that has read it may stay
 
         def work() -> None:
             worker = get_current_worker()
-            with suppress(EvalstoreError):  # the page below shows what is wrong
-                found = reading.carry_out(lambda: worker.is_cancelled)
-                self.app.call_later(self._take, number, found)
+            with (
+                suppress(EvalstoreError),  # the page below shows what is wrong
+                while_wanted(lambda: not worker.is_cancelled),
+            ):
+                self.app.call_later(self._take, number, reading.pop()())
 
         return self.screen.run_worker(work, thread=True, group="commands", exit_on_error=False)
 
@@ -275,20 +278,11 @@ class PlaceCommands(_ListedCommands):
             page.filter.change("")
         page.highlight(case, "")
 
-    def _set_theme(self, theme: str) -> None:
-        self.app.theme = theme
-
 
 def _cases_of(page: Screen[object]) -> Cases | None:
     if isinstance(page, CasesPage):
         return page.listing.cases
     return page.navigator.cases if isinstance(page, AnswerPage) else None
-
-
-def open_palette(app: App[None]) -> None:
-    """Open the palette, unless it is open."""
-    if not isinstance(app.screen, CommandPalette):
-        app.push_screen(Palette())
 
 
 class _PaletteLine(CommandInput, TypedLine):
@@ -315,6 +309,9 @@ class Palette(CommandPalette):
         & CommandList > .option-list--option-disabled { color: $faint; }
     }
     """
+
+    def __init__(self) -> None:
+        super().__init__(providers=(ActionCommands, PlaceCommands))
 
     def compose(self) -> ComposeResult:
         """Lay out the palette, with a line that keeps the order of keys."""
@@ -364,7 +361,7 @@ class Palette(CommandPalette):
             command_list.highlighted = prompts.index(prompt) if prompt in prompts else 0
 
 
-# --- how well the name of a command matches what is typed: whole names first, scattered letters l
+# --- how well the name of a command matches what is typed: whole names before scattered letters
 
 
 _WORD = re.compile(r"[^\W_]+|[^\w\s]")

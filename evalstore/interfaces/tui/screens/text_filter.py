@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
-from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.interfaces.tui.screens.base import Page
 from evalstore.interfaces.tui.state.case_filter import (
+    FIELDS,
     NO_MATCH,
     FilteredCases,
     LookedUp,
+    Query,
     StoreLookup,
+    read_query,
 )
 from evalstore.interfaces.tui.state.case_listing import CaseListing
-from evalstore.interfaces.tui.state.case_query import FIELDS, Query, read_query
 from evalstore.interfaces.tui.widgets.grid import Grid
 from evalstore.interfaces.tui.widgets.typed_line import TypedLine
+from evalstore.results.result_version import BrokenResults
 from evalstore.results.table.case_rows import CaseRow
 from evalstore.results.table.cases import Cases, CaseWindow
+from evalstore.store.revisions import WORK
 
 LookUp = Callable[["Query", StoreLookup], LookedUp]
 
+_SEARCH = "search"
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
 _LONG_PAUSE_SECONDS = 0.4
@@ -56,11 +60,7 @@ class TextFilter:
     """
 
     def __init__(
-        self,
-        page: Page,
-        *,
-        show_matches: Callable[[], None],
-        show_progress: Callable[[], None],
+        self, page: Page, *, show_matches: Callable[[], None], show_progress: Callable[[], None]
     ) -> None:
         """`show_matches` is called when the filter or what it finds has changed."""
         self._page = page
@@ -79,7 +79,6 @@ class TextFilter:
         """Whether it was changed, and no candidate that matches it was selected since."""
         self.progress = ""
         """A text while texts are searched."""
-        self._pause: Timer | None = None
         self.read_wanted: Callable[[], None] | None = None
         """Reads the cases that match, where only some of many are there."""
 
@@ -122,7 +121,7 @@ class TextFilter:
             self._stop_search()
             self._page.workers.cancel_group(self._page, "read")  # for what was typed before
             self.progress = _LOOKING
-            self._pause = self._page.set_timer(_LONG_PAUSE_SECONDS, self.read_wanted)
+            self._page.pause(_SEARCH, _LONG_PAUSE_SECONDS, self.read_wanted)
         else:
             self.search()
         self._show_matches()
@@ -192,18 +191,24 @@ class TextFilter:
             percent = min(100 * done // total, 99) if total else shown
             if percent != shown and not worker.is_cancelled:
                 shown = percent
-                update = query, words.format(percent)
-                page.post_message(page.Fetched(self._update_progress, update, "search"))
+                show = partial(self._update_progress, query)
+                page.post_message(page.Fetched(show, words.format(percent), _SEARCH))
             return not worker.is_cancelled
 
         return report
 
     def _store(self, report: Callable[[int, int], bool]) -> StoreLookup:
         """Return what looks everything up once for the cases, while `report` returns True."""
-        source, run = self._page.source, self.run
+        source, run = self._page.source, self.run or WORK
+
+        def broken() -> BrokenResults | None:
+            from evalstore.results.flips.broken_results import find_broken_results
+
+            return find_broken_results(source.location, run, lambda: report(0, 0))
+
         return StoreLookup(
             cache(lambda words, alone: source.search(words, report, in_answers=alone)),
-            cache(lambda: source.broken(run, lambda: report(0, 0))),
+            cache(broken),
         )
 
     def load(self, read: ReadCases, listing: CaseListing, reload: Callable[[], None]) -> None:
@@ -228,14 +233,14 @@ class TextFilter:
             return
         self._stop_search()
         query = self.query
-        self.progress = "searching …" if query.needs_store else ""
+        is_by_words = any(it.field in ("text", "answer") for it in query.conditions)
+        self.progress = "searching …" if is_by_words or query.is_about_broken else ""
         if self.progress:
-            self._pause = self._page.set_timer(_PAUSE_SECONDS, lambda: self._search(query))
+            self._page.pause(_SEARCH, _PAUSE_SECONDS, lambda: self._search(query))
 
     def _stop_search(self) -> None:
-        if self._pause:
-            self._pause.stop()
-        self._page.workers.cancel_group(self._page, "search")
+        self._page.end_pause(_SEARCH)
+        self._page.workers.cancel_group(self._page, _SEARCH)
 
     def _search(self, query: Query) -> None:
         page, look_up = self._page, self.look_up
@@ -244,18 +249,17 @@ class TextFilter:
         def read() -> LookedUp:
             return look_up(query, self._store(self._reporter(query, _INDEXING)))
 
-        page.fetch(read, lambda matches: self._set_matches(query, matches), group="search")
+        def show(matches: LookedUp) -> None:
+            if query is self.query:
+                self.progress, self.matches = "", matches
+                self._show_matches()
 
-    def _update_progress(self, update: tuple[Query, str]) -> None:
-        query, text = update
+        page.fetch(read, show, group=_SEARCH)
+
+    def _update_progress(self, query: Query, text: str) -> None:
         if self.progress and query is self.query:
             self.progress = text
             self._show_progress()
-
-    def _set_matches(self, query: Query, matches: LookedUp) -> None:
-        if query is self.query:
-            self.progress, self.matches = "", matches
-            self._show_matches()
 
     def stop(self) -> None:
         """Show that nothing is searched any more, because it failed."""

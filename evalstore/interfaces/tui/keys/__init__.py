@@ -1,1 +1,0 @@
-"""Actions, and the keys that people choose for them."""

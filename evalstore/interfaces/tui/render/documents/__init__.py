@@ -1,1 +1,0 @@
-"""Formats prompts, answers and files for the browser."""

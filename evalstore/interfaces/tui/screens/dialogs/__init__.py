@@ -1,1 +1,0 @@
-"""Dialogs of the browser, and its command palette."""
