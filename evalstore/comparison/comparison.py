@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -253,9 +253,9 @@ def compare(
 ) -> Comparison:
     """Pair two sides: same file, same row, same prompt, same model.
 
-    Rows are paired by their values, else by their label; system prompts by their content, else,
-    when they were edited, by their number. Pairs are in the order of the rows of the newer side;
-    `candidates` is the sort key of candidates.
+    Rows are paired by their values, else by their label; system prompts as `former_prompts` does.
+    Pairs are in the order of the rows of the newer side; `candidates` is the sort key of
+    candidates.
     """
     old, new = PlacedResults(was), PlacedResults(now)
     return sort_pairs(pair_results(old, new, range(len(old)), range(len(new)), candidates))
@@ -286,19 +286,43 @@ class CellIndex:
 
     def __init__(self, cells: Iterable[tuple[Result, Case]]) -> None:
         """Index the cells; the last of several results at a place counts."""
-        self._places = {place: cell for cell in cells for place in places_of(cell[0])}
+        self._cells: dict[tuple[str, str, str], dict[str | None, tuple[Result, Case]]] = {}
+        """The cells of a case and a candidate, by system prompt."""
+        for cell in cells:
+            result = cell[0]
+            for name in (result.key, result.row):
+                place = result.file, result.model, name
+                self._cells.setdefault(place, {})[result.prompt] = cell
 
-    def find(self, cell: NamedCell, prompts: Container[str | None]) -> tuple[Result, Case] | None:
-        """Return the same cell; `prompts` are the case's current system prompts.
+    def find(self, cell: NamedCell, prompts: Iterable[str | None]) -> tuple[Result, Case] | None:
+        """Return the same cell; `prompts` are the case's current system prompts, in order.
 
         To go on in an older run, search that for the returned result and the prompts of its case.
         """
-        for place in places_of(cell):
-            match = self._places.get(place)
-            # One with another system prompt of the case belongs to that prompt's cell.
-            if match and (match[0].prompt == cell.prompt or match[0].prompt not in prompts):
-                return match
+        for name in (cell.key, cell.row):
+            cells = self._cells.get((cell.file, cell.model, name), {})
+            prompt = cell.prompt
+            if cells and prompt not in cells:
+                _, case = next(reversed(cells.values()))
+                prompt = former_prompts(case.prompts, tuple(prompts)).get(prompt, prompt)
+            if prompt in cells:
+                return cells[prompt]
         return None
+
+
+def former_prompts(
+    was: Sequence[str | None], now: Sequence[str | None]
+) -> dict[str | None, str | None]:
+    """Return for each system prompt of a case the one that the case had in its place before.
+
+    One that stayed the same has its own, wherever it is. The others have those with their number,
+    the rest in order.
+    """
+    new = {number: prompt for number, prompt in enumerate(now) if prompt not in was}
+    old = {number: prompt for number, prompt in enumerate(was) if prompt not in now}
+    pairs = {new.pop(number): old.pop(number) for number in sorted(new.keys() & old.keys())}
+    pairs |= zip(new.values(), old.values(), strict=False)
+    return pairs | {prompt: prompt for prompt in now if prompt in was}
 
 
 def change_of_tests(was: Result, now: Result) -> list[str]:
@@ -314,10 +338,6 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
         return ["order of the conversations changed"]
     attempts = [result.required_answers // len(result.tests) for result in (was, now)]
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
-
-
-Place = tuple[str, str, str, Any]
-PlaceKey = tuple[str, Place]
 
 
 class NamedCell(Protocol):
@@ -342,16 +362,3 @@ class NamedCell(Protocol):
     @property
     def prompt(self) -> str | None:
         """Return its system prompt."""
-
-    @property
-    def prompt_number(self) -> int:
-        """Return the number of the system prompt among those of the case."""
-
-
-def places_of(cell: NamedCell) -> Iterator[PlaceKey]:
-    """Yield the places at which a cell is looked for, in this order."""
-    file, model, key, row = cell.file, cell.model, cell.key, cell.row
-    yield "prompt", (file, model, key, cell.prompt)
-    yield "prompt", (file, model, row, cell.prompt)
-    yield "prompt_number", (file, model, key, cell.prompt_number)
-    yield "prompt_number", (file, model, row, cell.prompt_number)

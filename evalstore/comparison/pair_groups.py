@@ -270,11 +270,9 @@ def pair_by_places(
     was: PlacedResults, now: PlacedResults, old: Sequence[int], new: Sequence[int]
 ) -> Iterator[Numbers]:
     """Yield the numbers of pairs of these results: same file, same row, same prompt, same model."""
-    for stage in range(len(PLACES)):
-        places_was, places_now = was.places[stage], now.places[stage]
+    for stage in range(len(PLACES) + 1):
         waiting: dict[int, int | list[int]] = {}
-        for number in old:
-            place = places_was[number]
+        for number, place in zip(old, was.places_at(stage, old), strict=True):
             known = waiting.setdefault(place, number)
             if known == number:
                 continue
@@ -283,14 +281,14 @@ def pair_by_places(
             else:
                 known.append(number)
         left = array("l")
-        for number in new:
-            partners = waiting.get(places_now[number], _NONE)
+        for number, place in zip(new, now.places_at(stage, new), strict=True):
+            partners = waiting.get(place, _NONE)
             if isinstance(partners, list):
                 yield partners.pop(0), number
                 if not partners:
-                    waiting[places_now[number]] = _NONE
+                    waiting[place] = _NONE
             elif partners != _NONE:
-                waiting[places_now[number]] = _NONE
+                waiting[place] = _NONE
                 yield partners, number
             else:
                 left.append(number)

@@ -20,7 +20,7 @@ PLACES = (("key", "prompt"), ("row", "prompt"), ("key", "prompt_number"), ("row"
 """By which names of row and system prompt results are paired; the first that has a partner counts.
 
 Rows are paired by their values, else by their label; system prompts by their content, else, when
-they were edited, by their number.
+they were edited, by their number. Those that are left over are paired in their order.
 """
 
 _CELL = 3
@@ -124,6 +124,13 @@ class PlacedResults(NumberedSequence[Result]):
     def verdict(self, number: int) -> Verdict | None:
         """Return the verdict of the result with a number."""
         return _VERDICTS[self._verdicts[number]]
+
+    def places_at(self, stage: int, numbers: Iterable[int]) -> Iterator[int]:
+        """Yield the digests of places of results at one of `PLACES`; after these, of their rows."""
+        if stage < len(PLACES):
+            return map(self.places[stage].__getitem__, numbers)
+        names = [*self.model_names]
+        return (hash((self.rows[it], names[self.models[it]])) for it in numbers)
 
     def find_unplaced(self, other: PlacedResults) -> bytearray:
         """Return 1 for each result that has no place in common with any of another side."""

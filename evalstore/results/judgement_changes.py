@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
 _LABELLED = "labelled by "
-NO_LONGER = "no longer counts"
-"""Ends what is said of a label on an earlier answer, or by other instructions or checks."""
+NO_LONGER, AGAIN = "no longer counts", "counts again"
+"""End what is said of labels that nobody changed: of answers, instructions or checks that were
+replaced, or that are back."""
 
 
 def judgement_changes(
     store: Store,
     versions: VersionReader,
     pairs: Iterable[Pair],
+    since: int,
     *,
     shown_questions: set[tuple[Judgements, Judgements]] | None = None,
 ) -> dict[tuple[Judgements, Judgements], list[str]]:
@@ -36,8 +38,9 @@ def judgement_changes(
 
     Empty for further judgements by the same evaluators, and left out for those of checks alone. A
     label that is gone was only removed if the same answers are judged by the same instructions and
-    checks; else it no longer counts. To `shown_questions` those are added of which a judge is shown
-    more than the answer.
+    checks; else it no longer counts. Else one from before `since`, when the run of the first side
+    started, was not given in between: it counts again. To `shown_questions` those are added of
+    which a judge is shown more than the answer.
     """
     differing = [
         (pair.was, pair.now)
@@ -45,10 +48,8 @@ def judgement_changes(
         if pair.was and pair.now and pair.was.evaluations != pair.now.evaluations
     ]
     made = {id for was, now in differing for id in {*was.evaluations} ^ {*now.evaluations}}
-    all_makers = {
-        id: (it.vote.evaluator, it.vote.verdict == "none")
-        for id, it in store.find_judgements(made).items()
-    }
+    found = store.find_judgements(made)
+    all_makers = {id: (it.vote.evaluator, it.vote.verdict == "none") for id, it in found.items()}
     evaluators = store.load_contents("evaluator", {maker for maker, _ in all_makers.values()})
     named = {id for id, content in evaluators.items() if "human" in content or "model" in content}
     makers = {id: maker for id, maker in all_makers.items() if maker[0] in named}
@@ -59,22 +60,27 @@ def judgement_changes(
         and was.evaluation == now.evaluation
         for was, now in differing
     }
-    known: dict[tuple[frozenset[_Maker], frozenset[_Maker], bool], list[str]] = {}
+    known: dict[tuple[_Makers, _Makers, _Makers, bool], list[str]] = {}
     changes: dict[tuple[Judgements, Judgements], list[str]] = {}
     for (was, now), is_same in sides.items():
         lost = frozenset(makers[id] for id in was if id in makers and id not in now)
-        gained = frozenset(makers[id] for id in now if id in makers and id not in was)
+        new = [id for id in now if id in makers and id not in was]
+        back = {id for id in new if not is_same and found[id].vote.started < since}
+        back = {id for id in back if "human" in evaluators[makers[id][0]]}
+        gained = frozenset(makers[id] for id in new if id not in back)
+        again = frozenset(makers[id] for id in back)
         if shown_questions is not None and any(
             is_shown_question(versions, evaluators[id]) for id, _ in lost | gained
         ):
             shown_questions.add((was, now))
-        if (lost, gained, is_same) not in known:
-            labels = [*_labels(evaluators, lost, gained, is_same=is_same)]
+        key = lost, gained, again, is_same
+        if key not in known:
+            labels = [*_labels(evaluators, lost, gained, again, is_same=is_same)]
             # Where a person decides, judges may not have been asked.
             is_of_judges = is_same and bool(was and now) and not labels
             others = _evaluators(versions, evaluators, lost, gained, with_rest=is_of_judges)
-            known[lost, gained, is_same] = [*labels, *others]
-        changes[was, now] = known[lost, gained, is_same]
+            known[key] = [*labels, *others]
+        changes[was, now] = known[key]
     return changes
 
 
@@ -93,9 +99,14 @@ def is_by_label(pair: Pair, words: Sequence[str]) -> bool:
     One that was given decides, whatever else was edited; one that was removed leaves the rest.
     """
     first = words[0] if words else ""
-    is_removed = first.startswith("label of ") and not first.endswith(NO_LONGER)
+    is_removed = first.startswith("label of ") and not is_by_edit(first)
     is_given = first.startswith(_LABELLED) and not pair.has_same_verdict
     return is_given or (is_removed and is_judged_otherwise(pair))
+
+
+def is_by_edit(word: str) -> bool:
+    """Return whether a word is about a label that nobody changed: an edit made it count or not."""
+    return word.endswith((NO_LONGER, AGAIN))
 
 
 def judging_causes(
@@ -107,7 +118,7 @@ def judging_causes(
     judgements differ, in `words`.
     """
     first = words[0] if words else ""
-    if pair.has_same_verdict or first.endswith(NO_LONGER):
+    if pair.has_same_verdict or is_by_edit(first):
         return []
     if first.startswith(_LABELLED):
         return [first]
@@ -116,16 +127,18 @@ def judging_causes(
 
 _Maker = tuple[str, bool]
 """The evaluator of a judgement, and whether the judgement removes a label."""
+_Makers = frozenset[_Maker]
 
 
 def _labels(
     evaluators: Mapping[str, Json],
     lost: Iterable[_Maker],
     gained: Iterable[_Maker],
+    again: Iterable[_Maker],
     *,
     is_same: bool,
 ) -> Iterable[str]:
-    """Return who labelled the answer, or whose label was removed or no longer counts."""
+    """Return who labelled the answer, or whose label was removed, counts again or no longer."""
 
     def names(makers: Iterable[_Maker]) -> list[str]:
         contents = (evaluators.get(id, {}) for id, _ in makers)
@@ -136,6 +149,8 @@ def _labels(
     removed = {maker for maker in gained if maker[1]}
     if old := names({*lost, *gained} if is_same else removed):
         return [f"label of {', '.join(old)} removed"]
+    if back := names(maker for maker in again if not maker[1]):
+        return [f"label of {', '.join(back)} {AGAIN}"]
     left = names(lost)
     return [f"label of {', '.join(left)} {NO_LONGER}"] if left else []
 

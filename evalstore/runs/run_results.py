@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from evalstore.comparison.comparison import OTHER_JUDGEMENT
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.display import short
 from evalstore.files.temporary_list import FiledSequence, TemporaryList
 from evalstore.results.attempts import attempts_text
 from evalstore.results.growing_results import CellMarks, cell_of
-from evalstore.results.judgement_changes import NO_LONGER
 from evalstore.runs.run_totals import MOST_PENDING, MOST_SHOWN
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
@@ -114,14 +112,7 @@ def _arrange(report: RunReport, results: Iterable[tuple[Result, str]]) -> Ranked
     """Return the results with their changes, the new failures first."""
     changes = report.changes
     again = CellMarks([(STILL_FAILS, changes.failed_again)] if changes else ())
-    causes = CellMarks()
-    if changes:
-        by = (
-            (OTHER_JUDGEMENT, changes.judged_otherwise),
-            ("by a label", changes.labelled),
-            (f"its label {NO_LONGER}", changes.unlabelled),
-        )
-        causes = CellMarks(by)
+    causes = changes.mark_causes() if changes else CellMarks()
     flips = changes.marks() if changes else CellMarks()
     others = CellMarks([("changed", changes.changed)] if changes else ())
     passed_in = CellMarks()

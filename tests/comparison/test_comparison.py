@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.comparison.comparison import CellIndex, Comparison, EqualPart, compare
+from evalstore.comparison.comparison import (
+    CellIndex,
+    Comparison,
+    EqualPart,
+    compare,
+    former_prompts,
+)
 from evalstore.comparison.paired_tests import tango
 from evalstore.comparison.statistics import Counts
 from evalstore.core.results import Result
@@ -100,6 +106,15 @@ def test_a_system_prompt_that_was_edited_is_paired_by_its_place() -> None:
     assert find(was, now[1], ("A", "C")) == was[1]
 
 
+def test_of_swapped_system_prompts_one_that_was_edited_is_paired_with_what_is_left() -> None:
+    was = [result("pass", prompt="A", prompt_number=0), result("fail", prompt="B", prompt_number=1)]
+    now = [result("fail", prompt="B", prompt_number=0), result("fail", prompt="C", prompt_number=1)]
+    assert groups(compare(was, now)) == {"unchanged": 1, "broke": 1}
+    assert [find(was, each, ("B", "C")) for each in now] == [was[1], was[0]]
+    assert find(was[1:], now[1], ("B", "C")) is None
+    assert former_prompts(("A", "B", "D"), ("B", "C", "E")) == {"B": "B", "C": "A", "E": "D"}
+
+
 def test_a_system_prompt_that_was_put_first_is_new() -> None:
     was = [result("fail", prompt="A", prompt_number=0)]
     now = [result("pass", prompt="N", prompt_number=0), result("fail", prompt="A", prompt_number=1)]
@@ -109,7 +124,8 @@ def test_a_system_prompt_that_was_put_first_is_new() -> None:
 
 def find(was: list[Result], now: Result, prompts: tuple[str, ...]) -> Result | None:
     """The same cell among results, by the system prompts of its case."""
-    case = Case("", "", ("0" * 32,), None, (), prompts)
+    before = tuple(dict.fromkeys(each.prompt for each in was))
+    case = Case("", "", ("0" * 32,), None, (), before)
     found = CellIndex((each, case) for each in was).find(now, prompts)
     return found and found[0]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple, TypeAlias
 
 from evalstore.comparison.comparison import CellIndex, NamedCell
@@ -131,7 +131,7 @@ class EarlierRuns:
 def find_cells(
     rows: RowResults,
     entries: Mapping[str, str],
-    cells: Iterable[tuple[NamedCell, Container[str | None]]],
+    cells: Iterable[tuple[NamedCell, Iterable[str | None]]],
     counts: Callable[[Result], object] = bool,
 ) -> list[tuple[Result, Case] | None]:
     """Return the same cell as each of these in an earlier run, with its case there, if it has one.

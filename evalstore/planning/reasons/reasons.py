@@ -16,6 +16,7 @@ from evalstore.comparison.case_edits import (
     recorded_answer,
     versions_compared,
 )
+from evalstore.comparison.comparison import former_prompts
 from evalstore.comparison.version_diff import (
     RECORDED_ANSWER,
     Difference,
@@ -422,7 +423,7 @@ class QuestionReasons:
                 yield from (("test", case.tests[ask.number]), ("test", _at(old.tests, ask.number)))
             elif case.prompts != old.prompts:
                 yield "prompt", ask.cell.prompt
-                yield "prompt", _at(old.prompts, ask.cell.prompt_number)
+                yield "prompt", former_prompts(old.prompts, case.prompts).get(ask.cell.prompt)
             elif case.recorded != old.recorded:
                 yield from (("model", case.recorded), ("model", old.recorded))
             else:
@@ -501,7 +502,7 @@ class QuestionReasons:
             differences = self._earlier.with_true_names(differences, known, cell.file)
             return reason_of(differences, "test changed", relative)
         if cell.prompt not in self._earlier.prompts_of(case):
-            replaced = self._replaced_prompt(cell, case)
+            replaced = former_prompts(case.prompts, cell.case.prompts).get(cell.prompt)
             name = self._earlier.project.name_of_version
             former, present = (name("prompt", id) if id else None for id in (replaced, cell.prompt))
             if replaced and present and former != present:
@@ -522,21 +523,6 @@ class QuestionReasons:
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}", of=f"candidate {cell.candidate.id}")
         return next(self._model_changes(cell, model, relative), None)
-
-    def _replaced_prompt(self, cell: Cell, case: Case) -> str | None:
-        """Return the system prompt in whose place that of a cell is; None if there was none.
-
-        It is the one with its number, or in another order, the only one that is gone.
-        """
-        before, now = (self._earlier.prompts_of(each) for each in (case, cell.case))
-        number = cell.prompt_number
-        if number < len(case.prompts) and case.prompts[number] not in now:
-            return case.prompts[number]
-        if len(case.prompts) != len(cell.case.prompts):
-            return None
-        gone = [id for id in case.prompts if id not in now]
-        new = [id for id in cell.case.prompts if id not in before]
-        return gone[0] if len(gone) == len(new) == 1 else None
 
     def _model_changes(
         self, cell: Cell, model: RunCandidate, relative: str | None = None

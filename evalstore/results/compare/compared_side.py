@@ -290,9 +290,9 @@ class PromptsOfCase:
     prompts: SidePrompts
     result: Result
 
-    def __contains__(self, prompt: object) -> bool:
-        found = self.prompts.by_case.get((self.result.file, self.result.key))
-        return prompt in (found or (self.result.prompt,))
+    def __iter__(self) -> Iterator[str | None]:
+        place = self.result.file, self.result.key
+        return iter(self.prompts.by_case.get(place) or (self.result.prompt,))
 
 
 _OWN = -1

@@ -103,7 +103,7 @@ def diff(
         attempts = SideAttempts(store, filled, finder), SideAttempts(store, now, finder)
         details = PairDetails(store, attempts)
         flips = FlipFinder(store, folder, filled, now, finder)
-        sorter = PairSorter(project, details, flips)
+        sorter = PairSorter(project, details, flips, runs[0].started)
         comparison = sorter.sort(pairing, real_path)
         comparison.equal, comparison.by_verdict = now.equal.parts, now.by_verdict
         # By the marked names of their files, which the comparison shows without the marks.

@@ -23,7 +23,7 @@ from evalstore.comparison.version_diff import (
 from evalstore.core.display import plural
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
-from evalstore.results.judgement_changes import NO_LONGER, is_by_label, judging_causes
+from evalstore.results.judgement_changes import NO_LONGER, is_by_edit, is_by_label, judging_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,10 +131,11 @@ class PairReasons:
     def has_other_label(self, pair: Pair) -> bool:
         """Return whether the verdict changed as a label was given or removed.
 
-        Or as it no longer counts, although the answer is the same.
+        Or as it no longer counts or counts again, although the answer is the same.
         """
-        if not self.has_lapsed_label(pair):
-            return is_by_label(pair, self._judgement_words(pair))
+        words = self._judgement_words(pair)
+        if not (words and is_by_edit(words[0])):
+            return is_by_label(pair, words)
         was, now = answers = sessions_of(pair)
         is_same = was == now or answers in self.same_answers
         return is_same and not (pair.has_same_verdict or pair.is_now_pending)

@@ -12,7 +12,7 @@ from evalstore.results.compare.compared_side import PromptsOfCase, SidePrompts
 from evalstore.store.rows.row_results import RowResults
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Iterable, Sequence
 
     from evalstore.core.results import Result
     from evalstore.results.compare.compared_side import Side
@@ -49,7 +49,7 @@ class FlipFinder:
         if not results:
             return {}
         prompts = SidePrompts(self._now, self._finder, results)
-        waiting: dict[Pair, tuple[Result, Container[str | None]]] = {}
+        waiting: dict[Pair, tuple[Result, Iterable[str | None]]] = {}
         waiting |= {
             pair: (pair.now, PromptsOfCase(prompts, pair.now)) for pair in pairs if pair.now
         }

@@ -67,7 +67,10 @@ class PairDetails:
 class PairSorter:
     """Sorts the pairs of two runs, or of a run and the workspace, and reads what explains them."""
 
-    def __init__(self, project: Project, details: PairDetails, flips: FlipFinder) -> None:
+    def __init__(
+        self, project: Project, details: PairDetails, flips: FlipFinder, since: int
+    ) -> None:
+        """`since` is when the run of the first side started."""
         self.flips: dict[Pair, Pair] = {}
         """Pairs -> the two results in between at which the verdict flipped, in both directions."""
         self.questions = QuestionChanges(project)
@@ -78,7 +81,7 @@ class PairSorter:
         self.same_answers: TemporaryMapping[PairIds, bool] = TemporaryMapping()
         self.shown_questions: TemporaryMapping[PairIds, bool] = TemporaryMapping()
         """By the judgements of both sides: those by a judge that is shown the question."""
-        self._project, self._details, self._flips = project, details, flips
+        self._project, self._details, self._flips, self._since = project, details, flips, since
         self._pairs = SortedPairs()
 
     def sort(self, pairing: Pairing, name: Callable[[str], str]) -> Comparison:
@@ -128,7 +131,8 @@ class PairSorter:
         both_ways = [side for pair in explained for side in (pair, pair.swapped())]
         shown: set[PairIds] = set()
         changes = judgement_changes(
-            self._project.store, self._project.versions, both_ways, shown_questions=shown
+            *(self._project.store, self._project.versions, both_ways, self._since),
+            shown_questions=shown,
         )
         self.shown_questions.update(dict.fromkeys(shown, True))
         self.judgements.update({ids: words for ids, words in changes.items() if words})

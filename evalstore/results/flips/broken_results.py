@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.comparison.comparison import former_prompts
 from evalstore.core.display import case_name
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.reasons.path_history import PathHistory
@@ -17,17 +18,20 @@ from evalstore.results.labels.labels import read_labels
 from evalstore.results.prompt_names import name_prompts
 from evalstore.results.result_version import version_of
 from evalstore.store.revisions import WORK, resolve_run
+from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
+    from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.results.growing_results import CellKey
     from evalstore.results.labels.labels import LabelIndex
     from evalstore.results.result_version import BrokenResults, ResultVersion
+    from evalstore.store import Store
     from evalstore.workspace.folder import WorkspaceFolder
 
 _RUNS = 10
@@ -99,29 +103,28 @@ def find_broken_cases(
     fixed: set[CellKey] = set()
     folder = workspace.settings.paths["tests"]
     with open_store(location) as store:
-        history: PathHistory | None = None
+        places: _Places | None = None
         labels: LabelIndex | None = None
         for run in store.find_recent_runs(limit=_RUNS):
             if len(broken) >= _LISTED or not go_on():
                 break
-            if history is None:
-                history = PathHistory(store, folder, run.snapshot, {})
-                tree = read_tree(run.snapshot, store.load_nodes) if now else {}
-                broken = {it: (run, newest[it]) for it in newest if newest[it].file in tree}
-            history.step(run.snapshot)
+            if places is None:
+                places = _Places(store, folder, run)
+                broken = {it: (run, newest[it]) for it in newest if newest[it].file in places.nodes}
             changes = find_verdict_changes(store, folder, run)
             if changes is None:
                 continue
-            for result in chain(changes.broke, changes.undecided, changes.failed_again):
-                newest.setdefault(_newest_cell(history, result), result)
+            failures = *changes.broke, *changes.undecided, *changes.failed_again
+            cells = places.find(run, [*failures, *changes.fixed])
+            for result, cell in zip(failures, cells, strict=False):
+                newest.setdefault(cell, result)
             labels = labels or (read_labels(store) if changes.broke else None)
-            for result in changes.broke:
-                cell = _newest_cell(history, result)
+            for result, cell in zip(changes.broke, cells, strict=False):
                 if labels and labels.word(newest[cell]) == "pass":
                     continue
                 if cell not in fixed and cell not in broken:
                     broken[cell] = run, result
-            fixed.update(_newest_cell(history, result) for result in changes.fixed)
+            fixed.update(cells[len(failures) :])
         listed = dict(islice(broken.items(), _LISTED))
         runs = {run.id: run for run, _ in listed.values()}
         files = {(run.id, result.file) for run, result in listed.values()}
@@ -140,6 +143,40 @@ def find_broken_cases(
     return cases
 
 
-def _newest_cell(history: PathHistory, result: Result) -> CellKey:
-    """Return the place of a result under the newest path of its file."""
-    return cell_of(result._replace(file=history.newest_path(result.file) or result.file))
+class _Places:
+    """Finds the places that results of older runs have in the newest one, run by run."""
+
+    def __init__(self, store: Store, folder: str, newest: Run) -> None:
+        self.nodes = read_tree(newest.snapshot, store.load_nodes)
+        self._store, self._finder = store, CaseFinder(store)
+        self._history = PathHistory(store, folder, newest.snapshot, {})
+
+    def find(self, run: Run, results: Sequence[Result]) -> list[CellKey]:
+        """Return the places of results of the next older run, in their order.
+
+        The number of a system prompt that the case no longer has is below 0.
+        """
+        self._history.step(run.snapshot)
+        names = {it.file: self._history.newest_path(it.file) or it.file for it in results}
+        then = read_tree(run.snapshot, self._store.load_nodes)
+        nodes = {file: (then[file], self.nodes.get(name)) for file, name in names.items()}
+        edited = {file: both for file, both in nodes.items() if both[1] not in (None, both[0])}
+        files = self._store.load_case_files({it for both in edited.values() for it in both if it})
+        cases: dict[tuple[str, str], tuple[Case, Case | None]] = {}
+        for file, (was, now) in edited.items():
+            rows = {result.row for result in results if result.file == file}
+            known = [it for it in self._finder.find(files[was], rows) if it.row in rows]
+            index = RowIndex(files[now or was], self._finder)
+            index.expect(known)
+            cases |= {(file, case.row): (case, index.find(case)) for case in known}
+        return [_place(it, names[it.file], *cases.get((it.file, it.row), ())) for it in results]
+
+
+def _place(result: Result, file: str, then: Case | None = None, now: Case | None = None) -> CellKey:
+    """Return the place of a result in a file, where its case is another one `now`."""
+    _, row, number, model = cell_of(result)
+    if then and now:
+        row, former = now.row, former_prompts(then.prompts, now.prompts)
+        found = (it for it, prompt in enumerate(now.prompts) if former.get(prompt) == result.prompt)
+        number = next(found, -1 - number)
+    return file, row, number, model

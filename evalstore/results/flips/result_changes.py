@@ -237,7 +237,7 @@ def _other_answers(was: int, now: int) -> str:
 def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:
     """Return who has labelled the answer, or whose label was removed; empty if nobody."""
     pair = Pair(was.result, now.result)
-    changes = judgement_changes(store, VersionReader(store), [pair])
+    changes = judgement_changes(store, VersionReader(store), [pair], was.run.started)
     words = changes.get((was.result.evaluations, now.result.evaluations), [])
     return next((word for word in words if word.startswith("label")), "")
 

@@ -236,7 +236,8 @@ class _Search:
                 continue
             result, case = match
             prompts = case.prompts
-            yield JudgedResult(run, node, result, case)
+            if result.verdict:
+                yield JudgedResult(run, node, result, case)
 
     def _leaves(self) -> dict[tuple[str, str], str]:
         """Return the results of the file, by its path and the root of a tree of results."""
@@ -251,15 +252,13 @@ class _Search:
         }
 
     def _read(self, path: str, leaf: str, result: Result) -> list[tuple[Result, Case]]:
-        """Return the judged results of the candidate on cases with the same label or values."""
+        """Return the results of the candidate on cases with the same label or values."""
         found = self._rows.find({path: leaf}, {path: {result.key, result.row}})[path]
         self._left -= found.total
         return [
             (cell, case)
             for cell, case in found.cells
-            if cell.verdict
-            and cell.model == result.model
-            and (cell.key == result.key or cell.row == result.row)
+            if cell.model == result.model and (cell.key == result.key or cell.row == result.row)
         ]
 
 

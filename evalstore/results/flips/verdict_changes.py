@@ -20,7 +20,9 @@ from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
+    AGAIN,
     NO_LONGER,
+    is_by_edit,
     is_by_label,
     is_judged_otherwise,
     judgement_changes,
@@ -110,8 +112,10 @@ class VerdictChanges:
     """Those whose verdict changed because a label was given or removed."""
     unlabelled: GrowingResults = field(default_factory=GrowingResults)
     """Those that broke, were fixed or are undecided, and whose label no longer counts."""
+    relabelled: GrowingResults = field(default_factory=GrowingResults)
+    """Those whose label counts again, as an edit was undone."""
     flip_causes: Counter[str] = field(default_factory=Counter)
-    """How many that broke or were fixed are among the last three, by the words for these."""
+    """How many that broke or were fixed are among the last four, by the words for these."""
 
     @property
     def is_any(self) -> bool:
@@ -133,6 +137,14 @@ class VerdictChanges:
         yield OTHER_JUDGEMENT, self.judged_otherwise
         yield "by a label", self.labelled
         yield f"with a label that {NO_LONGER}", self.unlabelled
+        yield f"with a label that {AGAIN}", self.relabelled
+
+    def mark_causes(self) -> CellMarks:
+        """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""
+        return CellMarks(
+            (cause.replace("with a label that", "its label"), results)
+            for cause, results in self.causes
+        )
 
     @property
     def failures(self) -> tuple[GrowingResults, ...]:
@@ -219,6 +231,8 @@ class _Comparer:
         self._pairs: list[Pair] = []
         """Pairs that are not sorted yet."""
         self._versions = VersionReader(store)
+        self._since = newest.started
+        """When the earlier run started that is compared."""
 
     def compare(self) -> VerdictChanges:
         """Compare all files."""
@@ -230,6 +244,7 @@ class _Comparer:
                 if entries and not self._is_dated:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True
+                self._since = earlier.started
                 if self._compare(entries):
                     self._compared.add(earlier.id)
                 paths &= self._unread | self._waiting.keys()
@@ -330,14 +345,14 @@ class _Comparer:
         for pair in pairs:
             self._add(pair, sessions, has_same_answer=sessions_of(pair) in same)
         others = [pair for pair in unequal if not pair.has_same_verdict]
-        differences = judgement_changes(self._store, self._versions, others)
+        differences = judgement_changes(self._store, self._versions, others, self._since)
         for pair in others:
             assert pair.was
             assert pair.now
             words = differences.get((pair.was.evaluations, pair.now.evaluations)) or [""]
-            by_judgement, by_label, by_none = self._changes.causes
-            if words[0].endswith(NO_LONGER):
-                cause, listed = by_none
+            by_judgement, by_label, by_none, again = self._changes.causes
+            if is_by_edit(words[0]):
+                cause, listed = by_none if words[0].endswith(NO_LONGER) else again
             elif is_by_label(pair, words):
                 cause, listed = by_label
             elif is_judged_otherwise(pair) and not words[0]:

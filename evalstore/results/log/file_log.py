@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.comparison import Pair
+from evalstore.comparison.comparison import compare
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import short
 from evalstore.core.values import CaseFile, order_counts
@@ -105,7 +105,7 @@ def find_logged_changes(
     participants = ParticipantHistory(VersionReader(store).find, names)
     labels = LoggedLabels(store)
     changes: list[LogEntry] = []
-    last: tuple[str, set[str]] | None = None
+    last: tuple[str, set[str], int] | None = None
     for version, differences in zip(versions, edits, strict=True):
         if version.run.id in removed:
             changes.append(_removed(removed[version.run.id], version.path))
@@ -128,8 +128,9 @@ def find_logged_changes(
             is_other = history.differs(leaf)
             if last and is_other:
                 rows = last[1] | version.rows[leaf]
-                edited += labels.between(*history.parts_apart(last[0], leaf), rows)
-            last = leaf, version.rows[leaf]
+                parts = history.parts_apart(last[0], leaf)
+                edited += labels.between(*parts, last[2], rows)
+            last = leaf, version.rows[leaf], run.started
             if now:
                 found = participants.step(
                     run,
@@ -302,10 +303,6 @@ def _find_edits(
 # --- finds the labels of people that changed verdicts on a test file from one run to the next
 
 
-Place = tuple[str, int, str]
-"""The row, the number of the system prompt, and the candidate of a result of a file."""
-
-
 class LoggedLabels:
     """Compares the labels on the results of a file in two runs."""
 
@@ -317,32 +314,30 @@ class LoggedLabels:
         return bool(self._store.find_labels())
 
     def between(
-        self, was: Iterable[str], now: Iterable[str], rows: Collection[str] = ()
+        self, was: Iterable[str], now: Iterable[str], since: int, rows: Collection[str]
     ) -> tuple[Difference, ...]:
         """Return `labelled by Ada` or `label of Ada removed`, for verdicts that are other ones.
 
         `was` and `now` are leaves of results, or the parts of long ones that the other side has
-        not. With `rows`, the labels of a single row, whatever it is called.
+        not, and `since` is when the first run started. With `rows`, the labels of a single row,
+        whatever it is called.
         """
         if not self._is_any:
             return ()
         before, after = (self._read(parts, rows) for parts in (was, now))
-        pairs = [
-            Pair(before[place], result)
-            for place, result in after.items()
-            if place in before and before[place].verdict != result.verdict
-        ]
-        words = judgement_changes(self._store, VersionReader(self._store), pairs).values()
+        flips = compare(before, after).flips
+        pairs = [pair for pair in flips if not pair.has_same_verdict]
+        words = judgement_changes(self._store, VersionReader(self._store), pairs, since).values()
         texts = sorted({text for listed in words for text in listed if text.startswith("label")})
         return tuple(map(Difference, texts))
 
-    def _read(self, parts: Iterable[str], rows: Collection[str]) -> dict[Place, Result]:
-        return {
-            ("" if rows else result.row, result.prompt_number, result.model): result
-            for batch in iterate_entries(self._store, {part: part for part in parts})
-            for result, _ in batch
-            if not rows or result.row in rows
-        }
+    def _read(self, parts: Iterable[str], rows: Collection[str]) -> Iterator[Result]:
+        for batch in iterate_entries(self._store, {part: part for part in parts}):
+            for result, _ in batch:
+                if not rows:
+                    yield result._replace(file="")
+                elif result.row in rows:
+                    yield result._replace(file="", row="", key="")
 
 
 # --- compares the verdicts that runs have of a test file, reading the parts of long files that di

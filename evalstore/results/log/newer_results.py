@@ -5,15 +5,18 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.planning.cells.earlier_results import find_cells
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import is_partial
-from evalstore.store.results import iterate_results
+from evalstore.store.rows.row_results import RowResults
+from evalstore.store.trees.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
+    from evalstore.core.values import Case
     from evalstore.planning.options import Location
     from evalstore.store import Store
 
@@ -41,11 +44,13 @@ def find_newer_run(location: Location, run: str) -> NewerRun | None:
 def find_newer_result(location: Location, run: str, result: Result) -> NewerRun | None:
     """Return the newest later run that has the case; None if its result there is the same."""
     with open_store(location) as store:
-        for later in _later_runs(store, run):
-            other = _find_same_cell(store, later, result)
+        own = _find_same_cell(store, store.load_run(run), result, (result.prompt,))
+        for later in _later_runs(store, run) if own else ():
+            assert own
+            other = _find_same_cell(store, later, result, own[1].prompts)
             if other is not None:
-                same = _what_counts(other) == _what_counts(result)
-                return None if same else NewerRun(later.id, is_partial(later), other)
+                same = _what_counts(other[0]) == _what_counts(result)
+                return None if same else NewerRun(later.id, is_partial(later), other[0])
     return None
 
 
@@ -54,17 +59,12 @@ def _later_runs(store: Store, run: str) -> Iterator[Run]:
     return takewhile(lambda other: other.id != run, store.find_recent_runs(limit=_RUNS))
 
 
-def _find_same_cell(store: Store, run: Run, result: Result) -> Result | None:
-    """Return the result of a run for the same row, system prompt and candidate."""
-    found = None
-    for batch in iterate_results(store, run, result.file):
-        for other in batch:
-            if (other.row, other.model) == (result.row, result.model):
-                if other.prompt == result.prompt:
-                    return other
-                if other.prompt_number == result.prompt_number:
-                    found = other
-    return found
+def _find_same_cell(
+    store: Store, run: Run, result: Result, prompts: Sequence[str | None]
+) -> tuple[Result, Case] | None:
+    """Return the same cell in a run; `prompts` are the system prompts of its case."""
+    leaves = read_tree(run.results, store.load_nodes)
+    return find_cells(RowResults(store), leaves, [(result, prompts)])[0]
 
 
 def _what_counts(result: Result) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from evalstore.planning.judge_names import name_models
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import Location, is_partial
 from evalstore.results.flips.verdict_changes import Outcome, find_verdict_changes
-from evalstore.results.judgement_changes import NO_LONGER
+from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.log.failures import Place, describe_failures, find_question_places
 from evalstore.results.log.files_of_runs import find_file_of_run
@@ -164,11 +164,10 @@ def _mark_changes(location: Location, store: Store, run: Run, item: ShownItem) -
     if changes := find_verdict_changes(store, folder, run):
         item.outcome = changes.outcome
         place = attrgetter("file", "row", "prompt", "model")
-        causes = {place(result): "by a label" for result in changes.labelled}
-        causes |= {place(result): f"its label {NO_LONGER}" for result in changes.unlabelled}
+        causes = changes.mark_causes()
         item.marks = labels | {
             place(result): ", ".join(
-                filter(None, (word, causes.get(place(result)), labels.get(place(result))))
+                filter(None, (word, causes.of(cell_of(result)), labels.get(place(result))))
             )
             for word, results in (("broke", changes.broke), ("fixed", changes.fixed))
             for result in results

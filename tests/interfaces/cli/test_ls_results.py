@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from evalstore.interfaces.tui.state.case_filter import FilteredCases, LookedUp, 
 from evalstore.planning.options import Location
 from evalstore.results.table.cases import cases
 from evalstore.results.table.result_list import ResultFilter, find_filtered
+from evalstore.runs.status.dashboard import read_dashboard
 from tests.builders import tree
 from tests.interfaces.cli.conftest import JUDGE, ONE, WEATHER, Evalstore
 from tests.interfaces.cli.run.test_run import edit
@@ -132,6 +134,29 @@ def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) ->
     (judged / "models/gpt.yaml").write_text(text)
     documents("run", "--refresh", "--fail-on", "none")
     assert documents("ls", "results", "--broke", "--run", "@")["results"] == []
+
+
+def test_what_broke_is_listed_once_when_prompts_change_places(
+    judged: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    test, model = judged / "tests/weather.md", judged / "models/gpt.yaml"
+    tree(judged, {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind."})
+    edit(test, "tags:", "systemPrompts: [brief, kind]\ntags:")
+    text = model.read_text().replace(
+        "responses:\n", "responses:\n  - {when: 'kind.*Oslo', answer: Hot.}\n"
+    )
+    again = ("run", "tests/weather.md", "-m", "gpt", "--refresh", "--fail-on", "none")
+    for answer, order in (("Hot", 1), ("Cold", 1), ("Hot", -1), ("Cold", -1)):
+        model.write_text(text.replace("Hot", answer))
+        listed = ", ".join(["brief", "kind"][::order])
+        test.write_text(re.sub("systemPrompts: .*", f"systemPrompts: [{listed}]", test.read_text()))
+        documents(*again)
+    (result,) = documents("ls", "results", "--broke")["results"]
+    assert (result["row"], result["promptName"]) == ("city=Oslo", "kind")
+    dashboard = read_dashboard(Location(judged))
+    assert [it.name for it in dashboard.broken or ()] == [
+        "tests/weather.md [city=Oslo] (kind) acme/gpt"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,34 @@ def prompted(workspace: Path, evalstore: Evalstore) -> Path:
     return workspace
 
 
+def test_prompts_that_change_places_keep_their_results(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    oslo = "tests/weather.md::city=Oslo"
+    of_two = ("--model", "scripted/two", "--prompt", "brief")
+    evalstore("label", oslo, "pass", *of_two, "--as", "Ben")
+    evalstore("run", "--yes")
+    edit(prompted / "tests/weather.md", "[brief, kind]", "[kind, brief]")
+    evalstore("run", "--yes")
+    newest = evalstore("log", "tests/weather.md", "-n", "1").stdout
+    assert "    edit: order of the system prompts\n" in newest
+    assert "label" not in newest
+    assert "\n12 unchanged\n" in evalstore("diff", "@~1", "@").stdout
+
+
+def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
+    prompted: Path, evalstore: Evalstore
+) -> None:
+    edit(prompted / "tests/weather.md", "[brief, kind]", "[kind, brief]")
+    edit(prompted / "prompts/brief.md", "Be brief.", "Be short.")
+    edits = "system prompt brief changed: text line 1: Be brief. -> Be short."
+    assert edits in evalstore("status").stdout
+    evalstore("run", "--yes")
+    assert "\n8 with the same answer, 4 unchanged\n" in evalstore("diff", "@~1", "@").stdout
+    history = evalstore("show", "tests/weather.md::city=Oslo", "--prompt", "brief").stdout
+    assert "        + Be {+short+}." in history.replace("[-brief-]", "")
+
+
 def test_cases_are_compared_under_both_prompts(prompted: Path, evalstore: Evalstore) -> None:
     assert evalstore("diff", "@", *VALUE) == Ran(
         0,

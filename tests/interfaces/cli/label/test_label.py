@@ -495,6 +495,16 @@ def test_every_view_says_that_a_label_no_longer_counts(
     assert "(broke, its label no longer counts)" in evalstore("show", "@").stdout
     assert "label of Ada no longer counts\n" in evalstore("show", OSLO).stdout
     assert "no longer counts" not in evalstore("diff", "@~2", "@~1").stdout
+    if by == "an edit":
+        edit(workspace / "tests/weather.md", "must be warm, please", "must be warm")
+        run = evalstore("run", "-q").stdout
+        assert "since the last run: 1 fixed (1 with a label that counts again)\n" in run
+        for shown in (run, evalstore("show", "@").stdout):
+            assert "(fixed, its label counts again)" in shown
+        back = "(instructions changed, label of Ada counts again)"
+        assert back in evalstore("diff", "@~1", "@").stdout
+        assert "    edit: label of Ada counts again\n" in evalstore("log", OSLO, "-n", "1").stdout
+        assert "      same answer, label of Ada counts again\n" in evalstore("show", OSLO).stdout
 
 
 def test_a_run_counts_void_labels_beside_what_broke(workspace: Path, evalstore: Evalstore) -> None:
