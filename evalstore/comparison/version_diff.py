@@ -59,7 +59,7 @@ class Difference:
     def __str__(self) -> str:
         if (self.was is None and self.now is None) or not self.fits:
             return self.subject
-        old = shorten_line(self.was)
+        old = "not set" if self.was is None else shorten_line(self.was)
         now = "removed" if self.now is None else shorten_line(self.now)
         if old == now and self.was and self.now:  # they differ in white space alone
             old, now = json.dumps(self.was), json.dumps(self.now)
@@ -91,7 +91,7 @@ Name = Callable[[str, str], str | None]
 """From a kind and an id to the current name of the version."""
 
 
-def shorten_line(text: str | None, width: int = _SHOWN) -> str:
+def shorten_line(text: str, width: int = _SHOWN) -> str:
     """Return a text in one short line."""
     line = " ".join((text or "nothing").split())
     return line if len(line) <= width else line[: width - 1] + "…"
@@ -122,7 +122,7 @@ def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Differenc
 def differ_prompts(was: Json, now: Json) -> list[Difference]:
     """Return the differences between two prompt versions."""
     return [
-        *_messages(was.get("messages", []), now.get("messages", []), single="text"),
+        *_messages(was.get("messages", []), now.get("messages", []), is_prompt=True),
         *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
     ]
 
@@ -240,9 +240,12 @@ def _option(version: Json, name: str) -> Json:
     return options.get(name) if isinstance(options, dict) else None
 
 
-def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:
+def _messages(
+    was: list[Json], now: list[Json], *, is_prompt: bool = False
+) -> Iterator[Difference]:
+    """Yield how messages differ; the only one of a prompt needs no number."""
     for number in range(max(len(was), len(now))):
-        place = single if single and len(now) < 2 else f"message {number + 1}"
+        place = f"message {number + 1}"
         if number >= len(was):
             yield Difference(f"{place} ({now[number]['role']}) is new")
         elif number >= len(now):
@@ -250,7 +253,8 @@ def _messages(was: list[Json], now: list[Json], single: str | None = None) -> It
         elif was[number]["role"] != now[number]["role"]:
             yield Difference(f"{place} role", was[number]["role"], now[number]["role"])
         else:
-            yield from _content(place, was[number].get("content"), now[number].get("content"))
+            texts = (message[number].get("content") for message in (was, now))
+            yield from _content("" if is_prompt and len(now) < 2 else f"{place},", *texts)
 
 
 def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
@@ -267,12 +271,12 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
     if before != after:
         changes = changed_lines(before, after)
         for line, old, new in changes[:_MOST_EDITS]:
-            yield Difference(f"{place} line {line}", old, new)
+            yield Difference(f"{place} line {line}".lstrip(), old, new)
         if len(changes) > _MOST_EDITS:
             rest = plural(len(changes) - _MOST_EDITS, "more changed line")
-            yield Difference(f"{place} {rest}")
+            yield Difference(f"{place} {rest}".lstrip())
     elif not changed:  # the same text in other parts
-        yield Difference(f"{place} changed".replace("changed: changed", "changed"))
+        yield Difference(f"{place.rstrip(':,').removesuffix(' changed') or 'text'} changed")
 
 
 def _flat(content: Json) -> str:

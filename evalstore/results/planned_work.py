@@ -26,7 +26,7 @@ class PlannedWork(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return `a run would ask it again: system prompt changed: text line 1: a -> b`."""
+        """Return `a run would ask it again: system prompt changed: line 1: a -> b`."""
         return f"a run would {self.kind} it again: {self.reason}"
 
 

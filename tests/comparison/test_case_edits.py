@@ -29,14 +29,14 @@ CASE = Case("a", "k", ("t1",), "e1", ("tag",), ("p1",))
 FILE = CaseFile((CASE,))
 
 EDITS: dict[str, tuple[Any, str]] = {
-    "tests": (("t2",), "message 1 line 1: one -> two"),
+    "tests": (("t2",), "message 1, line 1: one -> two"),
     "evaluation": ("e2", "instructions changed: line 1: be kind -> be brief"),
-    "prompts": (("p2",), "system prompt text line 1: you are one -> you are two"),
+    "prompts": (("p2",), "system prompt line 1: you are one -> you are two"),
     "judged_by": (("checks", "models", "always"), "judged by: models -> checks, models, always"),
-    "temperature": (0.5, "temperature: nothing -> 0.5"),
-    "seed": (7, "seed: nothing -> 7"),
-    "limit": (100, "limit: nothing -> 100"),
-    "recorded": ("r1", "recorded answer: nothing -> yes"),
+    "temperature": (0.5, "temperature: not set -> 0.5"),
+    "seed": (7, "seed: not set -> 7"),
+    "limit": (100, "limit: not set -> 100"),
+    "recorded": ("r1", "recorded answer: not set -> yes"),
     "judge_prompts": (("p2",), "judge prompt p2 is new"),
 }
 """Fields of a case: another value, and what is said of it."""
@@ -45,10 +45,10 @@ LABELS = {"row", "key", "tags"}
 DERIVED = {"needs", "code"}
 """Fields that follow from the test versions, and from the checks."""
 SETTINGS: dict[str, tuple[Any, str]] = {
-    "attempts": (3, "attempts: nothing -> 3"),
-    "evaluators": ((), "evaluators: nothing -> none"),
-    "threshold": (0.5, "threshold: nothing -> 0.5"),
-    "id": ("x", "id: nothing -> x"),
+    "attempts": (3, "attempts: not set -> 3"),
+    "evaluators": ((), "evaluators: not set -> none"),
+    "threshold": (0.5, "threshold: not set -> 0.5"),
+    "id": ("x", "id: not set -> x"),
 }
 """The same of the file."""
 
@@ -121,9 +121,9 @@ def test_a_row_without_a_label_is_the_only_one() -> None:
         (
             ("t1",) * 3,
             ("t2",) * 2,
-            ["message 1 line 1: one -> two", "repetitions: 3 -> 2"],
+            ["message 1, line 1: one -> two", "repetitions: 3 -> 2"],
         ),
-        (("t1", "t2"), ("t1", "t3"), ["conversation 2, message 1 line 1: two -> three"]),
+        (("t1", "t2"), ("t1", "t3"), ["conversation 2, message 1, line 1: two -> three"]),
         (("t1", "t2", "t2"), ("t1", "t2"), ["conversation 2, repetitions: 2 -> 1"]),
         (("t1",), ("t1", "t2"), ["conversation 2 is new"]),
         (("t1", "t2"), ("t2",), ["conversation 1 is gone"]),

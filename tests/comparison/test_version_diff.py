@@ -68,8 +68,8 @@ def picture(path: str = "a.png", id: str = "1") -> FileRef:
 @pytest.mark.parametrize(
     ("was", "now", "expected"),
     [
-        (shown("a\nb\nc"), shown("a\nB\nc"), ["message 1 line 2: b -> B"]),
-        (shown("a"), shown("a\nb"), ["message 1 line 2"]),
+        (shown("a\nb\nc"), shown("a\nB\nc"), ["message 1, line 2: b -> B"]),
+        (shown("a"), shown("a\nb"), ["message 1, line 2"]),
         (shown("a"), shown("a", special_tags=("_x",)), ["special tag _x is new"]),
         (shown("a", special_tags=("_x",)), shown("a"), ["special tag _x is gone"]),
         (
@@ -98,7 +98,7 @@ def picture(path: str = "a.png", id: str = "1") -> FileRef:
         (
             shown(picture()),
             shown(picture("b.png")),
-            ["message 1 line 1: [file a.png] -> [file b.png]"],
+            ["message 1, line 1: [file a.png] -> [file b.png]"],
         ),
         (shown("a", "b"), shown("ab"), ["message 1 changed"]),
         (shown("[file a.png]"), shown(picture()), ["message 1 changed"]),
@@ -123,7 +123,7 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
         hashing.describe_prompt(PromptVersion((Message("system", (Text(text),)),)))
         for text in ("a\nb", "a\nc")
     )
-    assert [str(difference) for difference in differ_prompts(was, now)] == ["text line 2: b -> c"]
+    assert [str(difference) for difference in differ_prompts(was, now)] == ["line 2: b -> c"]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
         (
             described_evaluation("a", {"type": "json"}),
             described_evaluation("a", {"type": "json", "x": None}),
-            "check 1 changed: x: nothing -> null",
+            "check 1 changed: x: not set -> null",
         ),
         (
             described_evaluation("a", {"type": "startsWith", "revision": 1, "expected": ["No"]}),
@@ -308,7 +308,7 @@ def test_recorded_answers_differ_in_their_text(answers: list[str]) -> None:
             [
                 "a: [1] -> removed",
                 "b: 1 -> true",
-                "c: nothing -> x",
+                "c: not set -> x",
             ],
         ),
     ],
@@ -388,8 +388,8 @@ def test_every_changed_line_is_named_up_to_a_few() -> None:
     both = [{"messages": [{"role": "system", "content": text}]} for text in (was, now)]
     actual = list(map(str, differ_prompts(*both)))
     assert actual == [
-        *(f"text line {n + 1}: old {n} -> new {n}" for n in range(5)),
-        "text 4 more changed lines",
+        *(f"line {n + 1}: old {n} -> new {n}" for n in range(5)),
+        "4 more changed lines",
     ]
 
 

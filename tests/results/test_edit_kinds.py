@@ -12,7 +12,7 @@ from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import plural
 from evalstore.results.edits.file_edits import EditKinds
 
-SUBJECTS = ("row a is new", "message 1 line 1", "option x", "threshold")
+SUBJECTS = ("row a is new", "message 1, line 1", "option x", "threshold")
 EDITS = [*map(Difference, *zip(*product(SUBJECTS, (None, "a"), ("b", "c")), strict=True))]
 of_rows = some.lists(some.tuples(some.sampled_from(EDITS), some.sampled_from(["", "a", "b"])))
 others = some.lists(some.sampled_from(EDITS))

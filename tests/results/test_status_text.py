@@ -48,8 +48,8 @@ def test_a_value_that_is_new_or_removed_stands_alone(
 def test_a_line_of_a_text_that_is_new_or_removed_or_in_a_list_stands_below_its_number(
     was: str | None, now: str | None, below: list[str], reason: str
 ) -> None:
-    edit = Difference("text line 4", was, now)
+    edit = Difference("line 4", was, now)
     first, *values = [line.text for line in edit_lines(edit, width=60)]
-    assert (first, values) == ("text line 4" if below else f"text line 4: {was} -> {now}", below)
+    assert (first, values) == ("line 4" if below else f"line 4: {was} -> {now}", below)
     change = FileChange("MM", "a.md", 1, 0, 0, reason.format(edit), was=was, now=now)
     assert [line.text for line in value_lines(change, width=60)] == below

@@ -15,7 +15,11 @@ from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_causes import find_causes
-from evalstore.results.compare.diff_reasons import PairReasons, attempts_notes, selection_notes
+from evalstore.results.compare.diff_reasons import (
+    PairReasons,
+    attempts_notes,
+    selection_notes,
+)
 from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import (
     compare_sides,
@@ -46,7 +50,7 @@ from evalstore.workspace.settings.settings import candidate_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.core.runs import Run
+    from evalstore.core.runs import Run, RunCandidate
     from evalstore.planning.project import Project
     from evalstore.results.compare.compared_side import Side
 
@@ -137,6 +141,8 @@ def diff(
                 renamed = Difference("renamed", old, path)
                 edits[path] = [renamed, *edits.get(path, ())]
         both_runs = _runs_to_compare(project, runs, selection)
+        changed = _changed_candidates(*both_runs)
+        is_other_temperature = any(a.temperature != b.temperature for a, b in changed.values())
         found = Diff(
             was.name,
             now.name,
@@ -156,7 +162,8 @@ def diff(
                 sorter.criteria,
                 sorter.same_answers,
                 sorter.shown_questions,
-                _changed_candidates(*both_runs),
+                changed,
+                _own_temperatures(now, finder) if is_other_temperature else frozenset(),
                 (was.rule, now.rule),
                 filled.earlier,
             ),
@@ -182,14 +189,19 @@ def _runs_to_compare(
     return was, workspace_as_run(project, selection)
 
 
-def _changed_candidates(was: Run, now: Run) -> dict[str, str]:
-    """Return what changed of the candidates that both runs have and define otherwise."""
-    changed = {}
-    for new in now.candidates:
-        old = was.find_candidate(new.id)
-        if old and old.model != new.model:
-            changed[new.id] = "model changed"
-    return changed
+def _changed_candidates(was: Run, now: Run) -> dict[str, tuple[RunCandidate, RunCandidate]]:
+    """Return the candidates that both runs have and define otherwise."""
+    both = {new.id: (was.find_candidate(new.id), new) for new in now.candidates}
+    return {id: (old, new) for id, (old, new) in both.items() if old and old != new}
+
+
+def _own_temperatures(now: Side, finder: CaseFinder) -> set[str]:
+    """Return the test files whose cases are not asked at the temperature of a candidate."""
+    return {
+        path
+        for path, node in now.nodes.items()
+        if not finder.find_traits(now.files[node]).default_temperature
+    }
 
 
 def _differ_participants(

@@ -26,10 +26,11 @@ from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.judgement_changes import NO_LONGER, is_by_edit, is_by_label, judging_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from evalstore.comparison.comparison import Comparison
     from evalstore.core.results import ComparedSession, Result
+    from evalstore.core.runs import RunCandidate
     from evalstore.planning.project import Project
     from evalstore.results.compare.compared_side import Side
 
@@ -64,8 +65,10 @@ class PairReasons:
     """Other sessions of both sides with the same answers, in both directions."""
     shown_questions: Mapping[PairIds, bool] = field(default_factory=dict)
     """Judgements of both sides by a judge that is shown the question, in both directions."""
-    candidates: Mapping[str, str] = field(default_factory=dict)
-    """Candidates that are defined otherwise on both sides -> what of them changed."""
+    candidates: Mapping[str, tuple[RunCandidate, RunCandidate]] = field(default_factory=dict)
+    """The candidates that are defined otherwise on both sides, by id."""
+    own_temperatures: Set[str] = frozenset()
+    """Test files whose cases are not asked at the temperature of the candidate."""
     rules: tuple[str, str] = ("", "")
     """The rules by which several votes make a verdict, on both sides."""
     earlier: Mapping[Result, str] = field(default_factory=dict)
@@ -76,7 +79,8 @@ class PairReasons:
 
     def swapped(self) -> PairReasons:
         """Return what explains the same pairs with the sides exchanged."""
-        return replace(self, rules=(self.rules[1], self.rules[0]))
+        candidates = {id: both[::-1] for id, both in self.candidates.items()}
+        return replace(self, rules=self.rules[::-1], candidates=candidates)
 
     def explain(self, pair: Pair) -> str:
         """Return the change that explains a pair; empty if none is known."""
@@ -111,6 +115,8 @@ class PairReasons:
         changes = [*asked, *judged]
         if not asked and (has_other_sessions(pair) or not judged):
             changes += self._other_answer(was, now)
+        elif not was.sessions or not now.sessions:
+            changes += self._candidate_edits(now) if was.sessions != now.sessions else []
         elif question and not question.startswith((ANOTHER, OLDER)):
             changes.append(question)
         if is_same:
@@ -145,9 +151,19 @@ class PairReasons:
         if was.sessions == now.sessions:
             return []
         if not was.sessions or not now.sessions:
-            edit = self.candidates.get(now.model)
-            return [edit or ("not answered" if was.sessions else "answered")]
+            word = "not answered" if was.sessions else "answered"
+            return self._candidate_edits(now) or [word]
         return [self.questions.get((was.sessions, now.sessions), ANOTHER)]
+
+    def _candidate_edits(self, now: Result) -> list[str]:
+        """Return what changed of the candidate of a result, as far as it matters to its case."""
+        if now.model not in self.candidates:
+            return []
+        old, new = self.candidates[now.model]
+        edits = ["model changed"] * (old.model != new.model)
+        if old.temperature != new.temperature and now.file not in self.own_temperatures:
+            edits.append(_temperatures(old.temperature, new.temperature))
+        return edits
 
     def _other_judgement(self, was: Result, now: Result) -> str:
         """Return how the judgement of the same answer differs; empty if it is the same."""
@@ -244,8 +260,7 @@ class QuestionChanges:
                 self._of_models[models] = _model_change(self._project, *models)
             return self._of_models[models]
         if old.temperature != new.temperature:
-            temperatures = map(number_or_none, (old.temperature, new.temperature))
-            return "temperature " + " -> ".join(temperatures)
+            return _temperatures(old.temperature, new.temperature)
         if old.seed != new.seed:
             return f"seed {old.seed} -> {new.seed}"
         if not asks_the_same(pair):
@@ -255,6 +270,10 @@ class QuestionChanges:
             names = " -> ".join(", ".join(side.resolved) for side in (was, now))
             return f"{words or ANOTHER}: resolved model {names}"
         return words
+
+
+def _temperatures(was: float | None, now: float | None) -> str:
+    return f"temperature {number_or_none(was)} -> {number_or_none(now)}"
 
 
 def _model_change(project: Project, was: str, now: str) -> str:

@@ -335,9 +335,7 @@ def test_a_prompt_stands_for_the_test_files_that_use_it(
     edit(workspace / "prompts/sub/shop.md", "kind", "very kind")
     status = evalstore("status", "prompts/sub/shop.md").stdout
     assert "tests/weather.md  2 cases asked again: system prompt sub/shop changed: text " in status
-    edited = (
-        "\n\nEdited:\n    system prompt sub/shop\n        text line 1: Be kind. -> Be very kind.\n"
-    )
+    edited = "\n\nEdited:\n    system prompt sub/shop\n        line 1: Be kind. -> Be very kind.\n"
     assert edited in evalstore("diff", "--", "prompts/sub/shop.md").stdout
     ran = evalstore("run", "prompts/sub/shop.md").stdout
     assert "complete: 2 new answers" in ran

@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.results.compare import flip_pairs
 from tests.builders import tree
-from tests.interfaces.cli.conftest import Echo, Evalstore
+from tests.interfaces.cli.conftest import WEATHER, Echo, Evalstore
 from tests.interfaces.cli.log.test_log_edits import edits
 from tests.interfaces.cli.run.test_run import edit
 from tests.interfaces.cli.status.test_explained_cases import history, write
@@ -63,7 +63,7 @@ def test_a_second_judge_of_the_same_model_is_new_and_changes_no_other(
     edit(workspace / "prompts/strict.md", "Be strict.", "Be very strict.")
     evalstore("run")
     assert edits(evalstore) == [
-        "judge prompt strict changed: message 1 line 1: Be strict. -> Be very strict."
+        "judge prompt strict changed: message 1, line 1: Be strict. -> Be very strict."
     ]
     edit(workspace / "evalstore.yaml", both, PLAIN)
     evalstore("run")
@@ -320,3 +320,22 @@ def test_log_counts_what_became_undecided(workspace: Path, evalstore: Evalstore)
     edit(workspace / "evalstore.yaml", PLAIN, "[scripted/judge, scripted/kind]")
     evalstore("run", "-q")
     assert "    1 pass, 1 undecided (1 now undecided)\n" in evalstore("log", "-n", "1").stdout
+
+
+def test_what_changed_of_a_candidate_explains_a_pending_result_beside_another_edit(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/own.md": WEATHER.replace("tags:", "options: {temperature: 1}\ntags:")})
+    evalstore("run")
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[{id: scripted/one, temperature: 0.5}]")
+    alone = evalstore("diff").stdout
+    assert "  fail -> pending  (temperature none -> 0.5)  " in alone
+    assert "tests/own.md" not in alone
+    for file in ("weather", "own"):
+        edit(workspace / f"tests/{file}.md", "How is", "How warm is")
+    shown = evalstore("diff").stdout
+    assert shown.count("  (test changed, temperature none -> 0.5)  ") == 2
+    assert shown.count("  (test changed)  ") == 2
+    assert "  (test changed, temperature 0.5 -> none)  " in evalstore("diff", "@work", "@").stdout
+    edit(workspace / "models/one.yaml", "provider:", "extraIdentifier: v2\nprovider:")
+    assert "  (test changed, model changed)  " in evalstore("diff", "--", "tests/own.md").stdout

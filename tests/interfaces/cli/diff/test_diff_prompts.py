@@ -62,7 +62,7 @@ def test_a_prompt_that_is_edited_and_changes_its_place_is_neither_new_nor_gone(
 ) -> None:
     edit(prompted / "tests/weather.md", "[brief, kind]", "[kind, brief]")
     edit(prompted / "prompts/brief.md", "Be brief.", "Be short.")
-    edits = "system prompt brief changed: text line 1: Be brief. -> Be short."
+    edits = "system prompt brief changed: line 1: Be brief. -> Be short."
     assert edits in evalstore("status").stdout
     evalstore("run", "--yes")
     assert "\n8 with the same answer, 4 unchanged\n" in evalstore("diff", "@~1", "@").stdout

@@ -84,7 +84,7 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
         "    1 pass, 1 fail\n"
-        "    edit: message 1 line 1 in [city=Oslo] and 1 other row: "
+        "    edit: message 1, line 1 in [city=Oslo] and 1 other row: "
         "How is Oslo? -> Tell me how is Oslo?\n"
         "\n"
         "run <id>  <when>\n"
@@ -203,7 +203,7 @@ def test_log_tells_results_that_waited_from_those_that_changed(
         "\n"
         "run <id>  <when>\n"
         "    2 pending\n"
-        "    edit: message 1 line 1"
+        "    edit: message 1, line 1"
     )
 
 
@@ -260,7 +260,7 @@ def test_log_of_a_row_lists_the_runs_that_changed_it(workspace: Path, evalstore:
     rome = evalstore("log", "tests/weather.md [city=Rome]", "--oneline").stdout  # has no label now
     assert [line.split("  ", 2)[2] for line in rome.splitlines()] == [
         "1 fail (1 broke, 1 by a label)  labelled by Ada",
-        "1 pass  message 1 line 1: How is Rome? -> What of Rome?",
+        "1 pass  message 1, line 1: How is Rome? -> What of Rome?",
         "1 pass  new",
     ]
     assert evalstore("log", "tests/weather.md::city=Oslo").stdout.count("run <id>") == 4
@@ -376,7 +376,7 @@ def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore:
         "no result is judged on both sides\n"
         "\nEdited:\n"
         "    tests/weather.md\n"
-        "        message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
+        "        message 1, line 1 in [city=Oslo] and 1 other row: How is Oslo? -> What of Oslo?\n"
         "Changed (2):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)  <short>\n"
         "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)  <short>\n"

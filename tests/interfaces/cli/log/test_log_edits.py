@@ -204,6 +204,6 @@ def test_the_log_of_a_file_names_the_runs_since_which_it_was_gone_and_is_back(
     evalstore("run")
     listed = documents("log", "tests/weather.md")["runs"]
     assert [[each["what"] for each in run["edits"]] for run in listed] == [
-        *(["restored", "message 1 line 1 in [city=Oslo] and 1 other row"], ["removed"], ["new"]),
+        *(["restored", "message 1, line 1 in [city=Oslo] and 1 other row"], ["removed"], ["new"]),
     ]
     assert "    edit: restored\n" in evalstore("log", "tests/weather.md::city=Oslo").stdout

@@ -231,7 +231,7 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
         "    schema place",
         "        properties.land.type: string -> number",
         "    judge prompt strict",
-        "        message 1 line 1: Say yes or no. -> Answer yes or no.",
+        "        message 1, line 1: Say yes or no. -> Answer yes or no.",
         "Changed (3):",
     ]
     edit(workspace / FILE, "Where is", "Tell me where is")
@@ -243,7 +243,7 @@ def test_diff_does_not_repeat_an_edit_for_the_checks_that_use_it(
     [
         (
             ("prompts/strict.md", "Say yes", "Answer yes"),
-            "judge prompt strict: message 1 line 1: Say yes or no. -> Answer yes or no.",
+            "judge prompt strict: message 1, line 1: Say yes or no. -> Answer yes or no.",
         ),
         (("schemas/place.yaml", "string", "number"), "changed: properties.land.type: string -> n"),
     ],

@@ -56,8 +56,8 @@ def test_an_edit_of_what_is_asked_has_its_reason_under_the_new_path(
     edit(moved / "tests/climate.md", "How is", "What of")
     reasons = {item["reason"] for item in documents("status")["items"] if item["kind"] == "ask"}
     assert reasons == {
-        "test changed: message 1 line 1: How is Oslo? -> What of Oslo?",
-        "test changed: message 1 line 1: How is Rome? -> What of Rome?",
+        "test changed: message 1, line 1: How is Oslo? -> What of Oslo?",
+        "test changed: message 1, line 1: How is Rome? -> What of Rome?",
     }
 
 
@@ -229,7 +229,7 @@ def test_a_row_with_an_id_keeps_its_history_when_its_text_is_edited(
     status = documents("status")
     assert [change["code"] for change in status["changes"]] == ["M."]
     assert [item["reason"] for item in status["items"] if item["kind"] == "ask"] == [
-        "test changed: message 1 line 1: Waht is fine? -> What is fine?"
+        "test changed: message 1, line 1: Waht is fine? -> What is fine?"
     ]
     documents("run")
     compared = documents("diff", "@~1", "@")

@@ -194,7 +194,7 @@ def test_status_shows_the_edited_line_of_the_prompt(
     tree(folder, {"prompts/compare.md": judge_workspaces.PROMPT.replace("Compare.", "Look.")})
     capsys.readouterr()
     main(["-C", str(folder), "status"])
-    output = "check 1 changed: judge prompt, message 1 line 1: Compare. -> Look."
+    output = "check 1 changed: judge prompt, message 1, line 1: Compare. -> Look."
     assert output in capsys.readouterr().out
 
 

@@ -28,7 +28,9 @@ def edited(workspace: Path, evalstore: Evalstore) -> Path:
 def test_the_reason_is_the_edit_and_not_a_new_candidate(edited: Path, evalstore: Evalstore) -> None:
     explained = evalstore("status", "--explain").stdout
     assert "new candidate" not in explained
-    assert explained.count("test changed: message 1 line 1: How is Oslo? -> How warm is Oslo?") == 1
+    assert (
+        explained.count("test changed: message 1, line 1: How is Oslo? -> How warm is Oslo?") == 1
+    )
 
 
 def test_a_candidate_that_never_took_part_is_new(edited: Path, evalstore: Evalstore) -> None:
@@ -45,7 +47,7 @@ def test_the_log_of_a_file_names_the_candidate_that_was_late(
     log = evalstore("log", "tests/weather.md").stdout
     assert "no edit: only verdicts changed" not in log
     assert "    edit: first results of scripted/two since the edit in run <short>\n" in log
-    edit = "message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?"
+    edit = "message 1, line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?"
     assert (
         f"Edited:\n    tests/weather.md\n        {edit}\n" in evalstore("diff", "@~1", "@").stdout
     )

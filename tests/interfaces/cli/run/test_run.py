@@ -131,13 +131,13 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
     assert evalstore("status", "--explain").stdout == (
         "Changed since run <short> (<when>):\n"
         '  (use "evalstore diff -- FILE" to see how)\n'
-        "    M.  tests/weather.md  2 cases asked again: test changed: message 1 line 1: "
+        "    M.  tests/weather.md  2 cases asked again: test changed: message 1, line 1: "
         "How is Oslo? -> And how is Oslo?\n"
         "\n"
         "Would ask (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  test changed: message 1 line 1: "
+        "    tests/weather.md [city=Oslo]  scripted/one  test changed: message 1, line 1: "
         "How is Oslo? -> And how is Oslo?\n"
-        "    tests/weather.md [city=Rome]  scripted/one  test changed: message 1 line 1: "
+        "    tests/weather.md [city=Rome]  scripted/one  test changed: message 1, line 1: "
         "How is Rome? -> And how is Rome?\n"
         "\n"
         "Would judge (2):\n"

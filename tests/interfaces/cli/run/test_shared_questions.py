@@ -16,7 +16,7 @@ def test_a_question_that_becomes_that_of_another_file_was_edited_and_not_judged_
     brief = "# User\n\nIn short: how long?\n\n---\n\nBe polite.\n"
     tree(workspace, {"tests/brief.md": brief, "tests/full.md": full})
     evalstore("run", "-q")
-    edited = "test changed: message 1 line 1: In short: how long? -> How long?"
+    edited = "test changed: message 1, line 1: In short: how long? -> How long?"
     for before, after, expected in (
         ("In short: how", "How", f"1 case judged again: {edited}; answered in tests/full.md"),
         (
@@ -37,7 +37,7 @@ def test_a_question_that_becomes_that_of_another_file_was_edited_and_not_judged_
     reason = "1 case asked again: asked in tests/brief.md"
     assert f"  M.  tests/full.md   {reason}\n" in evalstore("status").stdout
     edit(workspace / "tests/full.md", "very polite", "short")
-    reason = "test changed: message 1 line 1: How long? -> How wide?; asked in tests/brief.md"
+    reason = "test changed: message 1, line 1: How long? -> How wide?; asked in tests/brief.md"
     shown = evalstore("status").stdout
     assert f"full.md   1 case asked again: {reason}; also changed: instructions\n" in shown
 
@@ -56,7 +56,7 @@ def test_a_row_that_an_undone_edit_brings_back_is_counted_and_says_that_it_fails
     tree(Path(), {"tests/d.csv": "n,q\n1,so warm\n2,cold\n"})
     reverted = "reverted to a stored version (now fails)"
     shown = (
-        f"1 case asked again, 1 {reverted}: test changed: message 1 line 1: warm -> so warm "
+        f"1 case asked again, 1 {reverted}: test changed: message 1, line 1: warm -> so warm "
         "(rows of tests/d.csv)\n"
     )
     for _ in range(2):  # the second time from the cache

@@ -170,7 +170,7 @@ HARSH = {
         pytest.param(
             COLD,
             [
-                "  scripted/one: model extraIdentifier: nothing -> b",
+                "  scripted/one: model extraIdentifier: not set -> b",
                 "  temperature of scripted/one: none -> 0.7",
             ],
             "candidate",
@@ -427,7 +427,7 @@ def test_an_edit_since_the_shown_run_is_told_with_the_reason_of_the_status(
     prompted: Evalstore, documents: Any
 ) -> None:
     tree(Path(), {"prompts/kind.md": "Be very kind.\n"})
-    reason = "system prompt kind changed: text line 1: Be kind. -> Be very kind."
+    reason = "system prompt kind changed: line 1: Be kind. -> Be very kind."
     assert reason in prompted("status").stdout
     line = f"a run would ask it again: {reason}\n"
     assert line in prompted("show", "tests/t.md", "--prompt", "kind").stdout

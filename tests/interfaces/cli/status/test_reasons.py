@@ -47,9 +47,9 @@ TWO = f"# ▶ first ×2\n\n# 👤\n\nHi\n\n# ▶ second\n\n# 👤\n\nHo\n{CHECK}
         ),
         pytest.param(
             *(TWO, "Ho", "Hey"),
-            ("M.", 1, 0, "test changed: message 1 line 1: Ho -> Hey"),
+            ("M.", 1, 0, "test changed: message 1, line 1: Ho -> Hey"),
             "new answer",
-            ["conversation 2, message 1 line 1: Ho -> Hey"],
+            ["conversation 2, message 1, line 1: Ho -> Hey"],
             "test changed",
             id="an edit of the second conversation",
         ),

@@ -88,7 +88,7 @@ def test_an_edit_of_a_model_that_asks_is_named_once(
     evalstore("run", "-q")
     tree(workspace, {"models/one.yaml": WARM.replace("provider: scripted", SECOND)})
     printed = evalstore("status").stdout
-    line = "2 answers in tests/weather.md: model extraIdentifier: nothing -> v2"
+    line = "2 answers in tests/weather.md: model extraIdentifier: not set -> v2"
     assert "Changed since run <short> (<when>):\n  (use" in printed
     assert f"    M.  candidate scripted/one  {line}\n\nA run would" in printed
     assert evalstore("status", "--short").stdout == "M. candidate scripted/one\n"

@@ -42,12 +42,12 @@ def test_an_edited_prompt_of_a_judge_is_the_reason_everywhere(
     evalstore("run", "-q")
     edit(workspace / "prompts/judge.md", "STRICT", "mild")
     edit(workspace / "models/judge.yaml", "pass: false", "pass: true")
-    reason = "judge prompt changed: message 1 line 1"
+    reason = "judge prompt changed: message 1, line 1"
     values = (
         "        - Be STRICT. {{_evaluationInstructions}}\n"
         "        + Be mild. {{_evaluationInstructions}}\n"
     )
-    line = ".M  judge prompt judge  2 verdicts in tests/weather.md: message 1 line 1"
+    line = ".M  judge prompt judge  2 verdicts in tests/weather.md: message 1, line 1"
     expected = f"    {line}\n{values.replace('        ', 12 * ' ')}\nA run would "
     assert expected in evalstore("status").stdout
     assert expected in evalstore("status").stdout  # from the cache
@@ -177,7 +177,7 @@ def test_a_comparison_that_is_turned_around_has_the_reasons_of_its_direction(
     judge, model = "judge temperature 0.5 -> none", "temperature 0.7 -> none"
     for older, newer, reasons in (
         ("@~2", "@~1", ["label of Ada removed", judge]),
-        ("@~1", "@", ["labelled by Ada", model]),
+        ("@~1", "@", [f"{model}, the same answer, label of Ada counts again", model]),
     ):
         api = Workspace(workspace)
         turned, direct = api.diff(older, newer).swapped(), api.diff(newer, older)
@@ -259,24 +259,24 @@ def test_each_row_has_its_own_edit(workspace: Path, evalstore: Evalstore) -> Non
     edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     evalstore("run", "-q")
-    edited = "message 1 line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?\n"
+    edited = "message 1, line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?\n"
     assert evalstore("diff", "@~1", "@").stdout.endswith(
         "Edited:\n"
         "    tests/weather.md\n"
         f"        {edited}"
         "    system prompt brief\n"
-        "        text line 1: Be brief. -> Be very brief.\n"
+        "        line 1: Be brief. -> Be very brief.\n"
     )
     log = evalstore("log", "tests/weather.md", "-n", "1").stdout
     assert f"    edit: {edited}" in log
-    assert "    edit: system prompt brief: text line 1: Be brief. -> Be very brief.\n" in log
+    assert "    edit: system prompt brief: line 1: Be brief. -> Be very brief.\n" in log
     diff = Workspace(workspace).diff("@~1", "@")
     where = Location(workspace)
     edits = [[*map(str, find_pair_edits(where, pair))] for pair in diff.changed]
-    prompt_edit = "system prompt brief: text line 1: Be brief. -> Be very brief."
+    prompt_edit = "system prompt brief: line 1: Be brief. -> Be very brief."
     assert edits == [
-        ["message 1 line 1: How is Oslo? -> How warm is Oslo?", prompt_edit],
-        ["message 1 line 1: How is Rome? -> How warm is Rome?", prompt_edit],
+        ["message 1, line 1: How is Oslo? -> How warm is Oslo?", prompt_edit],
+        ["message 1, line 1: How is Rome? -> How warm is Rome?", prompt_edit],
     ]
     edit(workspace / "prompts/brief.md", "Be very brief", "Be very, very brief")
     evalstore("run", "-q")
@@ -298,8 +298,8 @@ def test_an_edit_of_one_of_several_prompts_has_a_name_only_if_it_is_certain(
             file.write_text(file.read_text().replace(".", f" {word}."))
     tree(workspace, {"prompts/terse.md": "Answer in one word, whatever the question is.\n"})
     brief, terse = (
-        "text line 1: Be brief. -> Be brief now.",
-        "text line 1: Be terse. -> Be terse now.",
+        "line 1: Be brief. -> Be brief now.",
+        "line 1: Be terse. -> Be terse now.",
     )
     edits = f"    edit: system prompt brief: {brief}\n    edit: system prompt terse: {terse}\n"
     assert edits in evalstore("log", "tests/weather.md", "-n", "1").stdout  # known of the last run
@@ -326,7 +326,7 @@ def test_status_has_a_reason_for_what_is_asked_and_one_for_what_is_only_judged(
     tree(Path(), {"tests/d.csv": "n,q\n1,warm\n2,very cold\n"})
     assert (
         "MM  tests/t.md  1 case asked again, 1 case judged again: "
-        "test changed: message 1 line 1: cold -> very cold; "
+        "test changed: message 1, line 1: cold -> very cold; "
         "check 1 changed: contains: EXPECTED -> warm\n"
     ) in evalstore("status").stdout
 
@@ -424,7 +424,7 @@ def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
     edit(workspace / "prompts/brief.md", "Be brief", "Be very brief")
     edit(workspace / "tests/d.csv", "cold", "very cold")
     assert (
-        "M.  tests/t.md  2 cases asked again: system prompt brief changed: text line 1: "
+        "M.  tests/t.md  2 cases asked again: system prompt brief changed: line 1: "
         "Be brief. -> Be very brief.; also changed: test of 1 case (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
 
@@ -439,10 +439,10 @@ def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Eval
     model = workspace / "models/one.yaml"
     edit(model, "provider:", "candidateOverrides: {temperature: 0.5}\nprovider:")
     assert (
-        f"M.  {'tests/t.md':22}  3 cases asked again: test changed: message 1 line 1: cold -> Oslo "
-        "(1 case); temperature none -> 0.5 (3 cases) (rows of tests/d.csv)\n"
+        f"M.  {'tests/t.md':22}  3 cases asked again: test changed: message 1, line 1: "
+        "cold -> Oslo (1 case); temperature none -> 0.5 (3 cases) (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
-    both = "test changed: message 1 line 1: cold -> Oslo; also changed: temperature"
+    both = "test changed: message 1, line 1: cold -> Oslo; also changed: temperature"
     for command in (("status", "--explain"), ("run", "--dry-run")):
         shown = evalstore(*command).stdout
         assert f"  scripted/one  {both} none -> 0.5\n" in shown
@@ -458,7 +458,7 @@ def test_what_was_edited_in_some_cases_is_counted(workspace: Path, evalstore: Ev
     evalstore("run", "-q")
     tree(workspace, {"tests/d.csv": "n,q,a\n1,colder,1.5\n2,warmer,2\n3,milder,3\n"})
     assert (
-        "3 cases asked again: test changed: message 1 line 1: cold -> colder; "
+        "3 cases asked again: test changed: message 1, line 1: cold -> colder; "
         "also changed: instructions of 1 case (rows of tests/d.csv)\n"
     ) in evalstore("status").stdout
 
@@ -522,7 +522,7 @@ def test_another_order_of_system_prompts_is_no_version_that_was_run(
     assert line in evalstore("status").stdout
     edit(workspace / "prompts/b.md", "brief", "quick")
     shown = evalstore("status").stdout
-    assert "  2 cases asked again: system prompt b changed: text line 1" in shown
+    assert "  2 cases asked again: system prompt b changed: line 1" in shown
     assert "is new" not in shown
 
 

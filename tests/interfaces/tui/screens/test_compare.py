@@ -172,7 +172,7 @@ def test_the_workspace_is_compared_with_the_newest_run(workspace: Path) -> None:
         assert "######## -> workspace" in text
         assert " 4 changed (all now pending), 2 unchanged (= shows them)" in text
         assert "test changed" in detail(pilot)
-        edit_line = "message 1 line 1: How is Oslo? -> And how is Oslo?"
+        edit_line = "message 1, line 1: How is Oslo? -> And how is Oslo?"
         assert detail(pilot).index("Cold.") < detail(pilot).index(edit_line)
         assert "✗ fail -> … pending  (test changed)" in detail(pilot)
         # The store does not have the other one yet.
