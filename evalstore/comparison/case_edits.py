@@ -7,8 +7,8 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
+from evalstore.comparison.comparison import former_prompts
 from evalstore.comparison.version_diff import (
     RECORDED_ANSWER,
     Difference,
@@ -83,6 +83,8 @@ def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator
         old, new = (", ".join(sorted({*case.tags} - {*SPECIAL_TAGS})) for case in (was, now))
         if old != new:
             yield Difference("tags", old or None, new or None)
+        if was.key == now.key and was.row != now.row:
+            yield Difference("row renamed", was.row, now.row)
 
 
 def _row_name(case: Case) -> str:
@@ -186,13 +188,13 @@ def differ_conversations(
 def _differ_prompts(
     subject: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
 ) -> Iterator[Difference]:
-    """Yield new and removed prompts; a removed and a new one in the same place are one edit."""
+    """Yield new and removed prompts; one in the place of another is an edit."""
     if was == now:
         return
-    before_all, now_all = set(was), set(now)
-    old = [id for id in was if id and id not in now_all]
-    new = [id for id in now if id and id not in before_all]
-    for before, after in zip_longest(old, new, fillvalue=""):
+    pairs = former_prompts(was, now)
+    edited = [(pairs.get(id), id) for id in now if id and id not in was]
+    gone = [id for id in was if id and id not in pairs.values()]
+    for before, after in [*edited, *((id, None) for id in gone)]:
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
             former, present = name("prompt", before), name("prompt", after)
@@ -204,12 +206,12 @@ def _differ_prompts(
             for edit in edits:
                 yield replace(edit, subject=f"{start}{edit.subject}")
         else:
-            id = after or before
+            id = after or before or ""
             shown = name("prompt", id) or id[:8]
             yield Difference(f"{subject} {shown} is {'new' if after else 'gone'}")
-    if (None in was) != (None in now) and not (old and new):
+    if (None in was) != (None in now):
         yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
-    if not old and not new and before_all == now_all:
+    if {*was} == {*now}:
         yield Difference(f"order of the {subject}s")
 
 

@@ -240,9 +240,7 @@ def _option(version: Json, name: str) -> Json:
     return options.get(name) if isinstance(options, dict) else None
 
 
-def _messages(
-    was: list[Json], now: list[Json], *, is_prompt: bool = False
-) -> Iterator[Difference]:
+def _messages(was: list[Json], now: list[Json], *, is_prompt: bool = False) -> Iterator[Difference]:
     """Yield how messages differ; the only one of a prompt needs no number."""
     for number in range(max(len(was), len(now))):
         place = f"message {number + 1}"

@@ -56,8 +56,8 @@ def find_feedback(
     """Return the reasons for verdicts, one line each; those without reasons are left out.
 
     On an answer that a person labelled, only labels count, and each names the person. The reasons
-    are of those with the verdict; if there are none, as in a tie, of all. Where several judges
-    judged, each reason begins with who gives it: `strict: it is too long`. `known` are the
+    are of those with the verdict; in a tie each judge has a reason or its verdict. Where several
+    judges judged, each reason begins with who gives it: `strict: it is too long`. `known` are the
     judgements with their feedback, if they were read before.
     """
     wanted = dict.fromkeys(decisions)
@@ -76,9 +76,16 @@ def find_feedback(
             for each in cast
             if not each.vote.human and (each.feedback or each.vote.evaluator != CHECKS)
         }
+        listed = [each for each in cast if each.vote.verdict == verdict]
+        is_tie = verdict == "undecided" and not listed
+        if is_tie:  # judges without a reason say how they judged
+            listed = [
+                each._replace(feedback=each.feedback or each.vote.verdict)
+                for each in cast
+                if each.feedback or each.vote.evaluator != CHECKS
+            ]
         shown[verdict, judgements] = [
-            (each, each.vote.human or len(judges) > 1)
-            for each in [each for each in cast if each.vote.verdict == verdict] or cast
+            (each, each.vote.human or len(judges) > 1 or is_tie) for each in listed or cast
         ]
     reasons = {decision: "\n".join(_reasons(each, names)) for decision, each in shown.items()}
     return {decision: text for decision, text in reasons.items() if text}

@@ -94,8 +94,8 @@ def test_an_edit_of_a_setting_is_named(field: str) -> None:
     assert differences_of(FILE, replace(FILE, **{field: value})) == [expected]
 
 
-def test_labels_are_not_an_edit_and_tags_are_named() -> None:
-    assert differences_of(FILE, CaseFile((CASE._replace(row="b"),))) == []
+def test_other_labels_and_tags_are_named() -> None:
+    assert differences_of(FILE, CaseFile((CASE._replace(row="b"),))) == ["row renamed: a -> b"]
     assert differences_of(FILE, CaseFile((CASE._replace(tags=("other",)),))) == [
         "tags: tag -> other"
     ]

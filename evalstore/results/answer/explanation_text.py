@@ -265,8 +265,9 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     )
     rounds = counts.rounds
     if len(rounds) < 2:
-        attempts = next((f", {text}" for text in map(_passed_text, rounds) if text), "")
-        return f"{version}: judged once{attempts}"
+        labels = [f"{each.verdict} by a label" for each in rounds if each.is_labelled]
+        attempts = filter(None, map(_passed_text, rounds))
+        return ", ".join([f"{version}: judged once", *labels, *attempts])
     flips = {0: "never flipped", 1: "flipped once"}.get(
         counts.changes, f"flipped {counts.changes} times"
     )

@@ -355,9 +355,10 @@ class EditedFile:
         self.was, self.now = was, now
         self._finder = finder
         self._bits = bytearray(len(now.cases))
-        self._gone = self._compare()
-        self._settings = "; ".join(_edited_settings(was, now))
-        """How the settings of the file itself were edited."""
+        self._gone, renamed = self._compare()
+        rows = [f"{plural(renamed, 'row')} renamed"] if renamed else []
+        self._settings = "; ".join([*_edited_settings(was, now), *rows])
+        """How the settings of the file itself were edited, and its rows renamed."""
         self._first: PlanItem | None = None
         """The first item of the plan that is not about a new row: of a question if there is one."""
         self._judged_otherwise: list[PlanItem] = []
@@ -374,8 +375,8 @@ class EditedFile:
         """Return whether cases are edited or gone, or settings of the file edited."""
         return bool(self._gone or self._settings) or any(self._bits)
 
-    def _compare(self) -> int:
-        """Set the bits of the edited cases; returns how many cases are gone.
+    def _compare(self) -> tuple[int, int]:
+        """Set the bits of the edited cases; returns how many cases are gone, and how many renamed.
 
         The parts of a long file that both versions have are read only as far as the other parts
         have cases with the same conversations or names.
@@ -408,7 +409,8 @@ class EditedFile:
                 if self._bits[number] == _SHOWN and case.key in fewer:
                     is_judged = digest_of_value((case.tests, case.evaluation)) in evaluations
                     self._bits[number] = 0 if is_judged else _REJUDGED
-        return sum(1 for key, row in zip(*names, strict=True) if not (key in kept or row in kept))
+        found = Counter(key in kept for key, row in zip(*names, strict=True) if row not in kept)
+        return found[False], found[True]
 
     def _iterate_compared(
         self,
@@ -549,7 +551,11 @@ class EditedFile:
         if others and own in self._asked:
             reasons = [f"{first.reason} ({plural(self._causes[own], 'case')})"]
             listed, left = others[:_MOST_OTHERS], len(others[_MOST_OTHERS:])
-            reasons += [f"{each} ({plural(self._causes[each], 'case')})" for each in listed]
+            reasons += [
+                f"{each}{' changed' * each.startswith('model ')} "
+                f"({plural(self._causes[each], 'case')})"
+                for each in listed
+            ]
             reasons += [plural(left, "more reason")] if left else []
         return "; ".join([*reasons, other.reason] if other else reasons)
 

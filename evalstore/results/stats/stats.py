@@ -677,6 +677,11 @@ class JudgeStats:
         if len(own) == len(opposite) == 1 and own != opposite:
             self.alone[own.pop()] += count
 
+    @property
+    def failed_by_people(self) -> int:
+        """Return how many verdicts it gave on answers that people failed."""
+        return self.people["pass", "fail"] + self.people["fail", "fail"]
+
     def document(self) -> Json:
         """Return the figures as JSON."""
         return {
@@ -709,6 +714,44 @@ class JudgeTable:
     run: str
     started: int = field(metadata={"json_as": iso})
     groups: tuple[JudgeStats, ...]
+
+
+_FEWEST_LABELS = 5
+"""The fewest verdicts on answers that people failed by which judges are told apart."""
+
+
+def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
+    """Return judges, the most lenient first, and what shows that; empty for a single judge.
+
+    That are people's labels if each judge has enough, else the other judges of the same answers.
+    """
+    has_labels = all(judge.failed_by_people >= _FEWEST_LABELS for judge in judges)
+
+    def leniency(judge: JudgeStats) -> tuple[float, float]:
+        """Return the share of false passes, and the lead over the pass rate of other judges."""
+        lead = judge.judges["pass", "fail"] - judge.judges["fail", "pass"]
+        share = judge.people["pass", "fail"] / judge.failed_by_people if has_labels else 0
+        return share, lead / (compared(judge.judges) or 1)
+
+    ranked = sorted(judges, key=leniency, reverse=True)
+    if len(ranked) < 2:
+        return ranked, ""
+    first, second = ranked[:2]
+    if leniency(first)[0] > leniency(second)[0]:
+        passed = f"{first.people['pass', 'fail']:,} of {first.failed_by_people:,}"
+        return ranked, f"most lenient: {first.judge} passed {passed} answers that people failed"
+    if leniency(first) == leniency(second) or not compared(first.judges):
+        text = "no judge is more lenient than all others"
+    else:
+        pairs = first.judges
+        rates = [
+            percent((pairs["pass", "pass"] + pairs[alone]) / compared(pairs))
+            for alone in (("pass", "fail"), ("fail", "pass"))
+        ]
+        text = f"most lenient: {first.judge} passed {rates[0]} of the answers that other judges "
+        text += f"decided, too; they passed {rates[1]}"
+    few = f"too few labels: each judge needs {_FEWEST_LABELS} answers that people failed"
+    return ranked, text if has_labels else f"{text} ({few})"
 
 
 def compared(pairs: Counter[tuple[str, str]]) -> int:

@@ -285,8 +285,9 @@ def print_stats(statistics: Stats) -> None:
 
 def print_judges(table: JudgeTable) -> None:
     """Print the judges as a table."""
-    from evalstore.results.stats.stats import agreement
+    from evalstore.results.stats.stats import agreement, rank_judges
 
+    ranked, finding = rank_judges(table.groups)
     where = "workspace" if table.run == WORKSPACE else f"run {output.short(table.run)}"
     output.line(f"{where}, judges")
 
@@ -300,7 +301,7 @@ def print_judges(table: JudgeTable) -> None:
         *("false fails", "agrees with judges", "passed alone", "failed alone"),
     )
     rows = []
-    for judge in table.groups:
+    for judge in ranked:
         words = judge.verdicts
         decided = words["pass"] + words["fail"]
         rows.append(
@@ -316,6 +317,8 @@ def print_judges(table: JudgeTable) -> None:
             )
         )
     print_table(Table(header, rows, frozenset(header[1:]), JUDGES_OPTIONAL))
+    for text in output.wrap(output.safe(finding), output.width()) if finding else ():
+        output.line(text)
     notes = [
         f"{output.safe(each.judge)}: {len(each.compared):,} of {len(each.labelled):,} labelled "
         "answers compared; verdicts by other versions of the judge or the instructions are left out"

@@ -56,6 +56,18 @@ def test_a_pass_that_is_undecided_now_has_not_broken(
     assert documents("diff", "@~2", "@~1")["undecided"] == 1
 
 
+def test_in_a_tie_a_judge_without_a_reason_says_how_it_judged(
+    place: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    silent = "id: silent\nprovider: scripted\nresponses: [{answer: {pass: true, feedback: ''}}]\n"
+    settings = "candidates: [one]\nevaluators: [judge, silent]\n"
+    tree(place, {"evalstore.yaml": settings, "models/silent.yaml": silent})
+    assert "           judge: Bad.\n           silent: pass\n" in judge(evalstore, "be bad")
+    (result,) = documents("ls", "results")["results"]
+    assert (result["verdict"], result["feedback"]) == ("undecided", "judge: Bad.\nsilent: pass")
+    assert "silent: pass" not in judge(evalstore, "be right")
+
+
 def test_what_is_undecided_again_has_not_failed_again(place: Path, evalstore: Evalstore) -> None:
     judge(evalstore, "be odd")
     shown = judge(evalstore, "be strange")

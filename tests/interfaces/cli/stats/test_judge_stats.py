@@ -76,6 +76,40 @@ def test_judges_are_compared_with_people(
     )
 
 
+def test_the_most_lenient_judge_is_first_and_named_with_what_shows_it(
+    judged: Path, evalstore: Evalstore
+) -> None:
+    def listed() -> tuple[str, str]:
+        lines = evalstore("stats", "--by", "judge").stdout.splitlines()
+        return lines[2].split()[0], " ".join(lines[4:])
+
+    few = " (too few labels: each judge needs 5 answers that people failed)"
+    by_judges = (
+        "most lenient: scripted/lenient passed 75.0% of the answers that other judges decided, "
+        "too; they passed 25.0%"
+    )
+    for row in (1, 2, 3):
+        assert listed() == ("scripted/lenient", by_judges + few)
+        evalstore("label", f"tests/t.md::n={row}", "fail", "--as", "Ada")
+    tree(judged, {"tests/t.md": FILES["tests/t.md"].replace("3, 4]", "3, 4, 5, 6, 7]")})
+    evalstore("run", "-q")
+    for row in (4, 5, 6, 7):
+        evalstore("label", f"tests/t.md::n={row}", "fail", "--as", "Ada")
+    by_people = "most lenient: scripted/lenient passed 6 of 7 answers that people failed"
+    assert listed() == ("scripted/lenient", by_people)
+
+
+def test_of_equal_judges_none_is_the_most_lenient(judged: Path, evalstore: Evalstore) -> None:
+    strict = JUDGE.format(name="lenient", fails="city [123]") + "code: second\n"
+    tree(judged, {"models/lenient.yaml": strict})
+    evalstore("run", "-q")
+    lines = evalstore("stats", "--by", "judge").stdout.splitlines()
+    assert lines[4].startswith("no judge is more lenient than all others (too few labels: ")
+    tree(judged, {"evalstore.yaml": "candidates: [one]\nevaluators: [scripted/lenient]\n"})
+    evalstore("run", "-q")
+    assert len(evalstore("stats", "@", "--by", "judge").stdout.splitlines()) == 3
+
+
 def test_alone_is_who_decided_otherwise_than_all_others(
     judged: Path, evalstore: Evalstore, documents: Any
 ) -> None:

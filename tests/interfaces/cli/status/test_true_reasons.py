@@ -429,6 +429,35 @@ def test_status_says_that_other_cases_of_a_file_were_edited_otherwise(
     ) in evalstore("status").stdout
 
 
+ROWS = (
+    "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n- contains: a\n~~~\n"
+)
+
+
+def test_a_model_that_changed_is_said_to_have_beside_an_edited_row(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/t.md": ROWS, "tests/d.csv": "n,q\n1,cold\n2,warm\n"})
+    evalstore("run", "-q")
+    edit(workspace / "tests/d.csv", "cold", "Oslo")
+    edit(workspace / "models/one.yaml", "provider:", "thinking: high\nprovider:")
+    causes = "cold -> Oslo (1 case); model thinking changed (2 cases) (rows of tests/d.csv)\n"
+    assert causes in evalstore("status").stdout
+
+
+def test_status_diff_and_log_name_a_row_with_another_id(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/t.md": ROWS, "tests/d.csv": "n,q\n1,cold\n2,warm\n"})
+    evalstore("run", "-q")
+    edit(workspace / "tests/d.csv", "2,warm", "two,warm")
+    assert "    =   tests/t.md  1 row renamed\n\nNothing to do: " in evalstore("status").stdout
+    assert "        row renamed: n=2 -> n=two\n" in evalstore("diff").stdout
+    evalstore("run", "-q")
+    log = evalstore("log", "tests/t.md", "-n", "1").stdout
+    assert "    edit: row renamed: n=2 -> n=two\n" in log
+
+
 def test_status_counts_the_cases_of_each_reason(workspace: Path, evalstore: Evalstore) -> None:
     text = "---\ndataset: d.csv\nrowId: n\n---\n\n# 👤\n\n{{q}}\n\n---\n\n~~~checks\n- contains: a"
     tree(
@@ -475,7 +504,7 @@ def test_a_judge_whose_prompt_was_edited_is_one_although_a_label_decides(
     page = evalstore("show", "tests/weather.md::Oslo").stdout
     assert "\nfail  by Ada (a person)  " in page
     assert "  by scripted/judge  (older judge prompt)  " in page
-    assert "\n    this version: judged once\n" in page
+    assert "\n    this version: judged once, fail by a label\n" in page
     evalstore("label", "tests/weather.md::Oslo", "--remove", "--as", "Ada")
     evalstore("run", "-q")
     page = evalstore("show", "tests/weather.md::Oslo").stdout
