@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from evalstore.core.values import Case, Verdict
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.results.growing_results import CellKey
     from evalstore.store import Store
 
 _SAMPLES = 20
@@ -371,11 +370,8 @@ _RUNS = 40
 """Runs that are searched for them."""
 _CELLS = 60_000
 """Results that are read; after so many no older run is read."""
-_Leaf = Mapping["CellKey", str]
-"""The verdicts in a leaf of a result tree; in place of the file each cell has the leaf."""
-
-RecentVerdicts = Mapping["CellKey", tuple[str, ...]]
-"""The last verdicts of each cell, the oldest first."""
+RecentVerdicts = Mapping[tuple[str, str, str], Mapping[str | None, tuple[str, ...]]]
+"""The last verdicts, the oldest first, by file, row and candidate, and then by system prompt."""
 
 
 def read_recent_verdicts(
@@ -391,7 +387,7 @@ def read_recent_verdicts(
         last = resolve_run(store, run) if run is not None else None
         runs = [*([last] if last else []), *store.find_recent_runs(before=last, limit=_RUNS)]
         places = _find_places(store, folder, runs, files)
-        history: dict[CellKey, list[str]] = {}
+        history: dict[tuple[str, str, str], dict[str | None, list[str]]] = {}
         left = _CELLS
         for file in sorted(files):
             roots: dict[str, set[str]] = {}
@@ -404,7 +400,10 @@ def read_recent_verdicts(
             }
             leaves = [entries[place] for place in places[file] if place in entries]
             left -= _add(history, file, leaves, store, left)
-    return {cell: tuple(words[::-1]) for cell, words in history.items()}
+    return {
+        place: {prompt: tuple(words[::-1]) for prompt, words in by_prompt.items()}
+        for place, by_prompt in history.items()
+    }
 
 
 def _find_places(
@@ -424,33 +423,42 @@ def _find_places(
 
 
 def _add(
-    history: dict[CellKey, list[str]], file: str, leaves: list[str], store: Store, most: int
+    history: dict[tuple[str, str, str], dict[str | None, list[str]]],
+    file: str,
+    leaves: list[str],
+    store: Store,
+    most: int,
 ) -> int:
     """Add the verdicts of a file, and return how many results were read.
 
     `leaves` are the newest first. Each leaf is read once; after `most` results, none is read.
     """
-    known: dict[str, _Leaf] = {}
+    known: dict[str, list[tuple[Result, Case]]] = {}
+    followed: list[tuple[list[str], Result, Sequence[str | None]]] = []
+    """The verdicts on each cell, its oldest result so far, and the system prompts of its case."""
     for leaf in leaves:
         if leaf not in known and sum(map(len, known.values())) >= most:
             break
         if leaf not in known:
-            known[leaf] = _read(store, leaf)
-        is_full = True
-        for (_, row, prompt, model), word in known[leaf].items():
-            words = history.setdefault((file, row, prompt, model), [])
-            if len(words) < VERDICTS_LISTED:
-                words.append(word)
-            is_full = is_full and len(words) == VERDICTS_LISTED
-        if is_full:
+            known[leaf] = [
+                (result._replace(file=file), case)
+                for batch in iterate_entries(store, {leaf: leaf})
+                for result, case in batch
+                if result.verdict
+            ]
+        index, met = CellIndex(known[leaf]), set()
+        for number, (words, newer, prompts) in enumerate(followed):
+            if match := index.find(newer, prompts):
+                met.add(cell_of(match[0]))
+                followed[number] = words, match[0], match[1].prompts
+                words.append(str(match[0].verdict))
+        for result, case in known[leaf]:
+            if cell_of(result) not in met:
+                words = [str(result.verdict)]
+                followed.append((words, result, case.prompts))
+                place = file, result.row, result.model
+                history.setdefault(place, {}).setdefault(result.prompt, words)
+        followed = [each for each in followed if len(each[0]) < VERDICTS_LISTED]
+        if not followed:
             break
     return sum(map(len, known.values()))
-
-
-def _read(store: Store, leaf: str) -> _Leaf:
-    return {
-        cell_of(result): result.verdict
-        for batch in iterate_entries(store, {leaf: leaf})
-        for result, _ in batch
-        if result.verdict
-    }

@@ -203,22 +203,25 @@ def test_the_rates_of_candidates_are_those_of_the_statistics(workspace: Path) ->
 
 def test_the_last_verdicts_are_those_of_the_runs_until_a_run(workspace: Path) -> None:
     location = Location(workspace)
-    oslo = ("tests/weather.md", "city=Oslo", 0, "scripted/two")
+    oslo = ("tests/weather.md", "city=Oslo", "scripted/two")
     edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold.")
     main(["run", "--quiet", "--refresh"])
     main(["run", "--quiet", "tests/greeting.md"])
     edit(workspace / "models/two.yaml", "answer: Cold.", "answer: Not warm.")
     main(["run", "--quiet", "--refresh"])
     history = read_recent_verdicts(location, ["tests/weather.md"])
-    assert history[oslo] == ("pass", "fail", "pass")
+    assert history[oslo] == {None: ("pass", "fail", "pass")}
     assert {cell[0] for cell in history} == {"tests/weather.md"}
     oldest, *_, newest = reversed(list_runs(location))
-    assert read_recent_verdicts(location, ["tests/weather.md"], oldest.id)[oslo] == ("pass",)
+    assert read_recent_verdicts(location, ["tests/weather.md"], oldest.id)[oslo] == {
+        None: ("pass",)
+    }
     assert read_recent_verdicts(location, ["tests/weather.md"], newest.id)[oslo] == history[oslo]
     assert read_recent_verdicts(location, ["tests/none.md"]) == {}
     for _ in range(VERDICTS_LISTED):
         main(["run", "--quiet"])
-    assert read_recent_verdicts(location, ["tests/weather.md"])[oslo] == ("pass",) * VERDICTS_LISTED
+    history = read_recent_verdicts(location, ["tests/weather.md"])
+    assert history[oslo] == {None: ("pass",) * VERDICTS_LISTED}
 
 
 def test_the_last_verdicts_of_a_renamed_file_go_on(workspace: Path) -> None:
@@ -226,7 +229,24 @@ def test_the_last_verdicts_of_a_renamed_file_go_on(workspace: Path) -> None:
     main(["run", "--quiet"])
     history = read_recent_verdicts(Location(workspace), ["tests/sky.md"])
     assert {cell[0] for cell in history} == {"tests/sky.md"}
-    assert {len(words) for words in history.values()} == {2}
+    assert {len(words[None]) for words in history.values()} == {2}
+
+
+def test_the_last_verdicts_of_prompts_that_change_places_go_on(workspace: Path) -> None:
+    files = {"prompts/brief.md": "Be brief.", "prompts/kind.md": "Be kind."}
+    tree(workspace, files)
+    test = workspace / "tests/weather.md"
+    edit(test, "tags:", "systemPrompts: [brief, kind]\ntags:")
+    edit(
+        workspace / "models/two.yaml", "responses:", "responses:\n  - {when: brief, answer: Cold.}"
+    )
+    main(["run", "--quiet"])
+    edit(test, "[brief, kind]", "[kind, brief]")
+    edit(workspace / "prompts/brief.md", "Be brief.", "Be very brief.")
+    main(["run", "--quiet"])
+    history = read_recent_verdicts(Location(workspace), ["tests/weather.md"])
+    kind, brief = history["tests/weather.md", "city=Oslo", "scripted/two"].values()
+    assert (kind[-2:], brief[-2:]) == (("pass", "pass"), ("fail", "fail"))
 
 
 # --- what it shows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from evalstore.core.results import Result
     from evalstore.interfaces.tui.screens.base import Page
     from evalstore.results.flips.result_history import RecentVerdicts
-    from evalstore.results.growing_results import CellKey
     from evalstore.results.log.newer_results import NewerRun
     from evalstore.store.work.runs_in_progress import RunInProgress
 
@@ -168,7 +167,7 @@ class HistoryReader:
         self._page = page
         self._show = show
         self._run: str | None = None
-        self._words: dict[CellKey, tuple[str, ...]] = {}
+        self._words: dict[tuple[str, str, str], Mapping[str | None, tuple[str, ...]]] = {}
         self._requested: list[str] = []
         """Files, the first one first."""
         self._read_files: set[str] = set()
@@ -176,12 +175,13 @@ class HistoryReader:
     @property
     def has_several(self) -> bool:
         """Return whether a case is known to have been judged in several runs."""
-        return any(len(words) > 1 for words in self._words.values())
+        return any(len(it) > 1 for words in self._words.values() for it in words.values())
 
     def of(self, result: Result) -> Sequence[str]:
         """Return the last verdicts of a cell, the oldest first; empty when they are not known."""
-        cell = result.file, result.row, result.prompt_number, result.model
-        return self._words.get(cell, ())
+        words = self._words.get((result.file, result.row, result.model), {})
+        alone = next(iter(words.values())) if len(words) == 1 else ()
+        return words.get(result.prompt, alone)
 
     def renew(self, run: str | None) -> None:
         """Read all files again when they are requested, up to a run."""

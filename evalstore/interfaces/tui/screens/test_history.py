@@ -231,10 +231,10 @@ def _last_verdicts(
     """Return the last verdicts of the case, with the names of candidate and system prompt."""
     listed: list[tuple[str, Sequence[str]]] = []
     places = {model: place for place, model in enumerate(candidates)}
-    cells = sorted(history.items(), key=lambda cell: (places.get(cell[0][3], len(places)), cell[0]))
-    for (_, row, number, model), words in cells:
-        if row == version.row:
-            prompts = version.prompts.get(model, ())
+    cells = sorted(history.items(), key=lambda cell: (places.get(cell[0][2], len(places)), cell[0]))
+    for (_, row, model), by_prompt in cells:
+        prompts = version.prompts.get(model, ())
+        for number, words in enumerate(by_prompt.values() if row == version.row else ()):
             prompt = f" ({prompts[number]})" if number < len(prompts) else ""
             listed.append((f"{model}{prompt}", words))
     return listed
