@@ -83,7 +83,7 @@ def sort_pair(pair: Pair, *, answers: bool = True) -> Change:
     return "unchanged"
 
 
-_NONE = -1
+NONE = -1
 """The number of a result that a side does not have."""
 Numbers = tuple[int, int]
 """The numbers of the results of both sides of a pair."""
@@ -104,23 +104,23 @@ class Sides(NamedTuple):
     def key(self, numbers: Numbers) -> int:
         """Return the sort key of a pair: by file, by the place of the row in it, by candidate."""
         was, now = numbers
-        return self.keys_was[was] if now == _NONE else self.keys_now[now]
+        return self.keys_was[was] if now == NONE else self.keys_now[now]
 
     def is_unchanged(self, numbers: Numbers) -> bool:
         """Return whether both sides have the same verdict on the same answers."""
         old, new = numbers
         return (
-            _NONE not in numbers
+            NONE not in numbers
             and self.was.answers[old] == self.now.answers[new]
             and self.was.verdict(old) == self.now.verdict(new)
         )
 
     def read(self, numbers: Sequence[Numbers]) -> list[Pair]:
         """Return the pairs with these numbers; they are in memory together."""
-        was = iter(self.was.read([old for old, _ in numbers if old != _NONE]))
-        now = iter(self.now.read([new for _, new in numbers if new != _NONE]))
+        was = iter(self.was.read([old for old, _ in numbers if old != NONE]))
+        now = iter(self.now.read([new for _, new in numbers if new != NONE]))
         return [
-            Pair(None if old == _NONE else next(was), None if new == _NONE else next(now))
+            Pair(None if old == NONE else next(was), None if new == NONE else next(now))
             for old, new in numbers
         ]
 
@@ -154,22 +154,21 @@ class PairGroup(FiledSequence[Pair]):
         """Yield the numbers of those pairs that are judged on both sides."""
         was, now = self.sides.was, self.sides.now
         for old, new in self.numbers():
-            if old != _NONE and new != _NONE and was.verdict(old) and now.verdict(new):
+            if old != NONE and new != NONE and was.verdict(old) and now.verdict(new):
                 yield old, new
 
     def file_names(self) -> set[str]:
         """Return the test files of the pairs."""
         was, now = self.sides.was, self.sides.now
         return {
-            was.file_name(old) if new == _NONE else now.file_name(new)
-            for old, new in self.numbers()
+            was.file_name(old) if new == NONE else now.file_name(new) for old, new in self.numbers()
         }
 
     def rows(self) -> Iterator[tuple[str, int]]:
         """Yield the test file of each pair, and the digest of file and row."""
         was, now = self.sides.was, self.sides.now
         for old, new in self.numbers():
-            side, number = (was, old) if new == _NONE else (now, new)
+            side, number = (was, old) if new == NONE else (now, new)
             yield side.file_name(number), side.row_digest(number)
 
     def count_pending(self) -> int:
@@ -189,17 +188,17 @@ class PairGroup(FiledSequence[Pair]):
         """Return how many pairs are pending on both sides."""
         was, now = self.sides.was.missing, self.sides.now.missing
         return sum(
-            1 for old, new in self.numbers() if _NONE not in (old, new) and was[old] and now[new]
+            1 for old, new in self.numbers() if NONE not in (old, new) and was[old] and now[new]
         )
 
     def count_new(self) -> Counter[Verdict | None]:
         """Return how many pairs of which only the newer side has a result have which verdict."""
-        return Counter(self.sides.now.verdict(new) for old, new in self.numbers() if old == _NONE)
+        return Counter(self.sides.now.verdict(new) for old, new in self.numbers() if old == NONE)
 
     def new_failures_first(self) -> PairGroup:
         """Return the pairs, first those of which only the newer side has a result, which fails."""
         find, passed = self.sides.now.verdict, (None, "pass")
-        is_later = [old != _NONE or find(new) in passed for old, new in self.numbers()]
+        is_later = [old != NONE or find(new) in passed for old, new in self.numbers()]
         return self._only(sorted(range(len(self)), key=is_later.__getitem__))
 
     def in_order(self) -> PairGroup:
@@ -213,7 +212,7 @@ class PairGroup(FiledSequence[Pair]):
 
     def _is_now_pending(self, numbers: Numbers) -> bool:
         old, new = numbers
-        if _NONE in numbers or self.sides.was.verdict(old) is None:
+        if NONE in numbers or self.sides.was.verdict(old) is None:
             return False
         return bool(self.sides.now.missing[new])
 
@@ -282,13 +281,13 @@ def pair_by_places(
                 known.append(number)
         left = array("l")
         for number, place in zip(new, now.places_at(stage, new), strict=True):
-            partners = waiting.get(place, _NONE)
+            partners = waiting.get(place, NONE)
             if isinstance(partners, list):
                 yield partners.pop(0), number
                 if not partners:
-                    waiting[place] = _NONE
-            elif partners != _NONE:
-                waiting[place] = _NONE
+                    waiting[place] = NONE
+            elif partners != NONE:
+                waiting[place] = NONE
                 yield partners, number
             else:
                 left.append(number)
@@ -296,27 +295,13 @@ def pair_by_places(
         for rest in waiting.values():
             if isinstance(rest, list):
                 old.extend(rest)
-            elif rest != _NONE:
+            elif rest != NONE:
                 old.append(rest)
         new = left
     for number in new:
-        yield _NONE, number
+        yield NONE, number
     for number in old:
-        yield number, _NONE
-
-
-def pair_by_cells(
-    old: Iterable[tuple[int, int]], new: Iterable[tuple[int, int]]
-) -> Iterator[Numbers]:
-    """Yield the numbers of pairs of results with the same digest of their cell.
-
-    Each result is given as its number and that digest; of several older ones the last counts.
-    """
-    waiting = {digest: number for number, digest in old}
-    for number, digest in new:
-        yield waiting.pop(digest, _NONE), number
-    for number in waiting.values():
-        yield number, _NONE
+        yield number, NONE
 
 
 def _sort_keys(

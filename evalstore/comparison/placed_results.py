@@ -60,12 +60,9 @@ class PlacedResults(NumberedSequence[Result]):
         add_places = [column.append for column in self.places]
         files, models = self.file_names, self.model_names
         for result in results:
-            file, model, key, row = result.file, result.model, result.key, result.row
-            prompt, prompt_number = result.prompt, result.prompt_number
-            add_places[0](hash((file, model, key, prompt)))
-            add_places[1](hash((file, model, row, prompt)))
-            add_places[2](hash((file, model, key, prompt_number)))
-            add_places[3](hash((file, model, row, prompt_number)))
+            file, row, _, prompt_number, prompt, model = result[:6]
+            for add, place in zip(add_places, digests_of(result), strict=True):
+                add(place)
             self.rows.append(hash((file, row)))
             self.files.append(files.setdefault(file, len(files)))
             self.models.append(models.setdefault(model, len(models)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from itertools import compress, repeat
+from functools import lru_cache
+from itertools import compress, count, repeat
 
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
@@ -212,54 +213,34 @@ def compile_name(expression: str) -> Callable[[str], bool]:
         raise EvalstoreError(
             f"'-k' takes at most {_MOST_WORDS} words", hint="name the tests instead"
         )
-    position = 0
-
-    def fail() -> EvalstoreError:
-        return EvalstoreError(
+    words = [token.casefold() for token in tokens if token not in _SIGNS]
+    numbers = count()
+    named = (token if token in _SIGNS else f"w{next(numbers)}" for token in tokens)
+    try:
+        tree = ast.parse(" ".join(named), mode="eval").body
+    except (SyntaxError, MemoryError, RecursionError):
+        tree = ast.Constant("")
+    if not all(isinstance(node, _NODES) for node in ast.walk(tree)):
+        raise EvalstoreError(
             f"'-k {expression}' is not valid",
             hint="write words with and, or, not and brackets: 'weather and not oslo'",
         )
 
-    def peek() -> str | None:
-        return tokens[position] if position < len(tokens) else None
+    def selects(name: str, node: ast.AST) -> bool:
+        if isinstance(node, ast.BoolOp):
+            parts = (selects(name, part) for part in node.values)
+            return any(parts) if isinstance(node.op, ast.Or) else all(parts)
+        if isinstance(node, ast.UnaryOp):
+            return not selects(name, node.operand)
+        assert isinstance(node, ast.Name)
+        return words[int(node.id[1:])] in name
 
-    def joined(
-        word: str, operand: Callable[[], Callable[[str], bool]], holds: Callable[..., bool]
-    ) -> Callable[[str], bool]:
-        nonlocal position
-        parts = [operand()]
-        while peek() == word:
-            position += 1
-            parts.append(operand())
-        if len(parts) == 1:
-            return parts[0]
-        return lambda name: holds(part(name) for part in parts)
+    return lambda name: selects(name.casefold(), tree)
 
-    def either() -> Callable[[str], bool]:
-        return joined("or", partial(joined, "and", single, all), any)
 
-    def single() -> Callable[[str], bool]:
-        nonlocal position
-        token = peek()
-        position += 1
-        if token == "not":
-            inner = single()
-            return lambda name: not inner(name)
-        if token == "(":
-            inner = either()
-            if peek() != ")":
-                raise fail()
-            position += 1
-            return inner
-        if token is None or token in ("and", "or", ")"):
-            raise fail()
-        word = token.casefold()
-        return lambda name: word in name.casefold()
-
-    result = either()
-    if position != len(tokens):
-        raise fail()
-    return result
+_SIGNS = ("and", "or", "not", "(", ")")
+_NODES = (ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Name, ast.expr_context)
+"""The nodes of Python's syntax that a name filter may have."""
 
 
 def _select_labels(expression: str) -> Callable[[str, Case], bool]:

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from evalstore.comparison.comparison import Comparison, sort_pairs
-from evalstore.comparison.pair_groups import Pairing, pair_by_cells
+from evalstore.comparison.pair_groups import NONE, Pairing
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
@@ -214,15 +214,12 @@ def _compare_within(
 ) -> Comparison:
     """Pair the results of one run by their cases and the rest of what both sides have."""
     old, new = PlacedResults(was), PlacedResults(now)
-    pairs = pair_by_cells(_cells(old, rest), _cells(new, rest))
+    waiting = {(it.file, it.row, rest(it)): number for number, it in enumerate(old)}
+    found = (waiting.pop((it.file, it.row, rest(it)), NONE) for it in new)
+    pairs = [(was, number) for number, was in enumerate(found)]
+    pairs += [(number, NONE) for number in waiting.values()]
     numbers = range(len(old)), range(len(new))
     return sort_pairs(Pairing(old, new, numbers, pairs, candidates), answers=False)
-
-
-def _cells(results: PlacedResults, rest: Callable[[Result], object]) -> Iterator[tuple[int, int]]:
-    """Yield the number of each result with a digest of its case and the rest."""
-    for number, result in enumerate(results):
-        yield number, hash((result.file, result.row, rest(result)))
 
 
 # --- explains names of candidates that stand in the place of runs

@@ -35,7 +35,7 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
-    causes = [(len(rows), cause) for cause, rows in changes.causes]
+    causes = [(len(rows), cause) for cause, rows in changes.causes.items()]
     causes.insert(0, (changes.older, "by older stored answers"))
     listed = ", ".join(f"{count:,} {cause}" for count, cause in causes if count)
     spans += [StyledSpan(f" ({listed})")] if listed else []

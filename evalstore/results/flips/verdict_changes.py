@@ -48,6 +48,8 @@ class _Current(NamedTuple):
     """The current system prompts of its case."""
 
 
+_WITH_LABEL = "with a label that"
+_CAUSES = (OTHER_JUDGEMENT, "by a label", f"{_WITH_LABEL} {NO_LONGER}", f"{_WITH_LABEL} {AGAIN}")
 _Match = tuple[_Current, "Result | None"]
 """A result, and that of the same cell in an earlier run, if there is one."""
 
@@ -106,16 +108,12 @@ class VerdictChanges:
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
-    judged_otherwise: GrowingResults = field(default_factory=GrowingResults)
-    """Those that broke or were fixed by another judgement of the same answers, without an edit."""
-    labelled: GrowingResults = field(default_factory=GrowingResults)
-    """Those whose verdict changed because a label was given or removed."""
-    unlabelled: GrowingResults = field(default_factory=GrowingResults)
-    """Those that broke, were fixed or are undecided, and whose label no longer counts."""
-    relabelled: GrowingResults = field(default_factory=GrowingResults)
-    """Those whose label counts again, as an edit was undone."""
+    causes: Mapping[str, GrowingResults] = field(
+        default_factory=lambda: {cause: GrowingResults() for cause in _CAUSES}
+    )
+    """Those whose verdict changed without an edit, or whose label began or ceased to count."""
     flip_causes: Counter[str] = field(default_factory=Counter)
-    """How many that broke or were fixed are among the last four, by the words for these."""
+    """How many that broke or were fixed are among these, by the words for the cause."""
 
     @property
     def is_any(self) -> bool:
@@ -131,19 +129,11 @@ class VerdictChanges:
         causes = tuple(f"{count:,} {cause}" for cause, count in counts if count)
         return Outcome(len(self.broke), len(self.fixed), causes, len(self.undecided))
 
-    @property
-    def causes(self) -> Iterator[tuple[str, GrowingResults]]:
-        """Yield what changed verdicts without an edit, with the results."""
-        yield OTHER_JUDGEMENT, self.judged_otherwise
-        yield "by a label", self.labelled
-        yield f"with a label that {NO_LONGER}", self.unlabelled
-        yield f"with a label that {AGAIN}", self.relabelled
-
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""
         return CellMarks(
-            (cause.replace("with a label that", "its label"), results)
-            for cause, results in self.causes
+            (cause.replace(_WITH_LABEL, "its label"), results)
+            for cause, results in self.causes.items()
         )
 
     @property
@@ -350,16 +340,15 @@ class _Comparer:
             assert pair.was
             assert pair.now
             words = differences.get((pair.was.evaluations, pair.now.evaluations)) or [""]
-            by_judgement, by_label, by_none, again = self._changes.causes
             if is_by_edit(words[0]):
-                cause, listed = by_none if words[0].endswith(NO_LONGER) else again
+                cause = _CAUSES[2 + words[0].endswith(AGAIN)]
             elif is_by_label(pair, words):
-                cause, listed = by_label
+                cause = _CAUSES[1]
             elif is_judged_otherwise(pair) and not words[0]:
-                cause, listed = by_judgement
+                cause = OTHER_JUDGEMENT
             else:
                 continue
-            listed.append(pair.now)
+            self._changes.causes[cause].append(pair.now)
             self._changes.flip_causes[cause] += sort_pair(pair) in ("broke", "fixed")
 
     def _add(
