@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.pair_groups import OTHER_JUDGEMENT as OTHER_JUDGEMENT
 from evalstore.comparison.pair_groups import Change as Change
@@ -281,6 +281,18 @@ def sort_pairs(pairing: Pairing, *, answers: bool = True) -> Comparison:
     return pairs.finish(pairing.sides)
 
 
+class PlacedCell(NamedTuple):
+    """What names a cell, without the ids of its questions."""
+
+    file: str
+    row: str
+    key: str
+    model: str
+    prompt: str | None
+    prompts: tuple[str | None, ...]
+    """All system prompts of its case."""
+
+
 class CellIndex:
     """Finds the cell of a run that is the same as a newer one, by the rules of `compare`."""
 
@@ -294,7 +306,9 @@ class CellIndex:
                 place = result.file, result.model, name
                 self._cells.setdefault(place, {})[result.prompt] = cell
 
-    def find(self, cell: NamedCell, prompts: Iterable[str | None]) -> tuple[Result, Case] | None:
+    def find(
+        self, cell: Result | PlacedCell, prompts: Iterable[str | None]
+    ) -> tuple[Result, Case] | None:
         """Return the same cell; `prompts` are the case's current system prompts, in order.
 
         To go on in an older run, search that for the returned result and the prompts of its case.
@@ -338,27 +352,3 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
         return ["order of the conversations changed"]
     attempts = [result.required_answers // len(result.tests) for result in (was, now)]
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
-
-
-class NamedCell(Protocol):
-    """What names a cell, such as its result."""
-
-    @property
-    def file(self) -> str:
-        """Return the path of its test file."""
-
-    @property
-    def row(self) -> str:
-        """Return the label of its row."""
-
-    @property
-    def key(self) -> str:
-        """Return the digest of the values of its row."""
-
-    @property
-    def model(self) -> str:
-        """Return the name of its candidate."""
-
-    @property
-    def prompt(self) -> str | None:
-        """Return its system prompt."""

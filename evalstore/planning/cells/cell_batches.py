@@ -7,6 +7,7 @@ from itertools import chain, compress
 from math import ceil
 from typing import NamedTuple
 
+from evalstore.comparison.comparison import PlacedCell
 from evalstore.core.values import Case
 from evalstore.planning.cells.cells import (
     Cell,
@@ -64,19 +65,6 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
     cells.reverse()
     while cells:
         yield cells.pop()
-
-
-class PlacedCell(NamedTuple):
-    """What names a cell, without the ids of its questions."""
-
-    file: str
-    row: str
-    key: str
-    model: str
-    prompt: str | None
-    prompt_number: int
-    prompts: tuple[str | None, ...]
-    """All system prompts of its case."""
 
 
 class CaseCells(NamedTuple):
@@ -138,13 +126,10 @@ class StreamedCells(Collection[Cell]):
             if placed.file in files:
                 case = placed.case
                 places = (
-                    PlacedCell(
-                        *(placed.file, case.row, case.key, candidate.id),
-                        *(prompt, of_case, case.prompts),
-                    )
+                    PlacedCell(placed.file, case.row, case.key, candidate.id, prompt, case.prompts)
                     for candidate, lacks in placed.candidates
                     if not lacks
-                    for of_case, prompt in enumerate(case.prompts)
+                    for prompt in case.prompts
                 )
                 yield from enumerate(compress(places, flags), number)
             number += len(flags) - flags.count(0)

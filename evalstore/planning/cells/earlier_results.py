@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import NamedTuple, TypeAlias
 
-from evalstore.comparison.comparison import CellIndex, NamedCell
+from evalstore.comparison.comparison import CellIndex, PlacedCell
 from evalstore.core.results import Result
 from evalstore.core.runs import Run
 from evalstore.core.values import Case
@@ -131,7 +131,7 @@ class EarlierRuns:
 def find_cells(
     rows: RowResults,
     entries: Mapping[str, str],
-    cells: Iterable[tuple[NamedCell, Iterable[str | None]]],
+    cells: Iterable[tuple[Result | PlacedCell, Iterable[str | None]]],
     counts: Callable[[Result], object] = bool,
 ) -> list[tuple[Result, Case] | None]:
     """Return the same cell as each of these in an earlier run, with its case there, if it has one.
@@ -146,7 +146,7 @@ def find_cells(
 def index_cells(
     rows: RowResults,
     entries: Mapping[str, str],
-    cells: Iterable[NamedCell],
+    cells: Iterable[Result | PlacedCell],
     counts: Callable[[Result], object] = bool,
 ) -> CellIndex:
     """Return the results of an earlier run among which the same cells as these are.

@@ -568,6 +568,6 @@ def test_a_label_of_several_attempts_is_printed_once(
     mark = "(3 of 3 attempts labelled pass by Ada after the run)\n"
     assert evalstore("show", "@").stdout.count(mark) == 1
     page = evalstore("show", OSLO).stdout
-    assert "\n    this version: judged once, 3 of 3 attempts passed\n" in page
+    assert "\n    this version: judged once, pass by a label, 3 of 3 attempts passed\n" in page
     evalstore("label", listed[1]["session"], "--remove", "--as", "Ada")
     assert [row["attempt"] for row in documents("ls", "labels")["labels"]] == [1, 3]
