@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core.canonical_json import canonical_json
 from evalstore.core.errors import EvalstoreError, FileProblem, OutsideError, RemoteError
 from evalstore.files.atomic_write import write_whole
-from evalstore.remotes.indexes import IndexHeader
 from evalstore.remotes.places.layout import sha256
-from evalstore.workspace.settings.settings import PathSetting, RemoteSettings
 
 if TYPE_CHECKING:
+    from evalstore.remotes.indexes import IndexHeader
     from evalstore.workspace.folder import WorkspaceFolder
+    from evalstore.workspace.settings.settings import PathSetting, RemoteSettings
 
 UNSIGNED = "unsigned"
 """The reason for leaving out a push that no allowed signer has signed."""

@@ -16,7 +16,6 @@ from evalstore.interfaces.cli.command_line import Values, unsuited
 from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import Table, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data
-from evalstore.remotes.acceptance import REASONS
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE
 
 if TYPE_CHECKING:
@@ -479,6 +478,8 @@ def print_sentence(text: str, label: str = "") -> None:
 
 def warn_of_left_out(report: PullReport) -> None:
     """Warn of rows that this program does not know, and of pushes that do not count."""
+    from evalstore.remotes.acceptance import REASONS
+
     warn_of_rows_left(report)
     for left_out in report.left_out[:_WRITERS]:
         pushes = output.plural(left_out.pushes, "push")
@@ -507,6 +508,8 @@ def warn_of_rows_left(report: PullReport) -> None:
 
 def print_pushes(pushes: Sequence[RemotePush]) -> None:
     """Print the pushes of a remote, and why some are left out."""
+    from evalstore.remotes.acceptance import REASONS
+
     header = ["pushed", "by", "rows"]
     rows = [[push.created, push.writer, f"{push.records:,}"] for push in pushes]
     if any(push.left_out for push in pushes):
