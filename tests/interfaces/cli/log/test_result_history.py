@@ -63,7 +63,7 @@ def test_a_replaced_label_is_not_another_verdict_of_the_model(
         lines = history(evalstore, "tests/t.md")
         assert lines[3:] == [
             "  same answer, labelled by Ada",
-            "this version: judged once, pass by a label",
+            f"this version: judged once, {verdict} by a label",
         ]
 
 
