@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import evalstore
 from evalstore.core.errors import EvalstoreError
@@ -51,10 +52,16 @@ def load_schema(kind: str) -> dict[str, Json]:
             "title": f"evalstore: {TITLES[kind]}",
             **checks_schema(),
         }
+    return read_packaged(f"schemas/{schema_file_name(kind)}")
+
+
+def read_packaged(name: str) -> dict[str, Any]:
+    """Return a JSON Schema of `docs/`, which is part of the package where it is installed."""
     package = Path(evalstore.__file__).parent
-    folder = package / "schemas"  # where it is installed
-    path = (folder if folder.is_dir() else package.parent / "docs/schemas") / schema_file_name(kind)
-    schema: dict[str, Json] = json.loads(path.read_text(encoding="utf-8"))
+    packaged = package / name
+    if not packaged.is_file():
+        packaged = package.parent / "docs" / name
+    schema: dict[str, Any] = json.loads(packaged.read_text(encoding="utf-8"))
     return schema
 
 

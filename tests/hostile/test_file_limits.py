@@ -359,6 +359,7 @@ FACING = (
 )
 ALLOWED = {
     "_BUILT_IN.read_bytes": "a prompt of the package",
+    "packaged.read_text": "a schema of the package",
     "self.read_bytes": "the workspace's, which is the boundary's",
     "workspace.read_bytes": "the same",
     "self._workspace.read_bytes": "the same",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from json import dumps, loads
-from pathlib import Path
+from json import dumps
 from typing import Any, Literal
 
-import evalstore
 from evalstore.core.errors import EvalstoreError
 from evalstore.exchange.exports.writers import csv_lines, markdown_lines
 from evalstore.files.json_output import to_json
@@ -104,10 +102,9 @@ def columns_of(kind: str, names: Sequence[str]) -> list[str]:
     """
     if kind == "show":  # these rows are described nowhere, as `show` prints many kinds
         return ["file", "row", "prompt", "model", "verdict", "sessions"]
-    package = Path(evalstore.__file__).parent
-    installed = package / "documents.schema.json"
-    path = installed if installed.is_file() else package.parent / "docs" / installed.name
-    schemas = loads(path.read_text(encoding="utf-8"))["$defs"]
+    from evalstore.workspace.schemas import read_packaged
+
+    schemas = read_packaged("documents.schema.json")["$defs"]
     lists = schemas[kind.removesuffix(" --explain")]["properties"]
     rows = (_resolve(schemas, lists[name])["items"] for name in names)
     return _without_parents(column for row in rows for column in _required(schemas, row, ""))

@@ -48,7 +48,7 @@ from tests.interfaces.tui.screens.test_actions import notified
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
 
 
-def slow(folder: Path, seconds: float = 30.0) -> None:
+def slow(folder: Path, seconds: float = 3000.0) -> None:
     """Let both candidates take long, and give them something to do."""
     for name in ("one", "two"):
         model = folder / f"models/{name}.yaml"
@@ -359,7 +359,7 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
         slow(workspace, 0)
         for name in ("one", "two"):
             model = workspace / f"models/{name}.yaml"
-            model.write_text(model.read_text().replace("latency: 30.0, ", ""))
+            model.write_text(model.read_text().replace("latency: 3000.0, ", ""))
         await press(pilot, "R", "enter")
         assert "complete: 2 new answers" in screen(pilot)
 
