@@ -142,7 +142,7 @@ class Grid(ScrollView, can_focus=True):
         self._head_lines = 1
         """The lines of the titles."""
         self._fits = False
-        """Whether it is no higher than its rows."""
+        """Whether all its rows are shown at once."""
         self._gains_focus = False
         """Whether the focus has come just now."""
         self._brings_focus = False
@@ -162,7 +162,7 @@ class Grid(ScrollView, can_focus=True):
     ) -> None:
         """Show so many rows; `cells` makes one, with a cell for each column.
 
-        Where it `fits`, it is no higher than they are.
+        Where it `fits`, it is as high as they are.
         """
         if bool(count) != bool(self._count):  # without rows, none can be opened
             self.refresh_bindings()
