@@ -22,6 +22,7 @@ from evalstore.comparison.version_diff import (
     recorded_text,
 )
 from evalstore.core.batches import in_batches
+from evalstore.core.display import ROW_NUMBER
 from evalstore.core.results import Result
 from evalstore.core.values import SPECIAL_TAGS, Case, CaseFile, Json
 
@@ -83,8 +84,9 @@ def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator
         old, new = (", ".join(sorted({*case.tags} - {*SPECIAL_TAGS})) for case in (was, now))
         if old != new:
             yield Difference("tags", old or None, new or None)
-        if was.key == now.key and was.row != now.row:
-            yield Difference("row renamed", was.row, now.row)
+        rows = [ROW_NUMBER.sub("", case.row) for case in (was, now)]
+        if was.key == now.key and rows[0] != rows[1]:
+            yield Difference("row renamed", *rows)
 
 
 def _row_name(case: Case) -> str:

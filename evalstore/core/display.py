@@ -434,6 +434,9 @@ def case_name(file: str, row: str = "", prompt: str | None = None) -> str:
     return f"{name} ({prompt})" if prompt else name
 
 
+ROW_NUMBER = re.compile(r" #\d+$")
+"""The number at the end of a label that several rows would have."""
+
 _MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 _COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
 """The colours of results that are not verdicts."""

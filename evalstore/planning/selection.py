@@ -13,6 +13,7 @@ from itertools import compress, count, repeat
 from evalstore.core import hashing
 from evalstore.core.batches import in_batches
 from evalstore.core.canonical_json import canonical_json
+from evalstore.core.display import ROW_NUMBER
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Case, Json
 from evalstore.planning.reasons.version_reader import VersionReader
@@ -256,8 +257,6 @@ CUT = "…"
 _KEPT = 14
 """Characters that a label keeps at least on both sides of a cut."""
 
-_NUMBER = re.compile(r" #\d+$")
-
 
 def label_matcher(name: str) -> Callable[[str], bool]:
     """Return whether a name is a label with its values in full, `name=` before the first or not.
@@ -269,7 +268,7 @@ def label_matcher(name: str) -> Callable[[str], bool]:
     def matches(label: str) -> bool:
         if CUT not in label:
             return False
-        values = (_NUMBER.sub("", label) if "#" in label else label).casefold()
+        values = (ROW_NUMBER.sub("", label) if "#" in label else label).casefold()
         column, has_value, _ = values.partition("=")
         first, *others = values.split(CUT)
         return (name.startswith(first) and _has_between(name, len(first), others)) or (

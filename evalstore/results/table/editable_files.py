@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.core.display import as_text
+from evalstore.core.display import ROW_NUMBER, as_text
 from evalstore.core.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_DATASET, LARGEST_TEXT, normalise
 from evalstore.files.datasets import DatasetSpec, read_dataset
@@ -95,7 +95,7 @@ def _data_files(workspace: WorkspaceFolder, place: EditPlace) -> Iterator[Editab
 def _find_row(rows: Any, label: str) -> int | None:
     """Return the line of the row with a label; the first one of several that are alike."""
     names = "|".join(sorted(map(re.escape, rows.columns), key=len, reverse=True))
-    parts = re.split(rf"(?:^|, )({names})=", re.sub(r" #\d+$", "", label)) if names else ()
+    parts = re.split(rf"(?:^|, )({names})=", ROW_NUMBER.sub("", label)) if names else ()
     values = dict(zip(parts[1::2], parts[2::2], strict=True))
     if not values:
         return None
