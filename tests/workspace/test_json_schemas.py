@@ -461,7 +461,12 @@ NAMES: list[tuple[str, str, Iterable[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "place", "names"), NAMES, ids=str)
+def name_only(value: object) -> str:
+    """Name a test by its texts: the order of a set differs between programs."""
+    return value if isinstance(value, str) else ""
+
+
+@pytest.mark.parametrize(("kind", "place", "names"), NAMES, ids=name_only)
 def test_every_field_inside_a_field_is_one_of_its_reader(
     kind: str, place: str, names: Iterable[str]
 ) -> None:
@@ -478,11 +483,13 @@ WORDS: list[tuple[str, str, Iterable[Json]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "place", "words"), WORDS, ids=str)
+@pytest.mark.parametrize(("kind", "place", "words"), WORDS, ids=name_only)
 def test_the_words_of_a_field_are_those_of_its_reader(
     kind: str, place: str, words: Iterable[Json]
 ) -> None:
-    assert schema_at(kind, f"properties/{place}") == list(words)
+    written = schema_at(kind, f"properties/{place}")
+    assert len(written) == len({*written})
+    assert {*written} == {*words}
 
 
 def test_limits_of_settings_are_those_of_their_reader() -> None:
