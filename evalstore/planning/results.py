@@ -60,7 +60,11 @@ def count_ties(plan: Plan, rule: str) -> int:
     several = [
         cell
         for cell in plan.cells
-        if cell.attempts > 1 or sum(judge.times for judge in cell.judges) > 1
+        if cell.attempts > 1
+        or any(
+            len(plan.votes.get(hashing.subject_of(each), ())) > 1
+            for each in cell.subjects(plan.sessions)
+        )
     ]
     made = compute_results(Plan(several, sessions=plan.sessions, votes=plan.votes), rule)
     undecided = (result for result in made if result.verdict == "undecided")
@@ -68,9 +72,9 @@ def count_ties(plan: Plan, rule: str) -> int:
 
 
 def tie_text(count: int) -> str:
-    """Return `2 results are undecided because verdicts disagree`."""
+    """Return `2 results are undecided because verdicts or labels disagree`."""
     verb = "is" if count == 1 else "are"
-    return f"{plural(count, 'result')} {verb} undecided because verdicts disagree"
+    return f"{plural(count, 'result')} {verb} undecided because verdicts or labels disagree"
 
 
 def compute_results(

@@ -216,7 +216,7 @@ class Status:
     undecided_judgements: int = 0
     """How many of the stored judgements `--retry-errors` makes again."""
     ties: int = 0
-    """How many results are undecided because verdicts disagree."""
+    """How many results are undecided because verdicts or labels disagree."""
     has_recorded: bool = False
     """Whether answers are recorded in files."""
     pending_models: int = 0

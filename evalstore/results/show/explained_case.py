@@ -11,7 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
-from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.core.display import short
+from evalstore.core.errors import EvalstoreError, NothingSelectedError, RevisionError
 from evalstore.core.values import RECORDED, URGENCY, Case, CaseFile
 from evalstore.files.fields import suggest
 from evalstore.planning.open_project import open_project, open_store, open_workspace
@@ -105,7 +106,7 @@ def _explain(
     if revision == WORK:
         return _explain_now(location, case, model, prompt)
     with open_store(location) as store:
-        newest = _find_single_case(location, store, case, revision, model, labels=not revision)
+        newest = _find_newest_results(location, store, case, revision, model, labels=not revision)
         cells = newest.results
         former = frozenset() if revision else _former_candidates(location, cells)
         preferred = [] if model else [cell for cell in cells if cell.model not in former]
@@ -131,24 +132,9 @@ def _former_candidates(location: Location, cells: Iterable[Result]) -> frozenset
 def find_case(location: Location, case: str, revision: str | None = None) -> tuple[Run, Result]:
     """Return the most urgent result of a case, and its run, as `explain_case` finds them."""
     with open_store(location) as store:
-        newest = _find_single_case(location, store, case, revision)
+        newest = _find_newest_results(location, store, case, revision)
         result = _choose(location, case, newest.results, None, None)
         return newest.runs[result], result
-
-
-def _find_single_case(
-    location: Location,
-    store: Store,
-    case: str,
-    revision: str | None,
-    model: str | None = None,
-    *,
-    labels: bool = False,
-) -> NewestResults:
-    newest = find_newest_results(location, store, case, revision, model=model, labels=labels)
-    if newest.several:
-        raise SeveralCasesError(case, newest.several, newest)
-    return newest
 
 
 def _explain_now(
@@ -225,8 +211,6 @@ class NewestResults:
     """Each result of a single case -> its run. Files may have another path in an older one."""
     labelled: Collection[Result] = ()
     """Those whose verdict is that of the workspace, by a label that came after the run."""
-    several: ChosenResults | None = None
-    """The results of several cases."""
 
     @property
     def results(self) -> list[Result]:
@@ -234,24 +218,27 @@ class NewestResults:
         return [*self.runs]
 
 
-def find_newest_results(
+def _find_newest_results(
     location: Location,
     store: Store,
     case: str,
     revision: str | None,
-    *,
     model: str | None = None,
+    *,
     labels: bool = False,
 ) -> NewestResults:
     """Return the results of what `case` names: those of one run if there is a revision.
 
     Otherwise a run of some cases or candidates hides no result that an older run has: runs are
-    read up to the newest that left out none, and on to the first result of `model`. Where
-    there are several cases, their results are kept in a temporary file. With `labels`, those that
-    came after these runs count. Raises `EvalstoreError` if it is unknown or has no result.
+    read up to the newest that left out none, and on to the first result of `model`. With `labels`,
+    those that came after these runs count. Raises `EvalstoreError` if it is unknown, has no result
+    or has several cases, whose results are then in a temporary file.
     """
     newest = resolve_run(store, revision or "@")
-    file, row, known = _find_place(location, store, newest, case)
+    try:
+        file, row, known = _find_place(location, store, newest, case)
+    except NothingSelectedError as problem:
+        raise _with_new_row(location, newest, case, problem) from None
     runs = [newest]
     if revision is None:
         runs += store.find_recent_runs(before=newest, limit=RUNS_SEARCHED)
@@ -265,7 +252,7 @@ def find_newest_results(
     for each in found:
         first.append(each)
         if each.number != first[0].number:
-            return search.collect(chain(first, found))
+            raise search.several(case, chain(first, found))
     if not first:
         where = f"run {newest.id[:8]}" if revision else f"the newest {len(runs)} runs"
         raise RevisionError(
@@ -273,6 +260,22 @@ def find_newest_results(
             hint="'evalstore run' asks for answers; '@work:FILE::ROW' shows the workspace",
         )
     return search.name({each.result: by_id[each.run] for each in first}, labelled)
+
+
+def _with_new_row(
+    location: Location, run: Run, case: str, problem: NothingSelectedError
+) -> NothingSelectedError:
+    """Return the error for a row that a run lacks; its hint names the row if it is a new one."""
+    try:
+        with open_project(location) as project:
+            (target,) = project.targets((case,))
+    except EvalstoreError:
+        return problem
+    place = shlex.quote(f"@work:{target.path}::{target.row}")
+    return NothingSelectedError(
+        f"run {short(run.id)} has no row '{case}'",
+        hint=f"the workspace has it now: evalstore show {place}",
+    )
 
 
 def _with_labels(
@@ -328,14 +331,14 @@ class _Search:
             if self._is_done(run):
                 return
 
-    def collect(self, found: Iterator[FoundResult]) -> NewestResults:
-        """Return the results of several cases, all of which are `found`."""
+    def several(self, case: str, found: Iterator[FoundResult]) -> SeveralCasesError:
+        """Return the error with the results of several cases, all of which are `found`."""
         newest = self.name({})
-        newest.several = ChosenResults(newest.file, found, self._every)
+        results = ChosenResults(newest.file, found, self._every)
         if self._row is not None:  # only those of its cases were read
             for batch in iterate_results(self._store, newest.run, newest.file):
                 self._note(batch)
-        return newest
+        return SeveralCasesError(case, results, newest)
 
     def name(self, runs: dict[Result, Run], labelled: Collection[Result] = ()) -> NewestResults:
         """Return results with the newest run that has the file."""

@@ -556,9 +556,9 @@ class Rerolls:
 def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     """Compare the results of a run that count with the previous answers to the same questions.
 
-    Previous answers are those of the latest run that lacks some of the present ones and had ended
-    before these were asked for. So an answer that an undone edit brings back is compared with what
-    came before it was made.
+    Previous answers are those of the latest run that lacks some of the present ones, had ended
+    before these were asked for, and judged by the same instructions and checks. So an answer that
+    an undone edit brings back is compared with what came before it was made.
 
     Reads the newest 200 earlier runs, and about 200,000 results of files whose results
     have changed since; others are left out.
@@ -636,11 +636,8 @@ def _count(
     left = []
     for cell, was, answers in zip(cells, found, new, strict=True):
         now = cell[0]
-        if (
-            was
-            and was[0].verdict
-            and any(made.get(id, 0) > earlier[now.file].ended for id in answers)
-        ):
+        is_later = any(made.get(id, 0) > earlier[now.file].ended for id in answers)
+        if was and was[0].verdict and was[0].evaluation == now.evaluation and is_later:
             to.add(now.verdict, was[0].verdict)
         else:
             left.append(cell)

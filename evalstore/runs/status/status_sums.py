@@ -55,7 +55,7 @@ class PlanSums:
         self.undecided = sum(part.undecided for part in settled)
         words = (word for part in settled if not part.undecided for word in part.words)
         self.ties = sum(count for _, verdict, count in words if verdict == "undecided")
-        """How many results are undecided because verdicts disagree; in some parts not known."""
+        """How many results are undecided though all votes are decided; in some parts not known."""
         self._files = set[str]()
         """Those with something to do."""
         self._prompts: dict[PromptPlace, None] = {}

@@ -258,6 +258,14 @@ NEAREST = {
         "run <short> has no test file 'tests/new.md'",
         "the workspace has it now: 'evalstore show @work:tests/new.md' shows it",
     ),
+    **{
+        f"show tests/weather.md::{row}": (
+            5,
+            f"run <short> has no row 'tests/weather.md::{row}'",
+            "the workspace has it now: evalstore show @work:tests/weather.md::city=Bern",
+        )
+        for row in ("city=Bern", "ber")
+    },
     "fsck --remote tests/maps.txt": (
         6,
         "the bundle 'ROOT/tests/maps.txt' cannot be read: No such file or directory",
@@ -319,6 +327,8 @@ def test_a_wrong_tag_file_model_or_row_is_compared_with_those_that_exist(
     evalstore("run")
     if "new.md" in command:
         tree(workspace, {"tests/new.md": (workspace / "tests/weather.md").read_text()})
+    if "ber" in command.lower():
+        edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bern]")
     exit_code, message, hint = NEAREST[command]
     message = message.replace("ROOT", str(workspace))
     assert evalstore(*command.split()) == Ran(exit_code, "", f"error: {message}\nhint: {hint}\n")
@@ -334,7 +344,9 @@ def test_a_prompt_stands_for_the_test_files_that_use_it(
     evalstore("run", "-q")
     edit(workspace / "prompts/sub/shop.md", "kind", "very kind")
     status = evalstore("status", "prompts/sub/shop.md").stdout
-    assert "tests/weather.md  2 cases asked again: system prompt sub/shop changed: text " in status
+    assert (
+        "tests/weather.md  2 cases asked again: system prompt sub/shop changed: line 1: " in status
+    )
     edited = "\n\nEdited:\n    system prompt sub/shop\n        line 1: Be kind. -> Be very kind.\n"
     assert edited in evalstore("diff", "--", "prompts/sub/shop.md").stdout
     ran = evalstore("run", "prompts/sub/shop.md").stdout

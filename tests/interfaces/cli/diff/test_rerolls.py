@@ -83,6 +83,21 @@ def test_an_answer_that_is_only_judged_again_was_not_asked_again(
     assert rerolls(documents) == (0, 0, 0, 1)
 
 
+def test_only_verdicts_by_the_same_checks_are_compared(
+    answers: dict[str, str], documents: Any
+) -> None:
+    documents("run")
+    edit(Path.cwd() / "tests/a.md", "?\n\n---", ", please?\n\n---")
+    edit(Path.cwd() / "tests/a.md", "contains: fine", "contains: bad")
+    documents("run")
+    assert rerolls(documents) == (0, 0, 0, 1)
+    edit(Path.cwd() / "tests/a.md", "please?", "tell me?")
+    answers["Question a, tell"] = "fine"
+    edit(Path.cwd() / "tests/a.md", "contains: bad", "contains: fine")
+    documents("run")
+    assert rerolls(documents) == (1, 0, 1, 2)  # the first run had the same checks
+
+
 def test_an_answer_that_an_undone_edit_brings_back_counts_by_what_came_before_it(
     answers: dict[str, str], evalstore: Evalstore, documents: Any
 ) -> None:

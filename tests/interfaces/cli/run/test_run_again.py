@@ -303,7 +303,7 @@ def test_a_tie_of_judges_is_told_and_not_retried(workspace: Path, evalstore: Eva
     both = "evaluators: [scripted/judge, scripted/other]"
     edit(workspace / "evalstore.yaml", "evaluators: [scripted/judge]", both)
     evalstore("run", "-q")
-    tie = "1 result is undecided because verdicts disagree"
+    tie = "1 result is undecided because verdicts or labels disagree"
     told = f"all verdicts are stored; {tie} ('evalstore label' decides).\n"
     assert evalstore("status").stdout.endswith(told)
     retried = evalstore("run", "--retry-errors")
@@ -315,6 +315,16 @@ def test_a_tie_of_judges_is_told_and_not_retried(workspace: Path, evalstore: Eva
     evalstore("run", "-q")
     assert tie not in evalstore("status").stdout
     assert tie not in evalstore("run", "--retry-errors").stderr
+
+
+def test_contradictory_labels_are_told(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "-q")
+    tie = "1 result is undecided because verdicts or labels disagree"
+    for word, who in (("pass", "Ada"), ("fail", "Bob")):
+        assert tie not in evalstore("status").stdout
+        evalstore("label", "tests/weather.md::city=Oslo", word, "--as", who)
+        evalstore("run", "-q")
+    assert f"; {tie} ('evalstore label' decides)" in evalstore("status").stdout
 
 
 def test_undecided_verdicts_of_a_long_file_are_told_from_its_settled_parts(
