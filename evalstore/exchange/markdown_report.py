@@ -76,13 +76,14 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
     }
+    pending = run.verdicts.get("pending", 0)
     counts = {result: attempts.get(cell_of(result), "") for result in failing.results}
     new = {result: f", {count}" if count else "" for result, count in counts.items()}
     prompts = compared.prompts if compared else {}
     return _join(
         [
             *_headline(run, compared, regressions, _count_words(failing.results), names),
-            *_candidates(make_overview(run, totals, compared, regressions, _name)),
+            *_candidates(make_overview(run, totals, compared, regressions, _name, pending=pending)),
             *_missing(run),
             *(_broken(compared, attempts) if compared else ()),
             *_failing("Broke earlier", list(earlier), prompts, earlier, feedback),

@@ -60,32 +60,41 @@ def find_unchanged_parts(project: Project, selection: SelectionOptions) -> Settl
     return settled.only(unchanged)
 
 
-def find_equal_run(project: Project) -> Run | None:
-    """Return the last run if a run of the workspace would store the very results of it.
+def find_unedited_run(project: Project) -> Run | None:
+    """Return the last run unless files, settings or labels changed since; nothing is planned."""
+    from evalstore.planning.status.workspace_results import workspace_as_run
 
-    It would not after a label, also one that agrees with the judges. Nothing is planned where the
-    candidates, judges or settings are others.
-    """
-    from evalstore.planning.planner import resolve_scope
-    from evalstore.planning.results import LeafBuilder
-    from evalstore.planning.status.workspace_results import compute_workspace, workspace_as_run
-
-    store, every = project.store, SelectionOptions()
+    store = project.store
     last = store.find_runs(limit=1)
     if not last or last[0].snapshot != project.snapshot()[0]:
         return None
     now = workspace_as_run(project)
     ids, current = ({each.id for each in run.candidates} for run in (last[0], now))
     edits = differ_participants(last[0], now, project.versions.find, project.name_of_version)
-    if ids != current or any(edits) or store.count_labels()[1] > last[0].ended:
+    is_edited = ids != current or any(edits) or store.count_labels()[1] > last[0].ended
+    return None if is_edited else last[0]
+
+
+def find_equal_run(project: Project) -> Run | None:
+    """Return the last run if a run of the workspace would store the very results of it.
+
+    It would not after a label, also one that agrees with the judges.
+    """
+    from evalstore.planning.planner import resolve_scope
+    from evalstore.planning.results import LeafBuilder
+    from evalstore.planning.status.workspace_results import compute_workspace
+
+    store, every = project.store, SelectionOptions()
+    last = find_unedited_run(project)
+    if last is None:
         return None
     scope = resolve_scope(project, every, settled=find_unchanged_parts(project, every))
     leaves = LeafBuilder(project.reading, store.load_cases, scope.settled)
     for _, results in compute_workspace(project, scope):
         leaves.add(results)
         leaves.forget()
-    is_equal = leaves.finish_all() == read_tree(last[0].results, store.load_nodes)
-    return last[0] if is_equal else None
+    is_equal = leaves.finish_all() == read_tree(last.results, store.load_nodes)
+    return last if is_equal else None
 
 
 def find_parts(store: Store, leaves: Collection[str]) -> set[str]:

@@ -28,10 +28,12 @@ from evalstore.interfaces.html.templates import (
     render,
     write_list_block,
 )
+from evalstore.planning.options import is_partial
 from evalstore.results.answer.case_answers import AnswerReader
 from evalstore.results.answer.verdict_explanation import explain_view
 from evalstore.results.compare.diff import diff
-from evalstore.results.compare.workspace_changes import compare_workspace, find_unchanged_run
+from evalstore.results.compare.workspace_changes import compare_workspace
+from evalstore.results.equal_parts import find_unedited_run
 from evalstore.results.flips.regressions import find_open_regressions
 from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.prompt_names import label_prompts
@@ -150,7 +152,8 @@ def build_report(
     with without_garbage_collection(), open_revision(location, revision or WORK) as project:
         regressions: Sequence[Regression] = []
         if revision is None:
-            revision = (None if compare else find_unchanged_run(project)) or WORK
+            last = None if compare else find_unedited_run(project)
+            revision = last.id if last and not is_partial(last) else WORK
         if revision == WORK:
             workspace = compare_workspace(location, project, compare)
             run, compared = find_run(project, WORK), workspace.diff

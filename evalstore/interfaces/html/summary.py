@@ -79,7 +79,8 @@ def summarise_results(
     """
     totals = next((each for each in statistics if each.by == ("model",)), None)
     counts = table.rows.words
-    overview = make_overview(run, totals, diff, regressions)
+    missing = counts.get("pending", 0) + counts.get("no reply", 0)
+    overview = make_overview(run, totals, diff, regressions, pending=missing)
     lists: list[dict[str, Any]] = []
     if diff:
         again, earlier = divide_regressions(diff, regressions)
@@ -151,10 +152,6 @@ def _notes(
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
     if diff:
-        if labels := diff.labelled.total() - diff.lapsed:
-            yield f"{labels:,} changed by a label"
-        if diff.lapsed:
-            yield f"{diff.lapsed:,} changed as a label no longer counts"
         comparison = diff.comparison
         change = comparison.change()
         if change.moved and not comparison.by_verdict:

@@ -42,6 +42,7 @@ from evalstore.interfaces.web.labelling import LabelPages
 from evalstore.interfaces.web.local_server import LocalSite, serve_site
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.results.compare.diff_reasons import LABELS
 from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
@@ -468,7 +469,7 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
     changes, labels = run_changes(None), 0
     if diff := compared.diff:
         flips = Outcome(len(diff.broke), len(diff.fixed), (), diff.comparison.undecided)
-        changes, labels = run_changes(flips), diff.labelled.total()
+        changes, labels = run_changes(flips), diff.count_causes()[LABELS]
     counts = (sum(compared.side.results.missing), "pending"), (labels, "changed by a label")
     text = " · ".join(f"{count:,} {word}" for count, word in counts if count)
     return rates, changes, text

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 _NO_EDITS = (ANOTHER, OLDER, "asked again", "the same", "answered", "judged", "not ", "label")
 """How the reasons begin that are not edits."""
+LABELS, OLDER_ANSWERS, EDITS = "people's labels", "older answers", "edits of tests"
+LAPSED, BACK, JUDGES = "labels that no longer count", "labels that count again", "judges"
+"""What changes a verdict without a new answer of the candidate."""
 PairIds = tuple[tuple[str, ...], tuple[str, ...]]
 """The sessions, or the judgements, of both sides of a pair."""
 Evaluations = tuple[str | None, str | None]
@@ -125,26 +128,24 @@ class PairReasons:
         changes += judgements
         return changes or [*filter(None, [self._other_judgement(was, now)])]
 
-    def has_lapsed_label(self, pair: Pair) -> bool:
-        """Return whether a label of the earlier result no longer counts."""
-        words = self._judgement_words(pair)
-        return bool(words) and words[0].endswith(NO_LONGER)
-
-    def _judgement_words(self, pair: Pair) -> Sequence[str]:
-        both = [side.evaluations if side else () for side in (pair.was, pair.now)]
-        return self.judgements.get((both[0], both[1]), ())
-
-    def has_other_label(self, pair: Pair) -> bool:
-        """Return whether the verdict changed as a label was given or removed.
-
-        Or as it no longer counts or counts again, although the answer is the same.
-        """
-        words = self._judgement_words(pair)
-        if not (words and is_by_edit(words[0])):
-            return is_by_label(pair, words)
-        was, now = answers = sessions_of(pair)
-        is_same = was == now or answers in self.same_answers
-        return is_same and not (pair.has_same_verdict or pair.is_now_pending)
+    def other_cause(self, pair: Pair) -> str:
+        """Return what changed a verdict, if that was no new answer: one of the causes below."""
+        was, now = pair.was, pair.now
+        if was is None or now is None or pair.has_same_verdict or pair.is_now_pending:
+            return ""
+        words = self.judgements.get((was.evaluations, now.evaluations), ())
+        if is_by_label(pair, words):
+            return LABELS
+        answers = sessions_of(pair)
+        if self.questions.get(answers, "").startswith(OLDER):
+            return OLDER_ANSWERS
+        if answers[0] != answers[1] and answers not in self.same_answers:
+            return ""
+        if (was.evaluation, was.tests) != (now.evaluation, now.tests):
+            return EDITS
+        if words and is_by_edit(words[0]):
+            return LAPSED if words[0].endswith(NO_LONGER) else BACK
+        return JUDGES
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:
         """Return how the answers to the same question differ; empty if they are the same."""

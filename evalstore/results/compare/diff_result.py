@@ -27,7 +27,7 @@ from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.prompt_names import name_field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from evalstore.comparison.comparison import Comparison, Pair
     from evalstore.comparison.pair_groups import PairGroup
@@ -123,23 +123,25 @@ class Diff:
         return self.comparison.gone
 
     @cached_property
-    def labelled(self) -> Counter[tuple[str, bool]]:
-        """Return how many results have another verdict by a label.
+    def other_causes(self) -> Counter[tuple[str, str, int]]:
+        """Return how many results have another verdict without a new answer.
 
-        By candidate, and whether they pass on one of the sides.
+        By cause, candidate, and what that adds to its passes: 1, 0 or -1.
         """
         pairs = chain(self.broke, self.fixed, self.comparison.changed)
         return Counter(
-            (pair.either.model, "pass" in {side.verdict for side in (pair.was, pair.now) if side})
-            for pair in filter(self.reasons.has_other_label, pairs)
+            (cause, now.model, (now.verdict == "pass") - (was.verdict == "pass"))
+            for pair in pairs
+            if (cause := self.reasons.other_cause(pair)) and (was := pair.was) and (now := pair.now)
         )
 
-    @property
-    def lapsed(self) -> int:
-        """Return how many of these changed because a label no longer counts."""
-        changed = chain(self.broke, self.fixed, self.comparison.changed)
-        labelled = filter(self.reasons.has_other_label, changed) if self.labelled else ()
-        return sum(map(self.reasons.has_lapsed_label, labelled))
+    def count_causes(self, told: Container[str] = ()) -> Counter[str]:
+        """Return these numbers by cause, without changes of the rates of candidates in `told`."""
+        causes = Counter[str]()
+        for (cause, model, gain), count in self.other_causes.items():
+            if not gain or model not in told:
+                causes[cause] += count
+        return causes
 
     @property
     def rates(self) -> tuple[Rate, Rate]:

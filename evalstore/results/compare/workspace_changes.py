@@ -9,11 +9,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
-from evalstore.planning.options import SelectionOptions, is_partial
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.status.workspace_results import workspace_as_run
 from evalstore.results.compare.diff import diff
 from evalstore.results.compare.diff_sides import workspace_side
-from evalstore.results.equal_parts import find_equal_run
 from evalstore.results.flips.regressions import find_open_regressions
 
 if TYPE_CHECKING:
@@ -24,15 +23,6 @@ if TYPE_CHECKING:
     from evalstore.results.compare.compared_side import Side
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
-
-
-def find_unchanged_run(project: Project) -> str | None:
-    """Return the last run if it is of all cases, of which the workspace has the very results.
-
-    It is not unchanged after a label, also one that agrees with the judges.
-    """
-    run = find_equal_run(project)
-    return run.id if run and not is_partial(run) else None
 
 
 @dataclass(frozen=True, slots=True)

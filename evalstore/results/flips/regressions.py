@@ -55,7 +55,7 @@ _OPEN = 1 << 62
 
 
 class Regression(NamedTuple):
-    """A result that does not pass, and the earlier run in which its case passed."""
+    """A result that does not pass, and the newest earlier run in which its case passed."""
 
     result: Result
     passed_in: str
@@ -85,6 +85,8 @@ class _Failure(NamedTuple):
     """The newest complete run that judged the case, which passed."""
     partly: str | None = None
     """The newest other run that did, if the case passed; empty: it did not pass."""
+    last_pass: str = ""
+    """The newest of all runs in which the case passed, whatever each covered."""
 
 
 _Decide: TypeAlias = "Callable[[_Failure, Result, Run], _Failure | None]"
@@ -122,11 +124,11 @@ def find_regressions(
     decide, failures = partial(_judge_past, counting), _find_failures(batches)
     ordered = SortedValues(keys=4)
     ordered.add(
-        [result.file, result.row, place, number, tuple(result), passed_in or partly]
-        for place, number, (result, _, _, passed_in, partly) in _search(
+        [each.result.file, each.result.row, place, number, tuple(each.result), each.last_pass]
+        for place, number, each in _search(
             store, run, follow, failures, decide, kind=counting.kind, leaves=leaves
         )
-        if passed_in or partly
+        if each.passed_in or each.partly
     )
     return keep_regressions(_unpack(value[-2:]) for value in ordered)
 
@@ -228,7 +230,8 @@ def _search(
                 if known is None:
                     del waiting[number]
                     continue
-                waiting[number] = known._replace(then=was, prompts=prompts)
+                last = failure.last_pass or past.id * (was.verdict == "pass")
+                waiting[number] = known._replace(then=was, prompts=prompts, last_pass=last)
                 if known != failure or was[:_NAMES] != failure.then[:_NAMES]:
                     runs.forget(failure.result.file)
             for number in _judged_later(store, past, waiting):

@@ -32,17 +32,14 @@ class Shift(NamedTuple):
 
     was: float
     now: float
-    shared: int = 0
+    shared: int
     """How many results both have judged, where fewer than are judged now; else 0."""
-    changed: int = 0
-    """How many results pass that did not, or the other way round,"""
-    labelled: int = 0
-    """and how many of these by a label."""
-
-    @property
-    def is_said(self) -> bool:
-        """Return whether the candidate got better or worse, and not by labels alone."""
-        return self.now != self.was and not 0 < self.labelled == self.changed
+    changed: int
+    """How many results pass that did not, or the other way round."""
+    others: Counter[str]
+    """How many of these changed without a new answer, by cause."""
+    is_said: bool
+    """Whether the candidate got better or worse by its new answers, too."""
 
     @property
     def word(self) -> str:
@@ -127,11 +124,13 @@ def make_overview(
     diff: Diff | None,
     regressions: Sequence[Regression] = (),
     quote: Callable[[str], str] = str,
+    *,
+    pending: int = 0,
 ) -> Overview:
     """Return the overview of a run; `totals` by candidate are None if it has no results.
 
     `diff` is the comparison with the run before, `regressions` are those that broke earlier, and
-    `quote` writes the name of a candidate. The rates are those `so far` where results are pending.
+    `quote` writes the name of a candidate. Rates are those `so far` where results are `pending`.
     """
     groups = totals.groups if totals else ()
     is_of_some = is_partial(run) and leaves_out_cases(run)
@@ -142,8 +141,9 @@ def make_overview(
         for group, is_partly in zip(groups, partly_judged(groups), strict=True)
     )
     if is_of_some:
-        changed = _changes_text(diff, before)
-        return Overview("; ".join(filter(None, (_partial_text(run), changed))), rows)
+        told = _causes_text(diff.count_causes()) if diff else ""
+        parts = _partial_text(run), _changes_text(diff, before), told
+        return Overview("; ".join(filter(None, parts)), rows)
     if not any(row.group.rate.judged for row in rows):
         return Overview("Nothing is judged yet.", rows)
     tails = Counter(row.name.rpartition("/")[2] for row in rows)
@@ -151,24 +151,25 @@ def make_overview(
         row.name: quote(tail if tails[tail := row.name.rpartition("/")[2]] == 1 else row.name)
         for row in rows
     }
-    so_far = " so far" * bool(run.verdicts.get("pending"))
+    so_far = " so far" * bool(pending)
     moved = [(name, shift) for name, shift in shifts.items() if shift.is_said]
     moved.sort(key=lambda each: -abs(each[1].now - each[1].was))
     shifted = [_shift_text(names[name], shift, so_far) for name, shift in moved[:_MOST_NAMED]]
     rest = Counter(shift.word for _, shift in moved[_MOST_NAMED:])
     shifted += [f"{plural(rest[word], 'other')} got {word}{so_far}" for word in rest]
-    labels = diff.labelled.total() if diff else 0
-    told = f"People's labels changed {plural(labels, 'result')}"
-    if diff and labels and all(shift.labelled == shift.changed for shift in shifts.values()):
-        found = f"{told}: {_changes_text(diff)}"
-        shifted, changes = [told], [found.removesuffix(": "), before]
-    else:
-        changes = [*shifted, _changes_text(diff, before)]
+    others = diff.count_causes(dict(moved[:_MOST_NAMED])) if diff else Counter[str]()
+    told = _causes_text(others)
+    if shifted or not told:
+        changes = [*shifted, _changes_text(diff, before), told]
+        shifted += [told] * bool(told)
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
-        if labels > sum(shift.labelled for _, shift in moved[:_MOST_NAMED]):  # not all are told
-            changes.append(told.replace("P", "p"))
-            shifted.append(told.replace("P", "p") if shifted else told)
+    else:
+        shifted = [told[0].upper() + told[1:]]
+        is_all = all(shift.changed == shift.others.total() for shift in shifts.values())
+        flips = _changes_text(diff)
+        found = f"{shifted[0]}: {flips}".removesuffix(": ")
+        changes = [found, before] if is_all else [flips, before, told]
     best = _best_text(rows, names, is_first=diff is None)
     best += so_far * bool(best)
     sentence, rates = (
@@ -223,23 +224,36 @@ def find_shifts(diff: Diff, groups: Sequence[ResultGroup]) -> dict[str, Shift]:
         if both > 0:
             kept = each.rate.passed - passed[each.name]
             shared = both if judged[each.name] else 0
-            counts = changed[each.name], diff.labelled[each.name, True]
-            shifts[each.name] = Shift(
-                (kept - gained[each.name]) / both, kept / both, shared, *counts
-            )
+            others, gain = Counter[str](), gained[each.name]
+            own = gain
+            for (cause, model, points), count in diff.other_causes.items():
+                if model == each.name and points:
+                    others[cause] += count
+                    own -= points * count
+            rates = (kept - gain) / both, kept / both
+            shifts[each.name] = Shift(*rates, shared, changed[each.name], others, gain * own > 0)
     return shifts
 
 
 def _shift_text(name: str, shift: Shift, so_far: str) -> str:
-    """Return whether a candidate got better or worse, and how many of its changes are labels."""
+    """Return whether a candidate got better or worse, and how many of its changes are others'."""
     rates = whole_percent(shift.was), whole_percent(shift.now)
     if rates[0] == rates[1]:
         rates = percent(shift.was), percent(shift.now)
     text = f", {' to '.join(rates)}"
     if shift.shared:  # their rates are not those that a table of all results shows
         text = f" by {abs(100 * (shift.now - shift.was)):.1f} points"
-    changes = f"{shift.labelled:,} of {plural(shift.changed, 'change')} by people's labels"
-    return f"{name} got {shift.word}{so_far}{text}{f' ({changes})' * bool(shift.labelled)}"
+    others = f"{shift.others.total():,} of {plural(shift.changed, 'change')}"
+    causes = f" ({others} by {' and '.join(shift.others)})" if shift.others else ""
+    return f"{name} got {shift.word}{so_far}{text}{causes}"
+
+
+def _causes_text(causes: Counter[str]) -> str:
+    """Return `edits of tests changed 10 results, older answers 2`; empty without a cause."""
+    texts = [f"{cause} {count:,}" for cause, count in causes.most_common()]
+    for cause, count in causes.most_common(1):
+        texts[0] = f"{cause} changed {plural(count, 'result')}"
+    return ", ".join(texts)
 
 
 def _changes_text(diff: Diff | None, earlier: str = "") -> str:

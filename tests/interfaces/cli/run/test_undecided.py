@@ -157,7 +157,8 @@ def test_undecided_results_have_counts_of_their_own(
     )
     evalstore("report", "@", "-o", str(undecided / "report.html"))
     page = (undecided / "report.html").read_text(encoding="utf-8")
-    assert "; 1 case broke, 1 other broke earlier" in page
+    told = "Edits of tests changed 2 results: 1 case broke; 1 other broke earlier."
+    assert told in page
     assert "undecided: 1 of 2 results, 1 of them new · " in page
 
 
