@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import chain
 from threading import Lock
@@ -72,18 +73,29 @@ class LabelPages:
         self._lock = Lock()
         self._answers: dict[str, dict[str, AskedAnswer]] = {}
         """The answers offered, by the words to which they are limited."""
-        self._state = ""
+        self._state: object = None
+        """What they depend on: cases, settings and runs."""
 
-    def first(self, state: str, person: str, only: str, after: str) -> str:
+    def first(self, person: str, only: str, after: str) -> str:
         """Return the session of the first answer `after` one that a person has not labelled.
 
-        Empty without one. `state` is that of the store: of another one the answers are read again.
-        All words of `only` must be in the file, row, prompt, tags and candidate of an answer.
+        Empty without one. All words of `only` must be in the title, candidate and tags.
         """
+        self._forget_changed()
+        return next((session for session in self._left(person, only) if session > after), "")
+
+    def _forget_changed(self) -> None:
+        """Read the answers again, when they are wanted, after an edit or a run.
+
+        Raises `EvalstoreError` for a workspace with errors, and forgets nothing.
+        """
+        with open_revision(self._location, WORK) as project:
+            settings = replace(find_run(project, WORK), started=0, ended=0)
+            runs = project.store.find_run_before(), project.store.count_runs()
+            state = {**project.reading.nodes}, settings, runs
         with self._lock:
             if state != self._state:
                 self._answers, self._state = {}, state
-        return next((session for session in self._left(person, only) if session > after), "")
 
     def _offered(self, only: str) -> Mapping[str, AskedAnswer]:
         """Return the answers offered by their sessions; they are read once, also in memory."""
@@ -105,6 +117,7 @@ class LabelPages:
 
         It keeps a note that is not stored and says `why`. Raises `RevisionError` without one.
         """
+        self._forget_changed()
         answer = self._find(session)
         is_one = len(answer.case.tests) == 1  # else all are judged together
         with self._open(answer) as (project, reader):
@@ -157,6 +170,7 @@ class LabelPages:
             person=person,
             shown_person=safe(person),
             own=own,
+            judging=answer.result.evaluation,
             stored=(stored := _same_lines(own.note) if own else ""),
             note="\n".join(filter(None, dict.fromkeys((stored, _same_lines(note))))),
             refused=why,
@@ -202,14 +216,23 @@ class LabelPages:
         """Return the label of a person on an answer."""
         return _by_person(stored_labels(self._location), self._find(session)).get(person)
 
-    def label(self, session: str, verdict: str, note: str, person: str, seen: str) -> str:
+    def label(
+        self, session: str, verdict: str, note: str, person: str, seen: str, judging: str
+    ) -> str:
         """Append a label, `pass`, `fail` or `none`, which counts as one of the command `label`.
 
         With `next` only another note is stored, with the label that the person gave; with `skip`
-        nothing is. `seen` is the label that the person was shown: no other one is replaced. Returns
-        why something was not stored, or nothing.
+        nothing is. `seen` and `judging` are the label and the judging version that the person was
+        shown: no other label is replaced. Returns why something was not stored, or nothing.
         """
-        answer, note = self._find(session), _same_lines(note)
+        with suppress(EvalstoreError):  # an error in a file does not hinder a label
+            self._forget_changed()
+        note = _same_lines(note)
+        try:
+            answer = self._find(session)
+        except RevisionError as error:
+            hint = f"nothing is stored; your note was: {note}" if note else "nothing is stored"
+            raise RevisionError(f"{error}; its case may have been changed", hint=hint) from error
         with self._lock:
             own = _by_person(stored_labels(self._location), answer).get(person)
             before = (own.verdict, _same_lines(own.note)) if own else ("", "")
@@ -221,6 +244,8 @@ class LabelPages:
                 raise EvalstoreError(f"a label is pass, fail or none, not '{verdict}'")
             if not person or len(person) > _LONGEST_NAME:
                 raise EvalstoreError("a label needs the name of a person")
+            if judging != answer.result.evaluation:
+                return "changed"
             if (word, note) == before:
                 return ""
             if own and own.id != seen:

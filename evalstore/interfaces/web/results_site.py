@@ -152,8 +152,7 @@ class ResultsSite(LocalSite):
     async def show_next_answer(self, request: web.Request) -> web.StreamResponse:
         """Redirect to an answer that the person has not labelled."""
         person, only, after = await self._labels_of(request.query)
-        state = await to_thread(self.pages.read_state)
-        session = await to_thread(self.labelling.first, state.run, person, only, after)
+        session = await to_thread(self.labelling.first, person, only, after)
         if session:
             raise web.HTTPFound(self._label_address(session, person, only))
         return _html(await to_thread(self.labelling.end, person, only))
@@ -181,12 +180,12 @@ class ResultsSite(LocalSite):
     async def give_label(self, request: web.Request) -> web.StreamResponse:
         """Store a label, or go to the next answer, but not without a note that is not stored."""
         session, form = request.match_info["session"], await request.post()
-        fields = ("by", "only", "verdict", "note", "seen")
-        person, only, verdict, note, seen = (str(form.get(name, "")).strip() for name in fields)
+        fields = ("by", "only", "verdict", "note", "seen", "judging")
+        person, only, verdict, note, *shown = (str(form.get(name, "")).strip() for name in fields)
         if verdict == "none" and "confirmed" not in form:
             raise EvalstoreError("a label is removed by the form 'Remove my label'")
         label = self.labelling.label
-        if refused := await to_thread(label, session, verdict, note, person, seen):
+        if refused := await to_thread(label, session, verdict, note, person, *shown):
             page = await to_thread(self.labelling.page, session, person, only, note, refused)
             return _html(page, web.HTTPConflict.status_code)
         if verdict in ("skip", "next"):

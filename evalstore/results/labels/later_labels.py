@@ -48,29 +48,31 @@ def with_later_labels(
 ) -> Mapping[Result, Result]:
     """Return the results of runs that were labelled later, each with its verdict in the workspace.
 
-    Those whose case was edited since are left out: the label is not about the edited case.
+    Where the instructions or checks were edited since, only labels on the edited case count.
     """
-    labels = read_labels(store)
-    labelled = [result for result in results if labels.later(result)]
-    with suppress(EvalstoreError):  # what a run says is shown where the workspace cannot be read
-        if labelled:
-            return _count_now(location, labelled)
-    return {}
-
-
-def _count_now(location: Location, results: Collection[Result]) -> Mapping[Result, Result]:
     from evalstore.planning.planner import resolve_scope
-    from evalstore.planning.results import as_result
-    from evalstore.planning.status.workspace_results import compute_workspace
+    from evalstore.planning.status.workspace_results import iterate_workspace
 
-    with open_project(location) as project:
+    labels = read_labels(store)
+    sessions = {session for _, session in labels.by_place}
+    labelled = [result for result in results if not sessions.isdisjoint(result.sessions)]
+    if not labelled:
+        return {}
+    with suppress(EvalstoreError), open_project(location) as project:  # else what a run says
         root = project.workspace.root
-        names = (f"{root / each.file}" + f"::{each.row}" * bool(each.row) for each in results)
-        scope = resolve_scope(project, SelectionOptions(tuple(dict.fromkeys(names))))
+        names = (f"{root / each.file}" + f"::{each.row}" * bool(each.row) for each in labelled)
         now = {
-            (cell_of(result), result.sessions, result.evaluation): result
-            for _, cells in compute_workspace(project, scope)
-            for result in map(as_result, cells)
+            (cell_of(result), result.sessions): result
+            for batch in iterate_workspace(
+                project, resolve_scope(project, SelectionOptions(tuple(dict.fromkeys(names))))
+            )
+            for result, _ in batch
         }
-    found = ((each, now.get((cell_of(each), each.sessions, each.evaluation))) for each in results)
-    return {was: counted for was, counted in found if counted}
+        pairs = ((was, now.get((cell_of(was), was.sessions))) for was in labelled)
+        return {
+            was: found
+            for was, found in pairs
+            if found
+            and (labels.later(was) if found.evaluation == was.evaluation else labels.decides(found))
+        }
+    return {}

@@ -520,12 +520,13 @@ def send(
 ) -> tuple[HTTPResponse, str]:
     """The response to a form, and its text.
 
-    The label that the person has seen is that of the page now.
+    The label and the judging version that the person has seen are those of the page now.
     """
     parts = urlsplit(address)
-    if "seen" not in form:
+    if not {"seen", "judging"} <= {*form}:
         page = ask(address, f"{urlsplit(path).path}?{urlencode({'by': form.get('by', '')})}")[1]
-        form["seen"] = "".join(re.findall('name="seen" value="(\\w*)"', page)[:1])
+        for name in {"seen", "judging"} - {*form}:
+            form[name] = "".join(re.findall(rf'name="{name}" value="(\w*)"', page)[:1])
     own = f"http://{parts.netloc}" if origin is None else origin
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     headers |= {"Origin": own} if own else {}
@@ -749,14 +750,37 @@ def test_an_error_in_a_test_file_does_not_hide_that_the_label_is_stored(
 ) -> None:
     root, address = labelled
     path = answer_of(address, "Go away.")
+    judging = re.findall(r'name="judging" value="(\w+)"', ask(address, path)[1])[0]
     edit(root, "The answer", "{{unknown}}")
     before = ask(address, path)[1]
-    sent = post(address, path, verdict="fail", by="Ada", seen="")
+    sent = post(address, path, verdict="fail", by="Ada", seen="", judging=judging)
     assert labels_in(root) == [("Ada", "fail", "")]
     response, text = ask(address, str(sent.headers["Location"]))
     assert response.status == 409
     stored = "error: your label is stored, but its page cannot be shown: "
     assert text == before.replace("error: ", stored, 1)
+
+
+def test_the_label_pages_follow_edits_and_runs_and_store_nothing_for_a_changed_case(
+    labelled: tuple[Path, str],
+) -> None:
+    root, address = labelled
+    path = answer_of(address, "Go away.")
+    old = re.findall('name="judging" value="(\\w+)"', ask(address, path)[1])[0]
+    edit(root, "must be kind", "must be short")
+    form = {"by": "Ada", "seen": "", "judging": old}
+    response, text = send(address, path, verdict="fail", note="Rude.", **form)
+    assert (response.status, labels_in(root)) == (409, [])
+    assert "the case was changed after this page was made" in text
+    assert "The answer must be short." in text
+    assert ">Rude.</textarea>" in text
+    edit(root, "Hello", "Hi")
+    response, text = send(address, path, verdict="fail", note="Rude.", **form)
+    assert (response.status, labels_in(root)) == (404, [])
+    assert text.endswith("hint: nothing is stored; your note was: Rude.\n")
+    assert "No answer can be labelled." in ask(address, "label?by=Ada")[1]
+    call(root, "run", "--fail-on", "none")
+    assert "0 of 2 answers have your label." in ask(address, answer_of(address, "Go away."))[1]
 
 
 def test_people_who_disagree_are_told_what_counts_and_the_list_counts_it(
@@ -848,7 +872,7 @@ def test_an_answer_can_be_skipped_and_all_can_be_labelled(labelled: tuple[Path, 
     end = ask(address, str(sent.headers["Location"]))[1]
     assert "You have seen all answers." in end
     assert "0 of 2 answers have your label" in end
-    assert "Begin again with the 2 you skipped." in end
+    assert "Begin again with the 2 that you have not labelled." in end
     assert labels_in(root) == []
     for path in (first, second):
         post(address, path, verdict="fail", by="Ada")
@@ -875,7 +899,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
             sent = post(address, path, verdict="skip", by="Ada", only="SECOND greet hello")
             path = str(sent.headers["Location"])
         assert titles == {"tests/hello.md (a)", "tests/hello.md (b)"}
-        assert "You have seen all answers." in ask(address, path)[1]
+        assert "You have seen all answers of “SECOND greet hello”." in ask(address, path)[1]
         assert "No answer has all of these words." in ask(address, "label?only=second+x")[1]
         path = str(ask(address, "label?by=Ada&only=second+(b)")[0].headers["Location"])
         text = ask(address, path)[1]
@@ -1222,7 +1246,7 @@ def test_answers_of_a_conversation_are_between_its_messages(tmp_path: Path) -> N
     assert text.index("One?") < text.index(">answer 1<") < text.index("Two?")
     assert text.index("Two?") < text.index(">answer 2<")
     assert "Compare [answer 1, 2]." in text
-    assert "whose verdict is shown after your label" in text
+    assert "whose verdicts, if any, are shown after your label" in text
 
 
 @pytest.mark.parametrize("path", ["", "label"])

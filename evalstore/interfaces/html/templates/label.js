@@ -24,7 +24,7 @@
     const isTyped = /^(INPUT|TEXTAREA)$/.test(event.target.tagName);
     if (event.key === "Escape" && isTyped) { event.target.blur(); return; }
     if (isTyped) return;
-    const button = {p: "pass", f: "fail", s: "skip"}[event.key];
+    const button = {p: "pass", f: "fail", s: "skip", c: "change"}[event.key];
     if (button) {
       event.preventDefault();  // a name that is missing takes the focus, and must not take the key
       press(button);

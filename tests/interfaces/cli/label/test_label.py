@@ -16,7 +16,7 @@ from evalstore.core.hashing import describe_evaluation_result, identify
 from evalstore.core.values import Word
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import Location
-from evalstore.results.answer.judgements import AFTER, TAKEN_BACK
+from evalstore.results.answer.judgements import AFTER, REPLACED, TAKEN_BACK
 from evalstore.results.labels.add_labels import label
 from evalstore.results.labels.labels import read_labels
 from evalstore.results.table.cases import cases
@@ -152,6 +152,21 @@ def test_the_newest_label_decides_what_is_shown_and_a_run_says_that_it_came_late
     assert f"\nfail  by Ada (a person)  ({AFTER})  <when>" in then
     evalstore("label", OSLO, "--remove", "--as", "Ada")
     assert "\nfail  tests/weather.md [city=Oslo]" in evalstore("show", OSLO).stdout
+
+
+def test_a_label_on_an_edited_case_is_shown_before_a_run(
+    workspace: Path, ran: Any, evalstore: Evalstore
+) -> None:
+    rome = "tests/weather.md::city=Rome"
+    evalstore("label", rome, "fail", "-m", "of the old text", "--as", "Ada")
+    edit(workspace / "tests/weather.md", "must be warm.", "must be hot.")
+    assert "\npass  tests/weather.md [city=Rome]" in evalstore("show", rome).stdout
+    evalstore("label", rome, "fail", "-m", "cold", "--as", "Bob")
+    evalstore("label", rome, "fail", "-m", "very cold", "--as", "Bob")
+    shown = evalstore("show", rome).stdout
+    assert "\nfail  tests/weather.md [city=Rome]  scripted/one\nfail  by Bob (a person)" in shown
+    assert f"fail  by Bob (a person)  ({REPLACED})" in shown
+    assert shown == evalstore("show", f"@work:{rome}").stdout
 
 
 def test_a_label_is_no_flip_of_a_verdict(ran: Any, evalstore: Evalstore) -> None:
