@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from evalstore.core import batches
+from evalstore.files.temporary_list import NumberedSequence
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.options import SelectionOptions
 from evalstore.results.edits.participant_edits import differ_participants
@@ -14,14 +18,11 @@ from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
     from evalstore.core.runs import Run
-    from evalstore.core.values import CaseFile
+    from evalstore.core.values import Case, CaseFile
     from evalstore.planning.project import Project
     from evalstore.store import Store
+    from evalstore.store.trees.case_files import CasePart
     from evalstore.store.trees.case_finder import CaseFinder
-
-
-_FEW = 10_000
-"""The most cases of a version that are read together."""
 
 
 def find_unchanged_parts(project: Project, selection: SelectionOptions) -> SettledParts:
@@ -107,7 +108,7 @@ def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[Ca
     """Return two versions of a file without the parts of a long one that both have.
 
     Such parts stay if some of the other rows have names of theirs, so that these are paired as in
-    the whole files. Where the others have many cases, all stay: few would be left out.
+    the whole files.
     """
     if not (isinstance(was.cases, StoredCases) and isinstance(now.cases, StoredCases)):
         return was, now
@@ -117,8 +118,49 @@ def leave_out_same(was: CaseFile, now: CaseFile, finder: CaseFinder) -> tuple[Ca
         return was, now
     kept, others = ([part for part in parts if part.node not in same] for parts in (old, new))
     same = finder.find_apart(same, (part.node for part in (*kept, *others)))
-    kept, others = ([part for part in parts if part.node not in same] for parts in (old, new))
-    if sum(part.size for part in (*kept, *others)) > 2 * _FEW:
-        return was, now
-    before, after = tuple(was.cases.read(kept)), tuple(now.cases.read(others))
+    before, after = (
+        cases_of_parts(cases, [part for part in parts if part.node not in same])
+        for cases, parts in ((was.cases, old), (now.cases, new))
+    )
     return replace(was, cases=before), replace(now, cases=after)
+
+
+# --- the cases of some parts of a file with many of them
+
+
+_FEW = 10_000
+"""The most cases that stay in memory."""
+
+
+def cases_of_parts(cases: StoredCases, parts: Sequence[CasePart]) -> Sequence[Case]:
+    """Return the cases of those of the smallest parts that are given; many are read later."""
+    if sum(part.size for part in parts) <= _FEW:
+        return tuple(cases.read(parts))
+    return _CasesOfParts(cases, parts)
+
+
+class _CasesOfParts(NumberedSequence["Case"]):
+    """Cases that are read when they are used; those next to each other are read together."""
+
+    def __init__(self, cases: StoredCases, parts: Sequence[CasePart]) -> None:
+        self._cases, self._parts = cases, parts
+        self._starts = [0, *accumulate(part.size for part in parts)]
+        """The number of the first case of each part, and how many cases there are."""
+        self._first = 0
+        self._block: Sequence[Case] = ()
+        """The cases that were read last, from number `_first` on."""
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def __iter__(self) -> Iterator[Case]:
+        return self._cases.read(self._parts)
+
+    def read_one(self, number: int) -> Case:
+        """Return the case with a number."""
+        if not 0 <= number - self._first < len(self._block):
+            part = bisect_right(self._starts, number) - 1
+            start = part - part % batches.SMALL_SIZE
+            self._first = self._starts[start]
+            self._block = tuple(self._cases.read(self._parts[start : start + batches.SMALL_SIZE]))
+        return self._block[number - self._first]

@@ -371,7 +371,9 @@ _RUNS = 40
 _CELLS = 60_000
 """Results that are read; after so many no older run is read."""
 RecentVerdicts = Mapping[tuple[str, str, str], Mapping[str | None, tuple[str, ...]]]
-"""The last verdicts, the oldest first, by file, row and candidate, and then by system prompt."""
+"""The last verdicts, the oldest first, by file, row and candidate, and then by system prompt.
+
+It has all system prompts that the case has in the newest run, in their order, and no other."""
 
 
 def read_recent_verdicts(
@@ -388,6 +390,7 @@ def read_recent_verdicts(
         runs = [*([last] if last else []), *store.find_recent_runs(before=last, limit=_RUNS)]
         places = _find_places(store, folder, runs, files)
         history: dict[tuple[str, str, str], dict[str | None, list[str]]] = {}
+        prompts: dict[tuple[str, str, str], Sequence[str | None]] = {}
         left = _CELLS
         for file in sorted(files):
             roots: dict[str, set[str]] = {}
@@ -399,9 +402,9 @@ def read_recent_verdicts(
                 for root, leaf in find_entry(trees, name, store.load_nodes).items()
             }
             leaves = [entries[place] for place in places[file] if place in entries]
-            left -= _add(history, file, leaves, store, left)
+            left -= _add(history, prompts, file, leaves, store, left)
     return {
-        place: {prompt: tuple(words[::-1]) for prompt, words in by_prompt.items()}
+        place: {prompt: tuple(by_prompt.get(prompt, ())[::-1]) for prompt in prompts[place]}
         for place, by_prompt in history.items()
     }
 
@@ -424,6 +427,7 @@ def _find_places(
 
 def _add(
     history: dict[tuple[str, str, str], dict[str | None, list[str]]],
+    newest: dict[tuple[str, str, str], Sequence[str | None]],
     file: str,
     leaves: list[str],
     store: Store,
@@ -432,33 +436,36 @@ def _add(
     """Add the verdicts of a file, and return how many results were read.
 
     `leaves` are the newest first. Each leaf is read once; after `most` results, none is read.
+    `newest` gets the system prompts of each case in the newest of them.
     """
-    known: dict[str, list[tuple[Result, Case]]] = {}
+    known: dict[str, tuple[list[tuple[Result, Case]], CellIndex]] = {}
     followed: list[tuple[list[str], Result, Sequence[str | None]]] = []
     """The verdicts on each cell, its oldest result so far, and the system prompts of its case."""
     for leaf in leaves:
-        if leaf not in known and sum(map(len, known.values())) >= most:
+        if leaf not in known and sum(len(cells) for cells, _ in known.values()) >= most:
             break
         if leaf not in known:
-            known[leaf] = [
-                (result._replace(file=file), case)
-                for batch in iterate_entries(store, {leaf: leaf})
-                for result, case in batch
-                if result.verdict
-            ]
-        index, met = CellIndex(known[leaf]), set()
+            cells = []
+            for batch in iterate_entries(store, {leaf: leaf}):
+                for result, case in batch:
+                    newest.setdefault((file, result.row, result.model), case.prompts)
+                    cells.append((result._replace(file=file), case))
+            known[leaf] = cells, CellIndex(cells)
+        (cells, index), met = known[leaf], set()
+        is_full = bool(cells)
         for number, (words, newer, prompts) in enumerate(followed):
             if match := index.find(newer, prompts):
                 met.add(cell_of(match[0]))
                 followed[number] = words, match[0], match[1].prompts
-                words.append(str(match[0].verdict))
-        for result, case in known[leaf]:
+                if match[0].verdict and len(words) < VERDICTS_LISTED:
+                    words.append(match[0].verdict)
+                is_full = is_full and len(words) == VERDICTS_LISTED
+        for result, case in cells:
             if cell_of(result) not in met:
-                words = [str(result.verdict)]
+                is_full, words = False, [result.verdict] if result.verdict else []
                 followed.append((words, result, case.prompts))
                 place = file, result.row, result.model
                 history.setdefault(place, {}).setdefault(result.prompt, words)
-        followed = [each for each in followed if len(each[0]) < VERDICTS_LISTED]
-        if not followed:
+        if is_full:
             break
-    return sum(map(len, known.values()))
+    return sum(len(cells) for cells, _ in known.values())

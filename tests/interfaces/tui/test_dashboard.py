@@ -247,6 +247,18 @@ def test_the_last_verdicts_of_prompts_that_change_places_go_on(workspace: Path) 
     history = read_recent_verdicts(Location(workspace), ["tests/weather.md"])
     kind, brief = history["tests/weather.md", "city=Oslo", "scripted/two"].values()
     assert (kind[-2:], brief[-2:]) == (("pass", "pass"), ("fail", "fail"))
+    edit(test, "[kind, brief]", "[brief, kind]")
+    edit(workspace / "prompts/brief.md", "Be very brief.", "Be silent and brief.")
+    edit(workspace / "models/two.yaml", "answer: Cold.", "error: {status: 400, message: no}")
+    main(["run", "--quiet"])
+    history = read_recent_verdicts(Location(workspace), ["tests/weather.md"])
+    brief, kind = history["tests/weather.md", "city=Oslo", "scripted/two"].values()
+    assert (kind[-2:], brief[-2:]) == (("pass", "pass"), ("fail", "fail"))
+    edit(test, "[brief, kind]", "[kind]")
+    main(["run", "--quiet"])
+    history = read_recent_verdicts(Location(workspace), ["tests/weather.md"])
+    (kind,) = history["tests/weather.md", "city=Oslo", "scripted/two"].values()
+    assert kind[-2:] == ("pass", "pass")
 
 
 # --- what it shows

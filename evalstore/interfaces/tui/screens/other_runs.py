@@ -180,8 +180,9 @@ class HistoryReader:
     def of(self, result: Result) -> Sequence[str]:
         """Return the last verdicts of a cell, the oldest first; empty when they are not known."""
         words = self._words.get((result.file, result.row, result.model), {})
-        alone = next(iter(words.values())) if len(words) == 1 else ()
-        return words.get(result.prompt, alone)
+        if result.prompt not in words and len(words) == 1 and not result.prompt_number:
+            return next(iter(words.values()))  # the only system prompt was edited
+        return words.get(result.prompt, ())
 
     def renew(self, run: str | None) -> None:
         """Read all files again when they are requested, up to a run."""

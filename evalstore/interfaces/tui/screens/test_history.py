@@ -236,7 +236,8 @@ def _last_verdicts(
         prompts = version.prompts.get(model, ())
         for number, words in enumerate(by_prompt.values() if row == version.row else ()):
             prompt = f" ({prompts[number]})" if number < len(prompts) else ""
-            listed.append((f"{model}{prompt}", words))
+            if words:
+                listed.append((f"{model}{prompt}", words))
     return listed
 
 
