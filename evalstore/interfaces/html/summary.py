@@ -312,8 +312,8 @@ def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
     texts = (
         (f"{broke:,} broke" * bool(broke), "worse"),
         (f"{fixed:,} fixed" * bool(fixed), "better"),
-        *((cause, "same") for cause in causes),
         (f"{undecided:,} now undecided" * bool(undecided), "undecided"),
+        *((cause, "same") for cause in causes),
     )
     return tuple(each for each in texts if each[0])
 

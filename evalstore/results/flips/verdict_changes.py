@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
     broke: int
     fixed: int
     causes: tuple[str, ...]
-    """How many of these two without an edit: `1 by a label`."""
+    """How many of all these without an edit: `1 by a label`."""
     undecided: int = 0
 
 
@@ -113,7 +113,7 @@ class VerdictChanges:
     )
     """Those whose verdict changed without an edit, or whose label began or ceased to count."""
     flip_causes: Counter[str] = field(default_factory=Counter)
-    """How many that broke or were fixed are among these, by the words for the cause."""
+    """How many that broke, were fixed or became undecided are among these, by their cause."""
 
     @property
     def is_any(self) -> bool:
@@ -349,7 +349,8 @@ class _Comparer:
             else:
                 continue
             self._changes.causes[cause].append(pair.now)
-            self._changes.flip_causes[cause] += sort_pair(pair) in ("broke", "fixed")
+            is_told = pair.is_now_undecided or sort_pair(pair) in ("broke", "fixed")
+            self._changes.flip_causes[cause] += is_told
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool

@@ -549,7 +549,7 @@ def test_the_causes_in_a_log_are_those_of_what_broke_and_was_fixed(
         evalstore("label", "tests/weather.md::city=Rome", verdict, "--as", person)
     assert "1 fixed, 1 now undecided (2 by a label)\n" in evalstore("run", "-q").stdout
     for command in ("show", "log"):
-        assert "(1 fixed, 1 now undecided, 1 by a label)\n" in evalstore(command).stdout
+        assert "(1 fixed, 1 now undecided, 2 by a label)\n" in evalstore(command).stdout
 
 
 def test_the_reason_of_a_labelled_result_says_who_gave_it_and_the_note(
