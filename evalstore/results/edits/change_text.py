@@ -100,7 +100,7 @@ def change_text(change: FileChange) -> str:
     if change.settled:
         listed.append(f"{change.settled:,} {settled}" if listed else settled)
     parts = ", ".join(listed)
-    reason = reason_text(change)
+    reason = reason_text(change).replace("asked again at your request", "at your request")
     if change.file not in change.sources:
         rows = ", ".join(name for name in change.edited if name.startswith(ROWS))
         if not reason:

@@ -15,6 +15,7 @@ from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
 from evalstore.planning.open_project import open_workspace
 from evalstore.planning.options import is_partial
+from evalstore.planning.plan import AT_REQUEST
 from evalstore.planning.reasons.path_history import pair_in_store
 from evalstore.planning.reasons.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
@@ -489,11 +490,15 @@ class EditedFile:
         self._note_reasons(items, judged)
 
     def _note_reasons(self, items: FileItems, judged: set[int]) -> None:
-        """Keep the items whose reasons are told."""
-        if self._first is None or self._first.kind == "judge":
-            listed = items.asks if self._first else [*items]
-            first = (item for _, item in listed if not item.reason.startswith(NEW_ROW))
-            self._first = next(first, self._first)
+        """Keep the items whose reasons are told: that of an edit rather than `--refresh`."""
+
+        def urgency(item: PlanItem) -> tuple[bool, bool]:
+            return item.kind == "judge", item.reason.endswith(AT_REQUEST)
+
+        if self._first is None or any(urgency(self._first)):
+            listed = (item for _, item in items if not item.reason.startswith(NEW_ROW))
+            first = (self._first,) if self._first else ()
+            self._first = min((*first, *listed), key=urgency, default=None)
         others = self._judged_otherwise
         for number, item in items.judgements:
             if len(others) == _MOST_OTHERS:

@@ -80,7 +80,8 @@ def print_status(
         output.line("No run yet.")
     elif status.changes or status.edits:
         _print_changes(status)
-    if status.other_reasons and not explain:
+    is_cut = explain and len(status.items) > _SHOWN + 1 and not output.verbose
+    if status.other_reasons and (is_cut or not explain):
         _print_other_reasons(status)
     if status.skipped:
         _print_skipped(status)

@@ -81,6 +81,23 @@ def test_the_reason_of_a_refresh_is_the_request(workspace: Path, documents: Any)
     ]
 
 
+def test_a_refresh_after_an_edit_names_the_edit_and_the_other_files(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(workspace, {"prompts/shop.md": "Be kind.\n", "prompts/other.md": "Be short.\n"})
+    rows = ", ".join(f"R{number}" for number in range(20))
+    text = (workspace / "tests/weather.md").read_text().replace("[Oslo, Rome]", f"[{rows}]")
+    tree(workspace, {"tests/unedited.md": text.replace("{{city}}", "{{city}} {{city}}")})
+    edit(workspace / "tests/weather.md", "tags:", "systemPrompts: [other, shop]\ntags:")
+    documents("run")
+    edit(workspace / "prompts/shop.md", "kind", "very kind")
+    for command in ("status", "run -n"):
+        printed = evalstore(*command.split(), "--refresh").stdout
+        assert "M.  tests/weather.md  2 cases asked again: system prompt shop changed: " in printed
+        assert " (2 cases); at your request (2 cases)\n" in printed
+        assert "20 answers in tests/unedited.md  asked again at your request\n" in printed
+
+
 def test_each_refresh_adds_as_many_samples_as_there_are_attempts(
     workspace: Path, evalstore: Evalstore, documents: Any
 ) -> None:
