@@ -64,6 +64,8 @@ class Log:
     """With a file, how many runs changed neither it nor its verdicts, and are left out."""
     compared: int | None = None
     """How many of the newest entries are compared with the runs before; None: all of them."""
+    bounds: dict[str, int] = field(default_factory=dict)
+    """The first moment of `since`, and that of `before`."""
 
 
 def log(
@@ -102,7 +104,7 @@ def log(
                 for run, edited in zip(runs, edits, strict=True)
             ]
             entries, compared = add_outcomes(location, store, entries)
-            return Log(entries, store.count_runs(**bounds), compared=compared)
+            return Log(entries, store.count_runs(**bounds), compared=compared, bounds=bounds)
         workspace = open_workspace(location)
         file, row = split_row(file)
         name = name_file(location, workspace, file)
@@ -127,7 +129,7 @@ def log(
             and (high is None or entry.run.started < high)
         ]
         listed, compared = add_outcomes(location, store, entries[:limit])
-        return Log(listed, len(entries), name, row, others, compared)
+        return Log(listed, len(entries), name, row, others, compared, bounds)
 
 
 def _explain_run(store: Store, name: str, problem: EvalstoreError) -> EvalstoreError:

@@ -122,6 +122,24 @@ def test_people_see_the_case_and_the_reason(
         "fail     tests/refunds/late.md [city=Oslo]  <short>  It is cold there.",
     ]
     assert evalstore("ls", "results", "--verdict", "error").stderr == "No results.\n"
+    edit(judged / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bern]")
+    note = "({} more pending: '--verdict pending' lists them)\n"
+    shown = evalstore("ls", "results", "--verdict", "fail")
+    assert (shown.stdout.count("\nfail "), shown.stderr) == (4, note.format(2))
+    only = evalstore("ls", "results", "--verdict", "error", "-m", "gpt")
+    assert only.stderr == f"No results.\n{note.format(1)}"
+    assert evalstore("ls", "results", "--verdict", "pending", "-m", "gpt").stderr == ""
+    assert evalstore("ls", "results", "--verdict", "fail", "-t", "refunds").stderr == ""
+
+
+def test_what_broke_and_is_pending_now_is_counted(judged: Path, evalstore: Evalstore) -> None:
+    edit(judged / "models/gpt.yaml", "answer: Warm.", "answer: Cold.")
+    evalstore("run", "--refresh", "-q")
+    assert evalstore("ls", "results", "--broke").stderr == ""
+    edit(judged / "tests/weather.md", "How is", "How was")
+    shown = evalstore("ls", "results", "--broke")
+    assert shown.stdout.count("\npending ") == 1
+    assert shown.stderr == "(1 of these pending: broke in an earlier run, not judged since)\n"
 
 
 def test_what_broke_is_listed_until_it_is_fixed(judged: Path, documents: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evalstore.core.clock import local_minute
 from evalstore.core.errors import NO, OK, EvalstoreError
 from evalstore.files.json_output import to_json
 from evalstore.interfaces.cli import completions, options, output
@@ -245,8 +246,9 @@ def log(
     if print_data(runs, ["runs"], output_format, kind="log", json=json):
         return
     if not runs.entries:
-        dates = "in this time" if since or until else "yet: 'evalstore run' makes one"
-        output.talk(f"No runs {dates}.")
+        dates = [f"{word} {local_minute(moment)}" for word, moment in runs.bounds.items()]
+        none = " and ".join(dates) or "yet: 'evalstore run' makes one"
+        output.talk(f"No runs {none}.")
     else:
         print_log(runs, oneline=oneline, graph=graph)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from evalstore.checks.explain_check import CheckExplanation
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import ResultFilter
+    from evalstore.store.results import TaggedResult
 
 
 _LISTED = 4
@@ -204,16 +206,31 @@ def _list_results(
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import describe_results, find_filtered
 
-    with find_filtered(here(), revision, wanted) as (project, found):
-        is_data = json or output_format != "table"
-        described = describe_results(here(), project, found.batches, names_all=is_data)
-        rows = TemporaryList(described)
+    is_data = json or output_format != "table"
+    is_less = bool(wanted.verdicts) and "pending" not in wanted.verdicts and not is_data
+    query = replace(wanted, verdicts=(*wanted.verdicts, "pending")) if is_less else wanted
+    pending = 0
+    with find_filtered(here(), revision, query) as (project, found):
+
+        def listed() -> Iterator[list[TaggedResult]]:
+            nonlocal pending
+            for batch in found.batches:
+                left = [each for each in batch if each.result.word != "pending"]
+                pending += len(batch) - len(left)
+                yield left if is_less else batch
+
+        rows = TemporaryList(describe_results(here(), project, listed(), names_all=is_data))
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1
     columns = ("verdict", "case", "model", "answer", "reason")
     shown = tuple(name for name in columns if name != "model" or several)
     listing = Listing("results", rows, shown)
-    if not print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
-        _print_listing(listing)
+    if print_data(listing, [listing.kind], output_format, kind="ls results", json=json):
+        return
+    _print_listing(listing)
+    if pending and is_less:
+        output.talk(f"({pending:,} more pending: '--verdict pending' lists them)")
+    elif pending and wanted.broke:
+        output.talk(f"({pending:,} of these pending: broke in an earlier run, not judged since)")
 
 
 def _result_cells(row: dict[str, Any]) -> dict[str, Any]:

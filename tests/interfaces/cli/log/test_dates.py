@@ -60,8 +60,11 @@ def test_log_lists_the_runs_of_a_time(days: Any, documents: Any, evalstore: Eval
     assert documents("log", "--since", "1.day")["total"] == 0
     assert len(documents("log", "tests/weather.md", "--until", "1.day")["runs"]) == 1
     assert documents("log", "tests/weather.md", "--since", "1.day")["runs"] == []
-    none = evalstore("log", "--since", "1.day")
-    assert (none.stdout, none.stderr) == ("", "No runs in this time.\n")
+    day = clock.local_minute(clock.now())[:10]
+    none = evalstore("log", "--since", "today")
+    assert (none.stdout, none.stderr) == ("", f"No runs since {day} 00:00.\n")
+    none = evalstore("log", "--since", "today", "--until", f"{day} 14:00")
+    assert none.stderr == f"No runs since {day} 00:00 and before {day} 14:00.\n"
 
 
 def test_times_are_dates_where_one_asks_for_them(
