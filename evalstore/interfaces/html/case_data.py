@@ -71,12 +71,13 @@ class CaseData:
         history: CaseHistory,
         name_prompts: Callable[[tuple[str | None, ...]], Mapping[str | None, str]],
         explain: Callable[[ResultView], VerdictReasons],
-        listed: Iterable[Result] = (),
+        listed: Iterable[Result],
+        labelled: Mapping[CellKey, str],
     ) -> None:
         """`name_prompts` names the system prompts of a case that has several.
 
         `explain` says why a result has its verdict; `listed` are those whose texts the summary
-        quotes.
+        quotes, `labelled` says how results were labelled after the run.
         """
         self.table = CaseTable(reader.run.id, since=side_name(diff.was) if diff else "")
         self.images: dict[str, FileRef] = {}
@@ -84,7 +85,7 @@ class CaseData:
         self._reader, self._history = reader, history
         self._name_prompts, self._explain = cache(name_prompts), explain
         self._explained = 0
-        self._listed = set(map(cell_of, listed))
+        self._listed, self._labelled = set(map(cell_of, listed)), labelled
         self._pairs = ChangedPairs(diff)
         self._diff = diff
         self._undiffed = 0
@@ -190,9 +191,11 @@ class CaseData:
             _line(next((text for text in shown if text), self._answer(view)), _QUOTED),
             list(
                 dict.fromkeys(
-                    (safe(vote.by), _line(vote.feedback or f"labelled {vote.verdict}", _QUOTED))
+                    (safe(vote.by), _line(": ".join(filter(None, (label, vote.feedback))), _QUOTED))
                     for vote in _deciding(view)
-                    if vote.is_person or (vote.feedback and "pass" not in (vote.verdict, verdict))
+                    for label in [f"labelled {vote.verdict}" if vote.is_person else ""]
+                    if (label and verdict in (vote.verdict, "undecided"))
+                    or (vote.feedback and "pass" not in (vote.verdict, verdict))
                 )
             ),
             "" if self._pairs.change(view.result) in ("broke", "fixed") else self._since(view),
@@ -251,6 +254,7 @@ class CaseData:
         document = {
             "model": self._number("models", result.model),
             "attempts": attempts or None,
+            "labelled": safe(self._labelled.get(cell_of(result), "")) or None,
             "sessions": [
                 [
                     tests.index(session.test) if session.test in tests else 0,

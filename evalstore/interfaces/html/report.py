@@ -35,6 +35,7 @@ from evalstore.results.compare.diff import diff
 from evalstore.results.compare.workspace_changes import compare_workspace
 from evalstore.results.equal_parts import find_unedited_run
 from evalstore.results.flips.regressions import find_open_regressions
+from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.later_labels import describe_later_labels
 from evalstore.results.prompt_names import label_prompts
 from evalstore.results.show.revision_results import (
@@ -168,6 +169,8 @@ def build_report(
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
         rows = RowResults(project.store)
+        later = describe_later_labels(project.store, stored) if stored else ()
+        labelled = {cell_of(result): text for result, text in later}
         data = CaseData(
             AnswerReader(project, run),
             compared,
@@ -177,6 +180,7 @@ def build_report(
             ),
             lambda view: explain_view(project, view, run, rows),
             listed_results(compared, regressions),
+            labelled,
         )
         with TemporaryFile() as spool:
             results = chain.from_iterable(collector.pass_on(batches))
@@ -208,8 +212,7 @@ def build_report(
                 shared_cost_text(
                     *sum_costs(project.store.find_recent_runs(limit=project.store.count_runs()))
                 ),
-                is_labelled_later=stored is not None
-                and any(describe_later_labels(project.store, stored)),
+                is_labelled_later=bool(labelled),
             )
             spool.seek(0)
             _write_page(out, summary, data.table, spool, served)

@@ -148,7 +148,7 @@ def _notes(
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
         yield f"{missing:,} of {plural(total, 'result')} pending"
     new = diff.comparison.undecided if diff else 0
-    for word, more in (("undecided", f", {new:,} of them new" * bool(new)), ("error", "")):
+    for word, more in (("undecided", f", {new:,} decided before" * bool(new)), ("error", "")):
         if counts.get(word):
             yield f"{word}: {counts[word]:,} of {plural(total, 'result')}{more}"
     if diff:

@@ -159,8 +159,7 @@ class LabelPages:
             told=texts.add(told) if told else None,
             checks=[(safe(each.meaning), shown_text(each.text)) for each in checks],
             prompts=[
-                (safe(name), texts.add(_VALUE.sub(lambda name: f"[{_VALUES[name[1]]}]", text)))
-                for name, text in prompts
+                (safe(name), texts.add(_VALUE.sub(_shown_value, text))) for name, text in prompts
             ],
             texts=texts.entries,
             data=Drawing(data_block("texts", texts.entries).decode(errors="backslashreplace")),
@@ -179,7 +178,6 @@ class LabelPages:
             verdicts=[
                 (vote.verdict, judgement_title(vote), shown_text(vote.feedback)) for vote in votes
             ],
-            judges="checks" if {vote.by for vote in votes} == {"checks"} else "judges",
             previous=max(earlier, default=""),
         )
 
@@ -332,7 +330,12 @@ _VALUES = {
     "_tools": "the tools",
 }
 """What a judge is shown in the place of a name in its prompt."""
-_VALUE = re.compile(r"\{\{(" + "|".join(_VALUES) + r")\}\}")
+_VALUE = re.compile(r"(^(?=\S+$))?\{\{(" + "|".join(_VALUES) + r")\}\}", re.MULTILINE)
+
+
+def _shown_value(name: re.Match[str]) -> str:
+    """Return what is shown for a name; one that has a line of its own is in no list before it."""
+    return ("" if name[1] is None else "\n") + f"[{_VALUES[name[2]]}]"
 
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:

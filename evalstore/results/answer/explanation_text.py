@@ -265,20 +265,25 @@ def pass_counts_text(counts: VerdictCounts) -> str:
     )
     rounds = counts.rounds
     if len(rounds) < 2:
-        labels = [f"{each.verdict} by a label" for each in rounds if each.is_labelled]
+        labels = [_verdict_text(each) for each in rounds if each.is_labelled]
         attempts = filter(None, map(_passed_text, rounds))
         return ", ".join([f"{version}: judged once", *labels, *attempts])
     flips = {0: "never flipped", 1: "flipped once"}.get(
         counts.changes, f"flipped {counts.changes} times"
     )
     words = (
-        f"{each.verdict}{' by a label' * each.is_labelled}"
-        + (f" ({text})" if (text := _passed_text(each)) else "")
+        _verdict_text(each) + (f" ({text})" if (text := _passed_text(each)) else "")
         for each in rounds[:_LISTED]
     )
     listed = ", ".join(words) + (", …" if len(rounds) > _LISTED else "")
     passed = sum(each.verdict == "pass" for each in rounds)
     return f"{version}: passed {passed} of the last {len(rounds)}; {flips} (newest first: {listed})"
+
+
+def _verdict_text(judged: JudgedAttempts) -> str:
+    """Return a verdict, and whether it is by labels; only several can leave it undecided."""
+    by = " by labels" if judged.verdict == "undecided" else " by a label"
+    return f"{judged.verdict}{by * judged.is_labelled}"
 
 
 def _passed_text(judged: JudgedAttempts) -> str:

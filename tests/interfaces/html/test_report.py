@@ -266,10 +266,14 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
     edit(root, "Hello", "Hi")
     call(root, "run", "--fail-on", "none")
     label = ("label", "tests/hello.md", "pass", "--model", "first", "--as", "Ada")
-    for note, why in (((), "Ada: labelled pass"), (("-m", "It is meant."), "Ada: It is meant.")):
+    for note, why in (
+        ((), "Ada: labelled pass"),
+        (("-m", "It is meant."), "Ada: labelled pass: It is meant."),
+    ):
         assert not any("labelled after" in line for line in summary_of(report(root))) or note
         call(root, *label, *note)
         assert any("labelled after this run" in line for line in summary_of(report(root)))
+        assert "labelled pass by Ada after the run" in (root / "report.html").read_text()
         summary = summary_of(report(root, "@work", "--compare", "@"))
         assert "Fixed (1 case)" in summary
         assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == [why]

@@ -909,7 +909,7 @@ def test_the_answers_to_label_are_limited_by_words_of_file_prompt_tag_and_candid
 
 def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
     tone = (
-        "---\nid: tone\ntags: [_evaluator]\n---\n\nIs it <kind>?\n\n{{_evaluationInstructions}}\n\n"
+        "---\nid: tone\ntags: [_evaluator]\n---\n\nIs it <kind>?\n{{_evaluationInstructions}}\n\n"
         "# 👤\n\n{{_actualResponse}}\n"
     )
     test = "# 👤\n\nHello\n\n---\n\n~~~checks\n- judge: tone\n~~~\n"
@@ -919,7 +919,7 @@ def test_the_prompt_by_which_a_judge_decides_is_shown(tmp_path: Path) -> None:
         text = ask(address, str(ask(address, "label?by=Ada")[0].headers["Location"]))[1]
     assert "What the judge is asked: prompt" in text
     assert re.search("tone</span>.*Is it &lt;kind&gt;[?]", text)
-    assert "[the instructions]" in text
+    assert "\n\n[the instructions]" in text
     assert "[the answer]" in text
     assert "{{" not in text
 
@@ -934,7 +934,7 @@ def test_the_end_names_the_filter_and_says_how_often_judges_agree(
     end = ask(address, "label?by=Ada&only=HELLO")[1]
     assert "All 2 answers of “HELLO” have your label.</h1>" in end
     assert ">Label other answers</a>" in end
-    assert '<span dir="auto">judge</span>: 50.0% of 2</li>' in end
+    assert '<span dir="auto">judge</span>: 50.0% of 2 labels</li>' in end
     assert "The answer of “second” has your label." in ask(address, "label?by=Ada&only=second")[1]
     capsys.readouterr()
     assert call(root, "stats", "--by", "judge") == 0

@@ -182,10 +182,13 @@ def test_the_last_word_of_a_person_counts(ran: Any, documents: Any) -> None:
     assert verdicts(documents("run"))["city=Oslo"] == "pass"
 
 
-def test_people_who_disagree_leave_it_undecided(ran: Any, documents: Any) -> None:
+def test_people_who_disagree_leave_it_undecided(
+    ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
     documents("label", OSLO, "pass", "--as", "Ada")
     documents("label", OSLO, "fail", "--as", "Bob")
     assert verdicts(documents("run"))["city=Oslo"] == "undecided"
+    assert ": judged once, undecided by labels\n" in evalstore("show", OSLO).stdout
 
 
 def test_a_label_that_is_taken_back_counts_no_more(

@@ -159,7 +159,7 @@ def test_undecided_results_have_counts_of_their_own(
     page = (undecided / "report.html").read_text(encoding="utf-8")
     told = "Edits of tests changed 2 results: 1 case broke; 1 other broke earlier."
     assert told in page
-    assert "undecided: 1 of 2 results, 1 of them new · " in page
+    assert "undecided: 1 of 2 results, 1 decided before · " in page
 
 
 def test_regressions_that_are_undecided_as_before_are_counted_once(
