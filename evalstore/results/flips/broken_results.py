@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -163,8 +164,11 @@ class _Places:
         edited = {file: both for file, both in nodes.items() if both[1] not in (None, both[0])}
         files = self._store.load_case_files({it for both in edited.values() for it in both if it})
         cases: dict[tuple[str, str], tuple[Case, Case | None]] = {}
+        rows_of = defaultdict[str, set[str]](set)
+        for result in results:
+            rows_of[result.file].add(result.row)
         for file, (was, now) in edited.items():
-            rows = {result.row for result in results if result.file == file}
+            rows = rows_of[file]
             known = [it for it in self._finder.find(files[was], rows) if it.row in rows]
             index = RowIndex(files[now or was], self._finder)
             index.expect(known)

@@ -9,7 +9,7 @@ from evalstore.planning.cells.earlier_results import find_cells
 from evalstore.planning.open_project import open_store
 from evalstore.planning.options import is_partial
 from evalstore.store.rows.row_results import RowResults
-from evalstore.store.trees.path_trees import read_tree
+from evalstore.store.trees.path_trees import find_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,10 +44,12 @@ def find_newer_run(location: Location, run: str) -> NewerRun | None:
 def find_newer_result(location: Location, run: str, result: Result) -> NewerRun | None:
     """Return the newest later run that has the case; None if its result there is the same."""
     with open_store(location) as store:
-        own = _find_same_cell(store, store.load_run(run), result, (result.prompt,))
-        for later in _later_runs(store, run) if own else ():
-            assert own
-            other = _find_same_cell(store, later, result, own[1].prompts)
+        prompts: Sequence[str | None] = ()
+        for later in _later_runs(store, run):
+            if not prompts:
+                own = _find_same_cell(store, store.load_run(run), result, (result.prompt,))
+                prompts = own[1].prompts if own else (result.prompt,)
+            other = _find_same_cell(store, later, result, prompts)
             if other is not None:
                 same = _what_counts(other[0]) == _what_counts(result)
                 return None if same else NewerRun(later.id, is_partial(later), other[0])
@@ -63,7 +65,8 @@ def _find_same_cell(
     store: Store, run: Run, result: Result, prompts: Sequence[str | None]
 ) -> tuple[Result, Case] | None:
     """Return the same cell in a run; `prompts` are the system prompts of its case."""
-    leaves = read_tree(run.results, store.load_nodes)
+    leaf = find_entry({run.results}, result.file, store.load_nodes).get(run.results)
+    leaves = {result.file: leaf} if leaf else {}
     return find_cells(RowResults(store), leaves, [(result, prompts)])[0]
 
 

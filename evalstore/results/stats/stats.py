@@ -737,7 +737,7 @@ def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
     if leniency(first)[0] > leniency(second)[0]:
         passed = f"{first.people['pass', 'fail']:,} of {first.failed_by_people:,}"
         return ranked, f"most lenient: {first.judge} passed {passed} answers that people failed"
-    if leniency(first) == leniency(second) or not compared(first.judges):
+    if leniency(first) == leniency(second) or leniency(first)[1] <= 0:
         text = "no judge is more lenient than all others"
     else:
         pairs = first.judges

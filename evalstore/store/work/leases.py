@@ -328,12 +328,11 @@ def take_leases(connection: Connection, runner: str, keys: Iterable[str]) -> Non
     """Insert leases on keys, also on those that a dead runner holds."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in sorted(set(keys))]
     if rows and connection.insert(LEASES, rows) < len(rows):
-        statement = (
-            "INSERT INTO leases (id, runner) VALUES (?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET runner = excluded.runner"
+        ids = [id for id, _ in rows]
+        connection.change_in(
+            "DELETE FROM leases WHERE runner <> ? AND id IN", ids, as_bytes(runner)
         )
-        for row in rows:
-            connection.execute(statement, row)
+        connection.insert(LEASES, rows)
 
 
 def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:

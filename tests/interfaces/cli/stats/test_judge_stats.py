@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalstore.results.stats.stats import JudgeStats, rank_judges
 from tests.builders import tree
 from tests.interfaces.cli.conftest import Evalstore
 
@@ -226,3 +228,18 @@ def test_without_judges_it_says_so(tmp_path: Path, evalstore: Evalstore) -> None
     evalstore("-C", folder, "run", "-q")
     shown = evalstore("-C", folder, "stats", "--by", "judge")
     assert shown.stderr == "error: no judge has judged an answer of the workspace\n"
+
+
+def test_a_judge_that_passes_less_than_the_others_is_not_called_lenient() -> None:
+    people = Counter({("pass", "fail"): 1, ("fail", "fail"): 4})
+    pairs = Counter({("pass", "pass"): 6, ("fail", "pass"): 1, ("fail", "fail"): 3})
+    lenient = Counter({("pass", "pass"): 12, ("pass", "fail"): 2, ("fail", "fail"): 6})
+    none = Counter({("fail", "fail"): 5})
+    judges = [
+        JudgeStats("a", people=people, judges=pairs),
+        JudgeStats("b", people=people, judges=pairs + Counter({("fail", "pass"): 1})),
+        JudgeStats("c", people=none, judges=lenient),
+    ]
+    ranked, text = rank_judges(judges)
+    assert [judge.judge for judge in ranked] == ["a", "b", "c"]
+    assert text == "no judge is more lenient than all others"
