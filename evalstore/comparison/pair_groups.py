@@ -347,6 +347,8 @@ ANOTHER = "another answer"
 """The reason of a change that nothing but chance explains."""
 OLDER = "older answers count"
 """The reason of a change whose answers were stored before those of the other side."""
+ASKED_AGAIN = "asked again"
+"""The reason of a change whose answers to the same question were stored later."""
 
 
 def has_other_sessions(pair: Pair) -> bool:
@@ -383,20 +385,21 @@ def has_equal_texts(pair: Pair, sessions: Mapping[str, ComparedSession]) -> bool
     ]
 
 
-def counts_older(pair: Pair, sessions: Mapping[str, Session | ComparedSession]) -> bool:
-    """Return whether the second side asks the same, but its other answers are older."""
+def age_of_answers(pair: Pair, sessions: Mapping[str, Session | ComparedSession]) -> str:
+    """Return `older answers count`, or `asked again`, if the second side has other answers.
+
+    Empty if it does not ask the same.
+    """
     sides = _sides(pair, sessions)
     if sides is None:
-        return False
+        return ""
     was, now = sides
     questions = {session.question for session in was}
     gained = [session.started for session in now if session not in was]
     lost = [session.started for session in was if session not in now]
-    return (
-        questions == {session.question for session in now}
-        and bool(gained and lost)
-        and max(gained) < min(lost)
-    )
+    if not (gained and lost) or questions != {session.question for session in now}:
+        return ""
+    return OLDER if max(gained) < min(lost) else ASKED_AGAIN
 
 
 def _sides(

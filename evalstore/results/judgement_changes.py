@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Judgements = tuple[str, ...]
 """The ids of the judgements on one side of a pair."""
 _LABELLED = "labelled by "
+WITH_LABEL = "with a label that"
 NO_LONGER, AGAIN = "no longer counts", "counts again"
 """End what is said of labels that nobody changed: of answers, instructions or checks that were
 replaced, or that are back."""
@@ -93,20 +94,20 @@ def is_judged_otherwise(pair: Pair) -> bool:
     return is_same and was.evaluations != now.evaluations
 
 
-def is_by_label(pair: Pair, words: Sequence[str]) -> bool:
-    """Return whether a label changed a verdict; `words` are how the judgements differ.
+def label_cause(pair: Pair, words: Sequence[str]) -> str:
+    """Return `by a label` if one changed a verdict; `words` are how the judgements differ.
 
-    One that was given decides, whatever else was edited; one that was removed leaves the rest.
+    One that was given decides, whatever else was edited; one that was removed leaves the rest. One
+    that nobody changed begins or ceases to count by an edit: `with a label that counts again`.
     """
     first = words[0] if words else ""
-    is_removed = first.startswith("label of ") and not is_by_edit(first)
-    is_given = first.startswith(_LABELLED) and not pair.has_same_verdict
-    return is_given or (is_removed and is_judged_otherwise(pair))
-
-
-def is_by_edit(word: str) -> bool:
-    """Return whether a word is about a label that nobody changed: an edit made it count or not."""
-    return word.endswith((NO_LONGER, AGAIN))
+    for end in (NO_LONGER, AGAIN):
+        if first.endswith(end):
+            return f"{WITH_LABEL} {end}"
+    if first.startswith(_LABELLED):
+        return "" if pair.has_same_verdict else "by a label"
+    is_removed = first.startswith("label of ") and is_judged_otherwise(pair)
+    return "by a removed label" if is_removed else ""
 
 
 def judging_causes(
@@ -118,7 +119,7 @@ def judging_causes(
     judgements differ, in `words`.
     """
     first = words[0] if words else ""
-    if pair.has_same_verdict or is_by_edit(first):
+    if pair.has_same_verdict or first.endswith((NO_LONGER, AGAIN)):
         return []
     if first.startswith(_LABELLED):
         return [first]

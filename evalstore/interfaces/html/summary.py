@@ -307,13 +307,13 @@ def _group_table(stats: Stats) -> dict[str, Any]:
 
 
 def run_changes(outcome: Outcome | None) -> tuple[tuple[str, str], ...]:
-    """Return what changed in a run, as `log` says it: `4 broke`, `2 fixed`, `6 by a label`."""
+    """Return what changed in a run, as `log` says it: `4 broke`, `2 fixed`, `(by a label)`."""
     broke, fixed, causes, undecided = outcome or Outcome(0, 0, ())
     texts = (
         (f"{broke:,} broke" * bool(broke), "worse"),
         (f"{fixed:,} fixed" * bool(fixed), "better"),
         (f"{undecided:,} now undecided" * bool(undecided), "undecided"),
-        *((cause, "same") for cause in causes),
+        (f"({', '.join(causes)})" * bool(causes), "same"),
     )
     return tuple(each for each in texts if each[0])
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
 from evalstore.comparison.pair_groups import (
     ANOTHER,
+    ASKED_AGAIN,
     OLDER,
+    age_of_answers,
     asks_the_same,
-    counts_older,
     has_other_sessions,
 )
 from evalstore.comparison.version_diff import (
@@ -23,7 +24,7 @@ from evalstore.comparison.version_diff import (
 from evalstore.core.display import plural
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
-from evalstore.results.judgement_changes import NO_LONGER, is_by_edit, is_by_label, judging_causes
+from evalstore.results.judgement_changes import NO_LONGER, judging_causes, label_cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from evalstore.results.compare.compared_side import Side
 
 
-_NO_EDITS = (ANOTHER, OLDER, "asked again", "the same", "answered", "judged", "not ", "label")
+_NO_EDITS = (ANOTHER, OLDER, ASKED_AGAIN, "the same", "answered", "judged", "not ", "label")
 """How the reasons begin that are not edits."""
 LABELS, OLDER_ANSWERS, EDITS = "people's labels", "older answers", "edits of tests"
 LAPSED, BACK, JUDGES = "labels that no longer count", "labels that count again", "judges"
@@ -123,7 +124,7 @@ class PairReasons:
         elif question and not question.startswith((ANOTHER, OLDER)):
             changes.append(question)
         if is_same:
-            changes = ["asked again" if change == ANOTHER else change for change in changes]
+            changes = [ASKED_AGAIN if change == ANOTHER else change for change in changes]
             changes.append("the same answer")
         changes += judgements
         return changes or [*filter(None, [self._other_judgement(was, now)])]
@@ -134,7 +135,8 @@ class PairReasons:
         if was is None or now is None or pair.has_same_verdict or pair.is_now_pending:
             return ""
         words = self.judgements.get((was.evaluations, now.evaluations), ())
-        if is_by_label(pair, words):
+        by_label = label_cause(pair, words)
+        if by_label.startswith("by "):
             return LABELS
         answers = sessions_of(pair)
         if self.questions.get(answers, "").startswith(OLDER):
@@ -143,8 +145,8 @@ class PairReasons:
             return ""
         if (was.evaluation, was.tests) != (now.evaluation, now.tests):
             return EDITS
-        if words and is_by_edit(words[0]):
-            return LAPSED if words[0].endswith(NO_LONGER) else BACK
+        if by_label:
+            return LAPSED if by_label.endswith(NO_LONGER) else BACK
         return JUDGES
 
     def _other_answer(self, was: Result, now: Result) -> list[str]:
@@ -266,7 +268,7 @@ class QuestionChanges:
             return f"seed {old.seed} -> {new.seed}"
         if not asks_the_same(pair):
             return ""
-        words = OLDER if counts_older(pair, sessions) else ""
+        words = OLDER if age_of_answers(pair, sessions) == OLDER else ""
         if was.resolved and now.resolved and not {*was.resolved} & {*now.resolved}:
             names = " -> ".join(", ".join(side.resolved) for side in (was, now))
             return f"{words or ANOTHER}: resolved model {names}"

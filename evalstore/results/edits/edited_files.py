@@ -95,10 +95,6 @@ class _Edits:
 
     def describe(self, names: PromptNames) -> Iterator[Difference]:
         """Yield a line for each kind of edit."""
-        for path, former in sorted(self.renamed.items()):
-            yield Difference(f"{former} renamed to {path}")
-        yield from _list(self.new, "new")
-        yield from _list(self.removed, "removed")
         named: set[str] = set()
         edited = {*self.edited}
         for id, replaced in self.prompts.items():
@@ -115,12 +111,17 @@ class _Edits:
                     edited.add(f"cases of {file}")
                 else:  # another prompt is used
                     edited.add(file)
+        for path, former in sorted(self.renamed.items()):
+            changed = " and changed" if path in edited else ""
+            yield Difference(f"{former} renamed to {path}{changed}")
+        yield from _list(self.new, "new")
+        yield from _list(self.removed, "removed")
         known = sorted(named - {""})
         yield from _list(known, "changed", _PROMPT if len(known) == 1 else "system prompts ")
         if "" in named:
             yield Difference(f"{'another' if known else 'a'} system prompt changed")
         yield from _list(sorted(self.used), "changed")
-        yield from _list(sorted(edited), "changed")
+        yield from _list(sorted(edited - self.renamed.keys()), "changed")
         yield from _list(self.unread, "changed", "cases of ")
 
     def name_unread(self) -> None:
@@ -168,9 +169,11 @@ class FileHistory:
             {path: each for path, each in judged.items() if each.was != each.now},
             {path: was for path, was in gone.items() if was},
         )
-        find = self._sources.find
+        find, former = self._sources.find, {path: path for path in edits.pairs} | {**edits.renamed}
         edits.changes = {
-            path: compare_sources(find(judged[path].before), find(run), path)
+            path: compare_sources(
+                find(self._unjudged[former[path]].before), find(run), path, former[path]
+            )
             for path in edits.pairs
         }
         if is_partial(run):  # a file that is gone may have been renamed
@@ -183,10 +186,11 @@ class FileHistory:
         """Sort edited files, and those that are gone, by what was edited."""
         new = {path: each.now for path, each in edited.items() if each.now and not each.was}
         renamed = pair_in_store(self._store, self._folder, gone, new) if gone and new else {}
+        was = {path: each.was or gone.get(renamed.get(path, "")) for path, each in edited.items()}
         pairs = {
-            path: (each.was, each.now)
-            for path, each in sorted(edited.items())
-            if each.was and each.now
+            path: (former, now)
+            for path in sorted(edited)
+            if (former := was[path]) and (now := edited[path].now) and former != now
         }
         removed = sorted(gone.keys() - set(renamed.values()))
         return _Edits(renamed, sorted(new.keys() - renamed.keys()), removed, pairs)

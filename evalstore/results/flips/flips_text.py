@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from evalstore.core.display import StyledLine, StyledSpan, plural, short
 from evalstore.results.compare.diff_text import FLIPS
 from evalstore.results.compare.same_answers import same_answer_text
+from evalstore.results.flips.verdict_changes import cause_texts
 
 if TYPE_CHECKING:
     from evalstore.results.flips.verdict_changes import VerdictChanges
@@ -35,10 +36,10 @@ def changes_line(changes: VerdictChanges, last: str = "the last run") -> StyledL
         if count:
             spans += [StyledSpan(", ")] if len(spans) > 1 else []
             spans.append(StyledSpan(f"{count:,} {word}", _COLOURS.get(word, "")))
-    causes = [(len(rows), cause) for cause, rows in changes.causes.items()]
-    causes.insert(0, (changes.older, "by older stored answers"))
-    listed = ", ".join(f"{count:,} {cause}" for count, cause in causes if count)
-    spans += [StyledSpan(f" ({listed})")] if listed else []
+    causes = {"by older stored answers": changes.older}
+    causes |= {cause: len(rows) for cause, rows in sorted(changes.causes.items())}
+    listed = cause_texts(causes.items(), sum(count for count, _ in counts))
+    spans += [StyledSpan(f" ({', '.join(listed)})")] if listed else []
     if changes.same_answer:
         spans += [StyledSpan(", ")] if len(spans) > 1 else []
         spans.append(StyledSpan(same_answer_text(len(changes.same_answer))))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair
-from evalstore.comparison.pair_groups import counts_older
+from evalstore.comparison.pair_groups import OLDER, age_of_answers
 from evalstore.comparison.version_diff import differ_candidate
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.display import plural, short
@@ -209,7 +209,7 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
         counts = Counter(old), Counter(new)
         before, after = next(iter(counts[0] - counts[1]), ""), next(iter(counts[1] - counts[0]), "")
         hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
-        is_older = counts_older(Pair(was.result, now.result), sessions)
+        is_older = age_of_answers(Pair(was.result, now.result), sessions) == OLDER
         words = _other_answers(len(old), len(new))
         if is_older:
             why = f": run {short(was.run.id)} had asked again" * ("refresh" in was.run.selection)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby
@@ -10,7 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
-from evalstore.comparison.pair_groups import counts_older, has_equal_texts, sessions_to_compare
+from evalstore.comparison.pair_groups import (
+    OLDER,
+    age_of_answers,
+    has_equal_texts,
+    sessions_to_compare,
+)
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.files.temporary_list import keep_values
@@ -20,12 +25,10 @@ from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.growing_results import CellMarks, GrowingResults
 from evalstore.results.judgement_changes import (
-    AGAIN,
-    NO_LONGER,
-    is_by_edit,
-    is_by_label,
+    WITH_LABEL,
     is_judged_otherwise,
     judgement_changes,
+    label_cause,
 )
 from evalstore.store.results import iterate_entries
 from evalstore.store.rows.row_results import RowResults
@@ -48,8 +51,6 @@ class _Current(NamedTuple):
     """The current system prompts of its case."""
 
 
-_WITH_LABEL = "with a label that"
-_CAUSES = (OTHER_JUDGEMENT, "by a label", f"{_WITH_LABEL} {NO_LONGER}", f"{_WITH_LABEL} {AGAIN}")
 _Match = tuple[_Current, "Result | None"]
 """A result, and that of the same cell in an earlier run, if there is one."""
 
@@ -60,7 +61,7 @@ class Outcome(NamedTuple):
     broke: int
     fixed: int
     causes: tuple[str, ...]
-    """How many of all these without an edit: `1 by a label`."""
+    """Why without an edit, with counts if that is not why all did: `1 by a label`."""
     undecided: int = 0
 
 
@@ -108,12 +109,11 @@ class VerdictChanges:
     """Results that are pending and had a verdict in the newest earlier run."""
     older: int = 0
     """How many that broke, were fixed or changed count answers older than those before."""
-    causes: Mapping[str, GrowingResults] = field(
-        default_factory=lambda: {cause: GrowingResults() for cause in _CAUSES}
-    )
+    causes: dict[str, GrowingResults] = field(default_factory=lambda: defaultdict(GrowingResults))
     """Those whose verdict changed without an edit, or whose label began or ceased to count."""
     flip_causes: Counter[str] = field(default_factory=Counter)
-    """How many that broke, were fixed or became undecided are among these, by their cause."""
+    """How many that broke, were fixed or became undecided are among these, by the cause; and how
+    many have other answers to the same question."""
 
     @property
     def is_any(self) -> bool:
@@ -125,14 +125,14 @@ class VerdictChanges:
     @property
     def outcome(self) -> Outcome:
         """Return how many results changed, and which without an edit."""
-        counts = sorted(self.flip_causes.items())
-        causes = tuple(f"{count:,} {cause}" for cause, count in counts if count)
-        return Outcome(len(self.broke), len(self.fixed), causes, len(self.undecided))
+        counts = len(self.broke), len(self.fixed), len(self.undecided)
+        causes = tuple(cause_texts(sorted(self.flip_causes.items()), sum(counts)))
+        return Outcome(*counts[:2], causes, counts[2])
 
     def mark_causes(self) -> CellMarks:
         """Return what changed verdicts without an edit: `by a label`, `its label counts again`."""
         return CellMarks(
-            (cause.replace(_WITH_LABEL, "its label"), results)
+            (cause.replace(WITH_LABEL, "its label"), results)
             for cause, results in self.causes.items()
         )
 
@@ -165,6 +165,14 @@ class VerdictChanges:
         }
 
 
+def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
+    """Return how many results changed by each cause, or the one cause of all of them."""
+    listed = [(cause, count) for cause, count in causes if cause and count]
+    if [count for _, count in listed] == [total]:
+        return [listed[0][0]]
+    return [f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}" for cause, count in listed]
+
+
 def find_verdict_changes(
     store: Store,
     folder: str,
@@ -181,13 +189,6 @@ def find_verdict_changes(
     earlier = recent.before(run, 1) if recent else store.find_recent_runs(before=run, limit=1)
     newest = next(earlier, None)
     return _Comparer(store, folder, run, newest, recent, part).compare() if newest else None
-
-
-@dataclass
-class _Found:
-    """Whether an earlier run has results of the same cells."""
-
-    is_any: bool
 
 
 class _Comparer:
@@ -235,8 +236,7 @@ class _Comparer:
                     self._changes.since, self._changes.started = earlier.id, earlier.started
                     self._is_dated = True
                 self._since = earlier.started
-                if self._compare(entries):
-                    self._compared.add(earlier.id)
+                self._compare(earlier.id, entries)
                 paths &= self._unread | self._waiting.keys()
                 if not paths:
                     break
@@ -250,8 +250,8 @@ class _Comparer:
         self._changes.is_of_several = len(self._compared) > 1
         return self._changes
 
-    def _compare(self, entries: Mapping[str, str]) -> bool:
-        """Compare these files with their results in an earlier run; returns whether it has some."""
+    def _compare(self, earlier: str, entries: Mapping[str, str]) -> None:
+        """Compare these files with their results in an earlier run."""
         same = {path for path, leaf in entries.items() if leaf == self._leaves[path]}
         self._unread -= same
         for path in same:
@@ -260,38 +260,25 @@ class _Comparer:
         unread = {path: self._leaves[path] for path in others if path in self._unread}
         waiting = {path: self._waiting.pop(path, []) for path in others.keys() - unread.keys()}
         self._unread -= unread.keys()
-        matches, is_any_same = self._match(unread, waiting, others)
-        found = _Found(bool(same) or is_any_same)
-        left = self._pair(matches, found)  # of all files, to read the answers of many together
+        # Nodes of long files that both have are left out, as their results are unchanged.
+        equal = self._store.find_equal_leaves({it: (unread[it], others[it]) for it in unread})
+        if same or equal:
+            self._compared.add(earlier)
+        matches = self._find(self._join(unread, waiting, equal), others)
+        left = self._pair(matches, earlier)  # of all files, to read the answers of many together
         for path, listed in groupby(left, lambda current: current.result.file):
             self._waiting[path] = keep_values(listed, _pack, _unpack)
-        return found.is_any
 
-    def _pair(self, matches: Iterable[_Match], found: _Found) -> Iterator[_Current]:
+    def _pair(self, matches: Iterable[_Match], earlier: str) -> Iterator[_Current]:
         """Yield the results without an earlier one, and sort the pairs of the others."""
         for batch in in_batches(matches):
             for current, was in batch:
                 if was is None:
                     yield current
                     continue
-                found.is_any = True
+                self._compared.add(earlier)
                 self._pairs.append(Pair(was, current.result))
             self._sort()
-
-    def _match(
-        self,
-        unread: Mapping[str, str],
-        waiting: Mapping[str, Sequence[_Current]],
-        before: Mapping[str, str],
-    ) -> tuple[Iterator[_Match], bool]:
-        """Return the results of files, by file, with those of the same cells in an earlier run.
-
-        Nodes of long files that both have are left out, as their results are unchanged; also
-        returns whether there are some.
-        """
-        both = {path: (leaf, before[path]) for path, leaf in unread.items()}
-        equal = self._store.find_equal_leaves(both)
-        return self._find(self._join(unread, waiting, equal), before), bool(equal)
 
     def _find(self, listed: Iterator[_Current], before: Mapping[str, str]) -> Iterator[_Match]:
         """Yield results with those of the same cells: of judged ones among the judged ones."""
@@ -310,20 +297,19 @@ class _Comparer:
         waiting: Mapping[str, Sequence[_Current]],
         without: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> Iterator[_Current]:
-        """Yield the results of these files and those that are waiting, by file."""
-        known = (each for path in sorted(waiting) for each in waiting[path])
-        fresh = self._iterate(leaves, without)
-        return merge(fresh, known, key=lambda current: current.result.file)
+        """Yield the judged and pending results of these files, and those that wait, by file.
 
-    def _iterate(
-        self, leaves: Mapping[str, str], without: Mapping[str, Collection[str]]
-    ) -> Iterator[_Current]:
-        """Yield the judged and the pending results of these files, but for those in some nodes."""
-        for batch in iterate_entries(self._store, leaves, without):
-            for result, case in batch:
-                is_of_part = not self._rows_of_part or result.row in self._rows_of_part
-                if is_of_part and (result.verdict or result.is_missing):
-                    yield _Current(result, case.prompts)
+        Those in some nodes are left out.
+        """
+        known = (each for path in sorted(waiting) for each in waiting[path])
+        rows = self._rows_of_part
+        fresh = (
+            _Current(result, case.prompts)
+            for batch in iterate_entries(self._store, leaves, without)
+            for result, case in batch
+            if (result.verdict or result.is_missing) and (not rows or result.row in rows)
+        )
+        return merge(fresh, known, key=lambda current: current.result.file)
 
     def _sort(self) -> None:
         """Sort the pairs of an earlier result and the current one by how they changed."""
@@ -340,17 +326,15 @@ class _Comparer:
             assert pair.was
             assert pair.now
             words = differences.get((pair.was.evaluations, pair.now.evaluations)) or [""]
-            if is_by_edit(words[0]):
-                cause = _CAUSES[2 + words[0].endswith(AGAIN)]
-            elif is_by_label(pair, words):
-                cause = _CAUSES[1]
-            elif is_judged_otherwise(pair) and not words[0]:
+            cause = label_cause(pair, words)
+            if is_judged_otherwise(pair) and not words[0]:
                 cause = OTHER_JUDGEMENT
-            else:
-                continue
-            self._changes.causes[cause].append(pair.now)
-            is_told = pair.is_now_undecided or sort_pair(pair) in ("broke", "fixed")
-            self._changes.flip_causes[cause] += is_told
+            if cause:
+                self._changes.causes[cause].append(pair.now)
+            elif pair.was.evaluation == pair.now.evaluation and not words[0]:
+                cause = age_of_answers(pair, sessions)
+            is_flip = sort_pair(pair) in ("broke", "fixed") or pair.is_now_undecided
+            self._changes.flip_causes[cause] += is_flip
 
     def _add(
         self, pair: Pair, sessions: Mapping[str, ComparedSession], *, has_same_answer: bool
@@ -366,7 +350,7 @@ class _Comparer:
         if change == "changed" and pair.has_same_verdict and has_equal_texts(pair, sessions):
             change = "unchanged"
         if change != "unchanged":
-            self._changes.older += counts_older(pair, sessions)
+            self._changes.older += age_of_answers(pair, sessions) == OLDER
         if change == "broke":
             self._changes.broke.append(now)
             return

@@ -9,9 +9,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.comparison import compare
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, compare
+from evalstore.comparison.pair_groups import age_of_answers, sessions_to_compare
 from evalstore.comparison.version_diff import Difference
-from evalstore.core.display import short
+from evalstore.core.display import plural, short
 from evalstore.core.values import CaseFile, order_counts
 from evalstore.planning.reasons.path_history import follow_file
 from evalstore.planning.reasons.source_changes import compare_sources
@@ -19,7 +20,7 @@ from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.edits.file_edits import find_edits
 from evalstore.results.edits.participant_edits import ParticipantHistory
 from evalstore.results.flips.verdict_changes import ComparedPart
-from evalstore.results.judgement_changes import judgement_changes
+from evalstore.results.judgement_changes import is_judged_otherwise, judgement_changes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.results.prompt_names import prompts_of
 from evalstore.store.results import iterate_entries, results_of
@@ -32,6 +33,7 @@ from evalstore.store.trees.path_trees import find_entry
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
+    from evalstore.comparison.comparison import Pair
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.core.values import Case
@@ -141,11 +143,11 @@ def find_logged_changes(
                 )
                 edited += tuple(edit for _, edit in found)
             if not number or edited or is_other:
-                answered = history.count_answered(leaf) if is_other else 0
+                no_edit = ""
+                if not edited:
+                    no_edit = history.count_answered(leaf) or labels.causes(*parts, rows)
                 part = ComparedPart(version.path, version.rows[leaf])
-                changes.append(
-                    LogEntry(run, order_counts(now), edited, answered=answered, part=part)
-                )
+                changes.append(LogEntry(run, order_counts(now), edited, no_edit=no_edit, part=part))
             history.add(leaf)
     return [*([_removed(gone, file)] if gone and changes else []), *changes[::-1]]
 
@@ -324,12 +326,24 @@ class LoggedLabels:
         """
         if not self._is_any:
             return ()
-        before, after = (self._read(parts, rows) for parts in (was, now))
-        flips = compare(before, after).flips
-        pairs = [pair for pair in flips if not pair.has_same_verdict]
+        pairs = self._pair(was, now, rows)
         words = judgement_changes(self._store, VersionReader(self._store), pairs, since).values()
-        texts = sorted({text for listed in words for text in listed if text.startswith("label")})
-        return tuple(map(Difference, texts))
+        texts = {text for listed in words for text in listed if text.startswith("label")}
+        return tuple(map(Difference, sorted(texts)))
+
+    def causes(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> str:
+        """Return why these verdicts are other ones where nothing was edited: `asked again`."""
+        pairs = self._pair(was, now, rows)
+        sessions = self._store.find_compared(sessions_to_compare(pairs))
+        causes = {
+            OTHER_JUDGEMENT if is_judged_otherwise(pair) else age_of_answers(pair, sessions)
+            for pair in pairs
+        }
+        return ", ".join(sorted(causes - {""})) or "other results"
+
+    def _pair(self, was: Iterable[str], now: Iterable[str], rows: Collection[str]) -> list[Pair]:
+        before, after = (self._read(parts, rows) for parts in (was, now))
+        return [pair for pair in compare(before, after).flips if not pair.has_same_verdict]
 
     def _read(self, parts: Iterable[str], rows: Collection[str]) -> Iterator[Result]:
         for batch in iterate_entries(self._store, {part: part for part in parts}):
@@ -393,14 +407,17 @@ class VerdictHistory:
         """Return whether a verdict in a leaf is another one than the last before, or the first."""
         return any(self._last.get(place) != word for place, word in self._fresh(leaf).items())
 
-    def count_answered(self, leaf: str) -> int:
-        """Return how many verdicts in a leaf are other ones, if all of these were pending before.
+    def count_answered(self, leaf: str) -> str:
+        """Return `2 results that were pending, now judged` for a leaf with other verdicts.
 
-        Returns 0 if others changed, too, or a case is new.
+        Empty if others changed, too, or a case is new.
         """
         both = ((self._last.get(place), word) for place, word in self._fresh(leaf).items())
         changed = [was for was, now in both if was != now]
-        return len(changed) if all(word == PENDING for word in changed) else 0
+        if any(word != PENDING for word in changed):
+            return ""
+        verb = "was" if len(changed) == 1 else "were"
+        return f"{plural(len(changed), 'result')} that {verb} pending, now judged"
 
     def _fresh(self, leaf: str) -> dict[int, str]:
         """Return the verdicts in the parts that the leaf before lacks: no other can differ."""

@@ -32,8 +32,8 @@ class LogEntry:
     none to a run that only changed verdicts."""
     is_covered: bool = True
     """Whether the run has results of the file, or of the row."""
-    answered: int = 0
-    """With a file, how many results it judged that were pending before, and no other changed."""
+    no_edit: str = ""
+    """With a file, why verdicts on it changed without an edit: `asked again`."""
     outcome: Outcome | None = None
     """How many results broke and were fixed since they were judged before; None: not computed."""
     push: FirstPush | None = None

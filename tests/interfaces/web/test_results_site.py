@@ -460,7 +460,8 @@ def test_the_first_page_lists_the_workspace_and_the_runs(tmp_path: Path) -> None
     rows = [re.sub(r"\b(?=[a-f]*\d)[0-9a-f]{8}\b|\d{4}-\S+ \S+ UTC", "#", row) for row in rows]
     assert [row.partition(">")[2].strip() for row in rows[:4]] == [
         "workspace now 50.0% 0.0% 1 fixed total $0",  # as in `diff`: the older answer counts
-        "# # 0 of 1 0 of 1 1 broke $0 partial · tests/bye.md --refresh (1 of 2 cases)",
+        "# # 0 of 1 0 of 1 1 broke (asked again) $0 "
+        "partial · tests/bye.md --refresh (1 of 2 cases)",
         "# # 50.0% 0.0% 1 broke $0 tests/hello.md changed",
         "# # 100.0% 0.0% $0 the &lt;first&gt;",
     ]

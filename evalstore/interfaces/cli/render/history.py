@@ -14,7 +14,6 @@ from evalstore.core.display import (
     case_name,
     clip,
     cost_text,
-    plural,
     side_name,
 )
 from evalstore.interfaces.cli import output
@@ -354,23 +353,15 @@ def _entry_lines(log: Log, entry: LogEntry, *, dated: bool) -> Iterator[str]:
         what = "file" if log.row is None else "row"
         yield f"    the run did not cover this {what}"
     if log.file is not None and not entry.edits:
-        yield f"    no edit: {_other_change(entry.answered)}"
-
-
-def _other_change(answered: int) -> str:
-    """Return what changed in a run without an edit; `answered` results were pending before."""
-    if not answered:
-        return "only verdicts changed"
-    is_one = answered == 1
-    return f"{plural(answered, 'result')} that {'was' if is_one else 'were'} pending, now judged"
+        yield f"    no edit: {entry.no_edit}"
 
 
 def _verdicts(entry: LogEntry) -> str:
     verdicts = _painted(entry.verdicts.items())
     broke, fixed, causes, undecided = entry.outcome or Outcome(0, 0, ())
     changed = _painted((("broke", broke), ("fixed", fixed), ("now undecided", undecided)))
-    changed = ", ".join([changed, *causes]) if changed else changed
-    return f"{verdicts} ({changed})" if changed else verdicts
+    why = f": {', '.join(causes)}" if causes else ""
+    return f"{verdicts} ({changed}{why})" if changed else verdicts
 
 
 def _painted(counts: Iterable[tuple[str, int]]) -> str:

@@ -73,6 +73,9 @@ def test_new_removed_and_renamed_files_are_named_and_many_are_counted(
     assert edits(evalstore) == ["tests/new.md renamed to tests/newer.md"]
     evalstore("run")
     assert edits(evalstore) == ["tests/a.md removed"]
+    edit((workspace / "tests/newer.md").rename(workspace / "tests/newest.md"), "All.", "Much.")
+    evalstore("run")
+    assert edits(evalstore) == ["tests/newer.md renamed to tests/newest.md and changed"]
     tree(workspace, {"tests/a.md": ASKED.format("a")})
     evalstore("run")
     assert edits(evalstore) == ["tests/a.md new"]

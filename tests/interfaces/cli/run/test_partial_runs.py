@@ -45,7 +45,7 @@ def test_the_log_of_a_file_names_the_candidate_that_was_late(
 ) -> None:
     evalstore("run", "-q", "--fail-on", "none")
     log = evalstore("log", "tests/weather.md").stdout
-    assert "no edit: only verdicts changed" not in log
+    assert "no edit: " not in log
     assert "    edit: first results of scripted/two since the edit in run <short>\n" in log
     edit = "message 1, line 1 in [city=Oslo] and 1 other row: How is Oslo? -> How warm is Oslo?"
     assert (

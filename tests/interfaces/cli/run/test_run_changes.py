@@ -223,7 +223,7 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
     assert refreshed.stdout.endswith(told)
     ran = history("run")
     assert ran.stdout.startswith(
-        "since the last run: 2 fixed, 2 changed (4 by older stored answers)\n"
+        "since the last run: 2 fixed, 2 changed (by older stored answers)\n"
     )
     assert ran.stderr == (
         DIFF
@@ -234,6 +234,14 @@ def test_a_plain_run_after_a_refresh_says_that_older_answers_count_again(
     listed = "tests/a.md  scripted/one  fail -> pass  (older answers count)  <short> -> <short>\n"
     assert listed in compared
     assert "(another answer)" in history("diff", "@~2", "@~1").stdout
+    log, of_file = history("log").stdout, history("log", "tests/a.md").stdout
+    for text, cause in ((log, ""), (of_file, "    no edit: {}\n")):
+        newest, refreshed_run, *_ = text.split("\n\n")
+        for run, change, why in (
+            (newest, "fixed", "older answers count"),
+            (refreshed_run, "broke", "asked again"),
+        ):
+            assert f" {change}: {why})\n{cause.format(why)}" in f"{run}\n"
     assert history("run", "-q", "--refresh").stdout.endswith(told)
 
 

@@ -388,7 +388,7 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     evalstore("run", "-q")
     edit(workspace / "models/judge.yaml", 'pass: true, feedback: ""', "pass: false")
     again = evalstore("run", "--judge-only", "-q", "--refresh", case).stdout
-    assert "since the last run: 1 broke (1 judged again)\n" in again
+    assert "since the last run: 1 broke (judged again)\n" in again
     assert f"fail       {place}  <short>  (broke, judged again)\n" in again
     shown = evalstore("show", case).stdout
     assert f"\nfail  {place}  in run <short>\nfail  by scripted/judge{judged}" in shown
@@ -404,7 +404,7 @@ def test_a_repeated_judgement_does_not_count_in_the_workspace_and_every_page_say
     assert f"\npass  {place}\npass  by scripted/judge{judged}history:" in work
     assert f"\n    fail  by scripted/judge  (judged again, does not count){judged}" in work
     plain = evalstore("run", "-q").stdout
-    assert "since the last verdict on each case: 1 fixed (1 judged again)\n" in plain
+    assert "since the last verdict on each case: 1 fixed (judged again)\n" in plain
     assert f"pass       {place}  <short>  (fixed, judged again)\n" in plain
     assert changed_lines(evalstore("diff", "@~1", "@").stdout) == [f"{place}  fail -> pass  {same}"]
     evalstore("label", case, "fail", "--as", "Ada")
