@@ -119,7 +119,13 @@ def log(
             newest = store.find_run_before()
             files = read_tree(newest.snapshot, store.load_nodes) if newest else {}
             problem = no_run_has(workspace, name, files)
-            raise _explain_run(store, name, problem)
+            try:  # it may be the name of a run
+                resolve_run(store, name)
+            except RunInProgressError:
+                raise
+            except EvalstoreError:
+                raise problem from None
+            raise EvalstoreError(str(problem), hint=f"'evalstore show {name}' shows a run")
         others = store.count_runs() - len(entries)
         low, high = bounds.get("since"), bounds.get("before")
         entries = [
@@ -130,17 +136,6 @@ def log(
         ]
         listed, compared = add_outcomes(location, store, entries[:limit])
         return Log(listed, len(entries), name, row, others, compared, bounds)
-
-
-def _explain_run(store: Store, name: str, problem: EvalstoreError) -> EvalstoreError:
-    """Return the error for a name that no run has as a file, but which may be that of a run."""
-    try:
-        resolve_run(store, name)
-    except RunInProgressError as error:
-        return error
-    except EvalstoreError:
-        return problem
-    return EvalstoreError(str(problem), hint=f"'evalstore show {name}' shows a run")
 
 
 def add_outcomes(
