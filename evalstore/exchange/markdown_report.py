@@ -24,6 +24,7 @@ from evalstore.results.compare.diff_text import count_cases, describe_pair, summ
 from evalstore.results.flips.regressions import Regression, find_open_regressions, passed_in_text
 from evalstore.results.flips.result_changes import JudgedResult, find_attempts
 from evalstore.results.growing_results import CellKey, cell_of
+from evalstore.results.labels.later_labels import LABELLED_LATER, describe_later_labels
 from evalstore.results.prompt_names import prompt_labels
 from evalstore.results.stats.groups import PARTLY_TEXT
 from evalstore.results.stats.overview import Overview, earlier_text, make_overview
@@ -72,6 +73,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         quoted = [*listed, *failing.results[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))
         names = names_of_runs(store)
+        is_labelled_later = any(describe_later_labels(store, run))
         spent = sum_costs(store.find_recent_runs(limit=store.count_runs()))
     earlier = {
         each.result: f", passed in run {_run_name(each.passed_in, names)}" for each in regressions
@@ -85,6 +87,11 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
             *_headline(run, compared, regressions, _count_words(failing.results), names),
             *_candidates(make_overview(run, totals, compared, regressions, _name, pending=pending)),
             *_missing(run),
+            *(
+                [f"{LABELLED_LATER[0].upper()}{LABELLED_LATER[1:]}.", ""]
+                if is_labelled_later
+                else []
+            ),
             *(_broken(compared, attempts) if compared else ()),
             *_failing("Broke earlier", list(earlier), prompts, earlier, feedback),
             *_failing(failing.title, failing.results, failing.prompts, new, feedback),
@@ -128,7 +135,7 @@ def _count_words(results: Sequence[Result]) -> str:
     """Return how many of the results that do not pass fail, and how many are undecided."""
     undecided = sum(result.verdict == "undecided" for result in results)
     counts = ((len(results) - undecided, "failing"), (undecided, "undecided"))
-    return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return ", ".join(f"{plural(count, 'result')} {word}" for count, word in counts if count)
 
 
 def _count_attempts(store: Store, run: Run, results: Sequence[Result]) -> dict[CellKey, str]:

@@ -201,7 +201,8 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
     if text == WORK:
         raise RevisionError(
             f"'{WORK}' is the workspace, not a run",
-            hint="'stats', 'show', 'diff' and 'view' take it; write @ for the latest run",
+            hint="'stats', 'show', 'diff', 'view' and 'report' in HTML take it; "
+            "write @ for the latest run",
         )
     prefix = text.lower()
     if not _PREFIX.match(prefix):

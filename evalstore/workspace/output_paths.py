@@ -27,6 +27,26 @@ def require_writable(path: Path, name: Path) -> None:
         raise EvalstoreError(f"'{name}' cannot be written: {reason}", hint="name another file")
 
 
+def require_report(path: Path, name: Path, mark: bytes) -> None:
+    """Raise `EvalstoreError` when no file can be made at a path, or one there is no report.
+
+    Reports begin with `mark`. A file that is empty may be replaced, too.
+    """
+    require_writable(path, name)
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(mark))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise EvalstoreError(f"'{name}' cannot be read: {error.strerror}") from error
+    if start not in (b"", mark):
+        raise EvalstoreError(
+            f"'{name}' exists and is not a report",
+            hint="name another file; only a report is replaced by a report",
+        )
+
+
 def require_new_folder(path: Path, name: Path) -> None:
     """Raise `EvalstoreError` when a folder cannot be made at a path, or is not empty."""
     try:

@@ -178,9 +178,8 @@ def _edits(trend: Trend, x: Callable[[int], float], bottom: float) -> Iterator[s
         )
         start, text = _WIDTH * x(number) / 100, safe(", ".join(run.reasons))
         rooms = (free - start) // _LETTER, min(free, start - _WIDTH * x(before) / 100) // _LETTER
-        anchor, room = (
-            ("start", rooms[0]) if rooms[0] >= min(len(text), _FEWEST) else ("end", rooms[1])
-        )
+        is_start = rooms[0] >= min(len(text), max(rooms[1], _FEWEST))
+        anchor, room = ("start", rooms[0]) if is_start else ("end", rooms[1])
         if room < min(len(text), _FEWEST):
             continue
         left, right = (

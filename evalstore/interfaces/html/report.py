@@ -48,7 +48,7 @@ from evalstore.results.stats.stats import DIMENSIONS, Stats, StatsCollector
 from evalstore.results.stats.trend import trend_until
 from evalstore.store.revisions import WORK, names_of_runs
 from evalstore.store.rows.row_results import RowResults
-from evalstore.workspace.output_paths import require_writable
+from evalstore.workspace.output_paths import require_report
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
@@ -123,19 +123,7 @@ def _require_replaceable(target: Path, path: str) -> None:
         if format_of(target):
             hint += f"; 'evalstore export -o {path}' writes the results for other programs"
         raise EvalstoreError(f"'{path}' is not the name of an HTML file", hint=hint)
-    require_writable(target, Path(path))
-    try:
-        with target.open("rb") as file:
-            start = file.read(len(MARK))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise EvalstoreError(f"'{path}' cannot be written: {error.strerror}") from error
-    if start != MARK:
-        raise EvalstoreError(
-            f"'{path}' exists and is not a report",
-            hint="name another file; only a report is replaced by a report",
-        )
+    require_report(target, Path(path), MARK)
 
 
 def build_report(

@@ -30,6 +30,7 @@ from evalstore.results.compare.diff_text import (
 )
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.growing_results import cell_of
+from evalstore.results.labels.later_labels import LABELLED_LATER
 from evalstore.results.stats.groups import (
     PARTLY_TEXT,
     partly_judged,
@@ -52,7 +53,6 @@ MOST_GROUPS = 50
 """The most groups of a table."""
 MOST_CHANGES = 10
 """The most changed cases that the summary lists for each kind of change."""
-_LABELLED = "some results were labelled after this run: the labels count in the workspace"
 _BROKE = "┊ edits broke results in this run: “Runs” below has all edits"
 _TITLES = {"prompt": "System prompts", "tag": "Tags", "file": "Test files"}
 
@@ -99,13 +99,14 @@ def summarise_results(
     since = safe(side_name(diff.was, names.get(diff.was, ()))) if diff else ""
     return {
         "name": safe(name),
+        "is_now": is_now,
         "run": safe(side_name(run.id, names.get(run.id, ()))) + " as it is now" * is_now,
         "head": tuple(_head(run, since)),
         "sentence": safe(overview.sentence),
         "notes": (
             *map(safe, _notes(run, counts, diff, totals)),
             *[overview.note] * bool(overview.note),
-            *[_LABELLED] * is_labelled_later,
+            *[LABELLED_LATER] * is_labelled_later,
         ),
         "candidates": overview.candidates,
         "trend": trend_chart(trend),

@@ -48,7 +48,13 @@ from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import log
 from evalstore.results.show.explained_case import find_case
 from evalstore.results.show.revision_results import open_revision
-from evalstore.results.stats.trend import CandidateCounts, count_rates, count_results, rate_texts
+from evalstore.results.stats.trend import (
+    CandidateCounts,
+    count_rates,
+    count_results,
+    known_outcomes,
+    rate_texts,
+)
 from evalstore.results.table.cases import store_stamp
 from evalstore.runs.run_text import scope_text
 from evalstore.store.revisions import WORK, names_of_runs, resolve_run
@@ -428,7 +434,9 @@ MOST_RUNS = 200
 
 def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
     """Return the page; `name` is that of the workspace. Raises `StoreError`."""
-    entries: Sequence[LogEntry] = log(location, limit=MOST_RUNS).entries
+    history = log(location, limit=MOST_RUNS)
+    entries: Sequence[LogEntry] = history.entries
+    outcomes = known_outcomes(entries, history.compared)
     with open_store(location) as store:
         runs = [entry.run for entry in entries]
         rates: list[Mapping[str, CandidateCounts]] = [*count_rates(store, runs)]
@@ -449,7 +457,7 @@ def run_list_page(location: Location, name: str, served: ServedPage) -> bytes:
             "changes": changes,
             "text": text,
         },
-        runs=[_listed(entry, each, names) for entry, each in zip(entries, rates, strict=True)],
+        runs=[_listed(*each, names) for each in zip(entries, rates, outcomes, strict=True)],
         more=plural(total - len(entries), "older run") if total > len(entries) else "",
     )
 
@@ -474,7 +482,9 @@ def _read_workspace(location: Location) -> tuple[Rates, tuple[tuple[str, str], .
     return rates, changes, text
 
 
-def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> dict[str, object]:
+def _listed(
+    entry: LogEntry, rates: Rates, outcome: Outcome | None, names: Sequence[str]
+) -> dict[str, object]:
     run = entry.run
     texts = [run.message or "", scope_text(run), ", ".join(edit.subject for edit in entry.edits)]
     is_part = is_partial(run) and leaves_out_cases(run)
@@ -484,7 +494,7 @@ def _listed(entry: LogEntry, rates: Rates, names: Sequence[str]) -> dict[str, ob
         "text": " · ".join(text for text in texts if text),
         "names": ", ".join(entry.names),
         "rates": rate_texts(rates, names, is_partial=is_part),
-        "changes": run_changes(entry.outcome),
+        "changes": run_changes(outcome),
         "is_partial": is_part,
         "status": "" if run.status == "complete" else run.status,
         "cost": cost_text(run.cost, run.spending, brief=True),

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
+LABELLED_LATER = "some results were labelled after this run: the labels count in the workspace"
+
+
 def describe_later_labels(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
     """Yield each result of a run that was labelled after it, with how and by whom."""
     labels, sessions = read_labels(store), SessionResults(store)

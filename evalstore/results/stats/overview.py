@@ -158,10 +158,14 @@ def make_overview(
     rest = Counter(shift.word for _, shift in moved[_MOST_NAMED:])
     shifted += [f"{plural(rest[word], 'other')} got {word}{so_far}" for word in rest]
     others = diff.count_causes(dict(moved[:_MOST_NAMED])) if diff else Counter[str]()
-    told = _causes_text(others)
+    told, rates = _causes_text(others), [row.group.rate for row in rows]
     if shifted or not told:
         changes = [*shifted, _changes_text(diff, before), told]
         shifted += [told] * bool(told)
+        failing = sum(each.judged - each.passed - each.unresolved for each in rates)
+        if failing and diff is None:
+            of = plural(sum(each.judged for each in rates), "result")
+            changes.insert(0, f"{failing:,} of {of} {'fails' if failing == 1 else 'fail'}")
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
     else:
@@ -172,12 +176,12 @@ def make_overview(
         changes = [found, before] if is_all else [flips, before, told]
     best = _best_text(rows, names, is_first=diff is None)
     best += so_far * bool(best)
-    sentence, rates = (
+    sentence, of_rates = (
         "".join(f"{part}. " for part in ("; ".join(filter(None, listed)), best) if part).rstrip()
         for listed in (changes, shifted)
     )
     is_left_out = best.startswith("Best") and any(row.name == RECORDED for row in rows)
-    return Overview(sentence, rows, rates, _RECORDED * is_left_out)
+    return Overview(sentence, rows, of_rates, _RECORDED * is_left_out)
 
 
 def _partial_text(run: Run) -> str:

@@ -21,6 +21,7 @@ from evalstore.planning.options import is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.file_edits import by_subject
+from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import add_outcomes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.store.trees.path_trees import read_trees
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.verdict_changes import Outcome
     from evalstore.results.stats.stats import Stats
     from evalstore.store import Store
     from evalstore.store.rows.row_queries import VerdictCounts
@@ -142,6 +142,16 @@ class Trend:
         return ["○ a run of some cases, or with verdicts missing"] * is_hollow
 
 
+def known_outcomes(entries: Sequence[LogEntry], compared: int | None) -> list[Outcome | None]:
+    """Return what changed in these runs; of older ones than are compared, that it is not counted.
+
+    `compared` is None if all are.
+    """
+    known = entries[:compared]
+    rest = [Outcome(0, 0, ("not counted",))] * (len(entries) - len(known))
+    return [*(entry.outcome for entry in known), *rest]
+
+
 def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     """Return the trend up to what statistics by candidate are about: a run, or the workspace.
 
@@ -158,7 +168,7 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
     runs = [*islice(chain([newest] if newest else [], earlier), MOST_RUNS - bool(now))]
     rates = count_rates(store, runs)
     runs = runs[: len(rates)]
-    entries, _ = add_outcomes(location, store, [LogEntry(run, run.verdicts) for run in runs])
+    entries, compared = add_outcomes(location, store, [LogEntry(run, run.verdicts) for run in runs])
     edited = find_run_edits(location, store, runs)
     listed = [
         TrendRun(
@@ -166,11 +176,13 @@ def trend_until(location: Location, store: Store, stats: Stats) -> Trend:
             run.started,
             is_partial(run) and leaves_out_cases(run),
             counts,
-            entry.outcome,
+            outcome,
             tuple(edit.subject for edit in edits),
-            tuple(_broken_by(location, store, run) if (entry.outcome or (0,))[0] else ()),
+            tuple(_broken_by(location, store, run) if (outcome or (0,))[0] else ()),
         )
-        for run, entry, counts, edits in zip(runs, entries, rates, edited, strict=True)
+        for run, outcome, counts, edits in zip(
+            runs, known_outcomes(entries, compared), rates, edited, strict=True
+        )
     ]
     is_news = now is not None and (not listed or now.rates != listed[0].rates)
     settings = open_workspace(location).settings
@@ -207,14 +219,16 @@ def make_trend(
     """Return the trend of runs, which are given newest first.
 
     `order` is the sort key of candidates, and `known` are those of the settings.
-    Recorded answers have a line only without other candidates, or where their rate changes.
+    Recorded answers have a line only without other candidates, or where their rate of all cases
+    changes.
     """
     found = dict[str, set[float]]()
     for run in runs:
         for name, counts in run.rates.items():
-            found.setdefault(name, set()).add(counts.passed / max(1, counts.judged))
-    if len(found) > 1 and len(found.get(RECORDED, ())) == 1:
-        del found[RECORDED]
+            rates = {counts.passed / max(1, counts.judged)} if not run.is_partial else set[float]()
+            found.setdefault(name, set()).update(rates)
+    if len(found) > 1 and len(found.get(RECORDED, ())) < 2:
+        found.pop(RECORDED, None)
     oldest = tuple(reversed(runs))
     names = enumerate(sorted({*found, *known}, key=order))
     lines = (TrendLine(name, _points(oldest, name), at) for at, name in names if name in found)

@@ -71,6 +71,11 @@ def test_the_name_of_an_edit_has_the_room_until_the_next_mark() -> None:
     (box,) = chart.findall("foreignObject")
     assert (box.get("x"), box.get("width")) == ("12.50%", "87.97%")
     assert box[0].text == "rows of data.csv changed"
+    late = [run_of(number, 2, edit="tests/delivery.md changed" * (number == 8))
+            for number in range(9, 0, -1)]  # fmt: skip
+    chart = ElementTree.fromstring(trend_chart(make_trend(late)))[0]
+    (box,) = chart.findall("foreignObject")
+    assert box[0].get("class") == "end"  # there is more room to the left of the mark
 
 
 def test_a_date_is_on_the_axis_once() -> None:
@@ -82,14 +87,18 @@ def test_a_date_is_on_the_axis_once() -> None:
 
 
 def test_recorded_answers_have_a_line_only_where_their_rate_changes() -> None:
-    def trend(*passed: int) -> list[str]:
+    def trend(*passed: int, parts: tuple[int, ...] = ()) -> list[str]:
         rates = [{"mini": CandidateCounts(1, 4, 4), "recorded": CandidateCounts(each, 4, 4)}
                  for each in passed]  # fmt: skip
-        runs = [TrendRun("a", number, False, each) for number, each in enumerate(rates)]
+        runs = [
+            TrendRun("a", number, each in parts, rates[number])
+            for number, each in enumerate(passed)
+        ]
         return [line.candidate for line in make_trend(runs).lines]
 
     assert trend(2, 2, 2) == ["mini"]
     assert trend(2, 2, 3) == ["mini", "recorded"]
+    assert trend(2, 2, 3, parts=(3,)) == ["mini"]
 
 
 def test_names_and_edits_of_the_trend_do_not_cover_each_other() -> None:

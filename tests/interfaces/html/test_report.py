@@ -96,7 +96,7 @@ def edit(root: Path, old: str, new: str, name: str = "tests/hello.md") -> None:
 
 def test_the_summary_of_a_first_run(root: Path) -> None:
     assert summary_of(report(root))[:3] == [
-        "Best: first, 100%.",
+        "1 of 2 results fails. Best: first, 100%.",
         "first 100.0% 1 of 1 20.7% to 100.0% $0",
         "second 0.0% 0 of 1 0.0% to 79.3% $0",
     ]
@@ -274,6 +274,7 @@ def test_the_note_of_a_label_and_no_old_failure_is_the_reason_beside_a_fix(root:
         call(root, *label, *note)
         assert any("labelled after this run" in line for line in summary_of(report(root)))
         assert "labelled pass by Ada after the run" in (root / "report.html").read_text()
+        assert "\nSome results were labelled after this run: " in markdown_report(Location(root))
         summary = summary_of(report(root, "@work", "--compare", "@"))
         assert "Fixed (1 case)" in summary
         assert [summary[at + 1] for at, line in enumerate(summary) if line == "why"] == [why]
@@ -454,7 +455,10 @@ def test_a_run_that_ends_meanwhile_does_not_matter(
 
     monkeypatch.setattr("evalstore.interfaces.html.report.find_marked_results", find_then_run)
     summary = summary_of(report(root))
-    assert summary[:2] == ["Best: first, 100%.", "first 100.0% 1 of 1 20.7% to 100.0% $0"]
+    assert summary[:2] == [
+        "1 of 2 results fails. Best: first, 100%.",
+        "first 100.0% 1 of 1 20.7% to 100.0% $0",
+    ]
 
 
 def test_the_policy_allows_only_the_script_and_the_style_of_the_page(root: Path) -> None:
@@ -692,6 +696,13 @@ def test_edits_judges_and_older_answers_are_no_change_of_a_candidate(root: Path)
     assert call(root, "run", "--fail-on", "none") == 0
     told = "Judges changed 2 results: 1 case fixed. Both candidates pass 100%."
     assert summary_of(report(root))[0] == told
+
+
+def test_older_runs_are_not_counted_and_the_page_says_so(root: Path) -> None:
+    for _ in range(10):
+        assert call(root, "run", "--fail-on", "none") == 0
+    page = report(root).read_text(encoding="utf-8")
+    assert page.count('<span class="change-same">not counted</span>') == 1
 
 
 def anew(root: Path, name: str, *responses: Mapping[str, object], version: str = "v2") -> None:

@@ -40,8 +40,8 @@ def report(
         str | None,
         argument(
             "REV",
-            "A run, or @work, the workspace as it is now (default: @, the last run; in HTML "
-            "@work if something has changed since).",
+            "A run; in HTML also @work, the workspace as it is now (default: @, the last run; in "
+            "HTML @work if files, settings or labels changed since).",
             completions.runs,
         ),
     ] = None,
@@ -101,14 +101,13 @@ def write_markdown_report(revision: str, compare: str | None, file: Path | None)
 
     A file that has something other than a report is not replaced.
     """
-    from evalstore.exchange.markdown_report import markdown_report
+    from evalstore.exchange.markdown_report import MARK, markdown_report
     from evalstore.files.atomic_write import write_whole
-    from evalstore.workspace.output_paths import require_writable
+    from evalstore.workspace.output_paths import require_report
 
     location = here()
     if file is not None:
-        require_writable(location.directory / file, file)
-        _require_report(location.directory / file, file)
+        require_report(location.directory / file, file, MARK)
     text = markdown_report(location, revision, compare).encode()
     if file is None:
         streams.BinaryOutput().write(text)
@@ -118,23 +117,6 @@ def write_markdown_report(revision: str, compare: str | None, file: Path | None)
     except OSError as error:
         raise EvalstoreError(f"'{file}' cannot be written: {error.strerror}") from error
     output.talk(f"wrote {output.safe(str(file))}")
-
-
-def _require_report(target: Path, file: Path) -> None:
-    """Raise `EvalstoreError` if a file exists that is neither a report nor empty."""
-    from evalstore.exchange.markdown_report import MARK
-
-    if not target.is_file():
-        return
-    try:
-        with target.open("rb") as existing:
-            start = existing.read(len(MARK))
-    except OSError as error:
-        raise EvalstoreError(f"'{file}' cannot be read: {error.strerror}") from error
-    if start not in (b"", MARK):
-        raise EvalstoreError(
-            f"'{file}' exists and is not a report", hint="choose another name, or remove it"
-        )
 
 
 # --- `export`

@@ -47,7 +47,7 @@ def test_a_failure_is_an_annotation_on_the_line_of_its_row(
         "scripted/one::It is cold there."
     ]
     text = summary.read_text(encoding="utf-8")
-    assert text.startswith("before\n### evalstore: first run, 1 failing\n")
+    assert text.startswith("before\n### evalstore: first run, 1 result failing\n")
 
 
 def test_a_row_with_a_long_id_is_found_in_its_file(
@@ -327,7 +327,7 @@ def test_the_first_run_is_compared_with_nothing_and_lists_its_failures(
 ) -> None:
     evalstore("run")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: first run, 1 failing\n")
+    assert text.startswith("### evalstore: first run, 1 result failing\n")
     assert OSLO in text.partition("#### Not passing\n\n")[2]
     assert "noise" not in text
 
@@ -340,7 +340,7 @@ def test_new_cases_that_fail_are_listed_with_their_feedback(
         tree(workspace, {name: (workspace / "tests/weather.md").read_text(encoding="utf-8")})
     assert evalstore("run", "--fail-on", "regression").exit_code == 0
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: 4 new (2 failing)\n")
+    assert text.startswith("### evalstore: 4 new (2 results failing)\n")
     listed = text.partition("#### New and not passing\n\n")[2].partition("####")[0]
     files = ("other", "third")
     assert listed.split() == "".join(OSLO.replace("weather", name) for name in files).split()
@@ -356,7 +356,7 @@ def test_no_more_new_failures_are_listed_than_fit(
     tree(workspace, {"tests/other.md": test, "prompts/a.md": "A.", "prompts/b.md": "B."})
     evalstore("run", "--all")
     text = evalstore("report", "--markdown").stdout
-    assert text.startswith("### evalstore: first run, 3 failing\n")
+    assert text.startswith("### evalstore: first run, 3 results failing\n")
     assert "**`tests/other.md [city=Oslo] (a)`**" in text
     assert "… and 2 more\n" in text
 
