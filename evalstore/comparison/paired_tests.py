@@ -138,9 +138,8 @@ class RateChange:
         if self.low is None or self.high is None:
             return points
         if self._is_cut:
-            end = "-100" if self.low <= -1 else "+100"
-            over = f"over {self.clusters:,} {self.unit}s"
-            return f"{points} (no interval: {over} it would go beyond {end})"
+            files = f"{self.clusters:,} {self.unit}s"
+            return f"{points} (no interval: too wide with {files})"
         return f"{points} (95% interval {100 * self.low:+z.1f} to {100 * self.high:+z.1f})"
 
 

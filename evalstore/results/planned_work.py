@@ -57,7 +57,8 @@ def find_edit(location: Location, file: str, node: str) -> str:
     """Return in words what became of a test file; empty if its cases still have this node."""
     with open_project(location) as project:
         unread = _unread(project, file)
-        return unread or (_CHANGED if project.reading.nodes[file] != node else "")
+        is_same = project.reading.nodes[file] == node
+        return unread or ("" if is_same else "its cases have changed since")
 
 
 def find_edit_of(location: Location, result: Result) -> str:
@@ -71,12 +72,9 @@ def find_edit_of(location: Location, result: Result) -> str:
         case = next((case for case in cases if case.row == result.row), None)
         if case is None:
             return "the row is gone now"
-        now = case.tests[0], case.evaluation
-        is_same = now == (result.test, result.evaluation) and result.prompt in case.prompts
-        return "" if is_same else _CHANGED
-
-
-_CHANGED = "the test has changed since"
+        if (case.tests[0], case.evaluation) != (result.test, result.evaluation):
+            return "the test has changed since"
+        return "" if result.prompt in case.prompts else "the system prompt has changed since"
 
 
 def _unread(project: Project, file: str) -> str:

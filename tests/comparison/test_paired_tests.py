@@ -322,11 +322,11 @@ def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
         ([ClusterSum(1, 0)] * 20_000, "+0.0 points (95% interval +0.0 to +0.0)"),
         (
             [ClusterSum(4, -2), ClusterSum(4, 1)],
-            "-12.5 points (no interval: over 2 files it would go beyond -100)",
+            "-12.5 points (no interval: too wide with 2 files)",
         ),
         (
             [ClusterSum(4, 2), ClusterSum(4, -1)],
-            "+12.5 points (no interval: over 2 files it would go beyond -100)",
+            "+12.5 points (no interval: too wide with 2 files)",
         ),
     ],
 )

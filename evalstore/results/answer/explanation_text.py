@@ -260,9 +260,9 @@ def pass_counts_text(counts: VerdictCounts) -> str:
 
     It says what other versions of the case differ in, if there are some.
     """
-    version = (
-        f"this version{' of the ' * bool(counts.differing)}{' and the '.join(counts.differing)}"
-    )
+    *first, last = counts.differing or ("",)
+    differing = " and the ".join(filter(None, (", the ".join(first), last)))
+    version = f"this version of the {differing}" if differing else "this version"
     rounds = counts.rounds
     if len(rounds) < 2:
         labels = [_verdict_text(each) for each in rounds if each.is_labelled]

@@ -124,8 +124,8 @@ def test_people_see_the_case_and_the_reason(
     assert evalstore("ls", "results", "--verdict", "error").stderr == "No results.\n"
     edit(judged / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Bern]")
     note = "({} more pending: '--verdict pending' lists them)\n"
-    shown = evalstore("ls", "results", "--verdict", "fail")
-    assert (shown.stdout.count("\nfail "), shown.stderr) == (4, note.format(2))
+    ran = evalstore("ls", "results", "--verdict", "fail")
+    assert (ran.stdout.count("\nfail "), ran.stderr) == (4, note.format(2))
     only = evalstore("ls", "results", "--verdict", "error", "-m", "gpt")
     assert only.stderr == f"No results.\n{note.format(1)}"
     assert evalstore("ls", "results", "--verdict", "pending", "-m", "gpt").stderr == ""

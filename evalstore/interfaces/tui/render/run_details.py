@@ -50,7 +50,7 @@ STOPPED = {
 """The signs and the meanings of the states of runs that are not complete."""
 STAR = "*"
 """The sign of a change in points that does not show all that differs."""
-STAR_NOTE = f"{STAR} in the list: more differs, as the details of that run say"
+STAR_NOTE = f"{STAR} in the list: more was edited; the details of that run list it"
 _NAMED = "the previous run of all cases,"
 _LISTED = 20
 """What was edited, of which more are only counted."""

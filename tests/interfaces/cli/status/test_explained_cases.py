@@ -307,7 +307,7 @@ def test_a_label_is_reported_and_makes_no_other_sample(echo: Echo, evalstore: Ev
         "failed last in run <short> (<when>)",
         "what changed in between:",
         "  same answer, labelled by Ada",
-        "this version: judged once",
+        "this version: judged once, pass by a label",
     ]
     assert "\nfail  tests/t.md  " in evalstore("show", "@:tests/t.md::").stdout
     assert "\npass  tests/t.md  " in evalstore("show", "tests/t.md").stdout
@@ -490,7 +490,7 @@ def test_a_shown_file_with_several_cases_names_what_became_of_it(
     edit(workspace / "tests/weather.md", "Rome", "Roma")
     for argv in (("tests/weather.md", "-m", "scripted/one"), ("tests/weather.md",)):
         second = evalstore("show", *argv).stdout.splitlines()[1]
-        assert second == f"{first}, the test has changed since"
+        assert second == f"{first}, its cases have changed since"
     assert evalstore("show", "@:tests/weather.md").stdout.splitlines()[1] == first
     row = evalstore("show", "tests/weather.md::city=Rome").stdout
     assert "\nas in run <short>, the row is gone now\n" in row
