@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from evalstore.comparison.version_diff import RECORDED_ANSWER, recorded_text
 from evalstore.core import deserialize
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.reasons.version_reader import VersionReader
@@ -30,6 +31,7 @@ def load_test_parts(
         "test": {id for case in cases for id in case.tests},
         "prompt": {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id},
         "evaluation": {case.evaluation for case in cases if case.evaluation},
+        "model": {case.recorded for case in cases if case.recorded},
     }
     reader = VersionReader(store, project.reading.contents if project else {})
     contents: dict[str, Json] = {}
@@ -50,6 +52,7 @@ def describe_parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> 
         name = f"{SHOWN} {number}" if len(conversations) > 1 else SHOWN
         held = f"\n(held {times} times)" if times > 1 else ""
         parts[name] = _messages(contents.get(id, {})) + held
+    parts[RECORDED_ANSWER] = recorded_text(contents.get(case.recorded or "", {}))
     evaluation = contents.get(case.evaluation or "", {})
     parts[INSTRUCTIONS] = text_of(deserialize.restore_parts(evaluation.get("instructions", ())))
     parts[CHECKS] = "\n".join(
@@ -98,5 +101,3 @@ def _settings(case: Case, contents: Mapping[str, Json], file: CaseFile) -> Itera
         yield f"judge prompt {id[:8]}\n    " + text.replace("\n", "\n    ")
     if case.judged_by != ("models",):
         yield f"judged by: {', '.join(case.judged_by)}"
-    if case.recorded:
-        yield f"recorded answer {case.recorded[:8]}"

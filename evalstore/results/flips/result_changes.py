@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair
 from evalstore.comparison.pair_groups import OLDER, age_of_answers
-from evalstore.comparison.version_diff import differ_candidate
+from evalstore.comparison.version_diff import RECORDED_ANSWER, differ_candidate
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.display import plural, short
 from evalstore.planning.reasons.version_reader import VersionReader
@@ -98,7 +98,8 @@ def find_result_changes(
         return
     edits, judges = [*_edits(store, was, now, project)], [*_evaluators(store, was, now, project)]
     candidates = [*_candidates(store, was, now, project)]
-    judged = [*(each for each in edits if not each.text.startswith((SYSTEM, SHOWN))), *judges]
+    asked = SYSTEM, SHOWN, RECORDED_ANSWER
+    judged = [*(each for each in edits if not each.text.startswith(asked)), *judges]
     has_same_answer = is_kept or bool(find_same_answers(store, [pair]))
     texts = [each.text for each in judged]
     is_judged_alone = is_kept or (has_same_answer and not _shows_question(store, was, now, project))
@@ -210,7 +211,10 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
         before, after = next(iter(counts[0] - counts[1]), ""), next(iter(counts[1] - counts[0]), "")
         hunks = tuple(map(tuple, diff_lines(before, after, _CONTEXT))) if old and new else ()
         is_older = age_of_answers(Pair(was.result, now.result), sessions) == OLDER
-        words = _other_answers(len(old), len(new))
+        fewer = f"{plural(len(old), 'answer')} fewer"
+        several = plural(len(new), "more answer") if new else fewer
+        another = "another answer" if len(old) == len(new) == 1 else "other answers"
+        words = f"same question, {another if old and new else several}"
         if is_older:
             why = f": run {short(was.run.id)} had asked again" * ("refresh" in was.run.selection)
             words = f"same question, and an older stored answer counts{why}"
@@ -221,17 +225,6 @@ def _other_results(store: Store, was: JudgedResult, now: JudgedResult) -> Iterat
     if all(models) and models[0].isdisjoint(models[1]):
         names = [", ".join(sorted(map(str, side))) for side in models]
         yield ResultChange(f"the provider answered with {names[1]}, before {names[0]}")
-
-
-def _other_answers(was: int, now: int) -> str:
-    """Return what is different, for the numbers of answers that only one side has."""
-    if was and now:
-        return (
-            "same question, another answer" if was == now == 1 else "same question, other answers"
-        )
-    if now:
-        return f"same question, {plural(now, 'more answer')}"
-    return f"same question, {plural(was, 'answer')} fewer"
 
 
 def _label(store: Store, was: JudgedResult, now: JudgedResult) -> str:

@@ -341,3 +341,7 @@ def test_the_cause_of_another_recorded_answer_is_its_text(
     evalstore("run", "-q")
     assert cause in evalstore("diff", "@~1", "@").stdout
     assert "(recorded answer: Oslo -> Rome)" in evalstore("diff", "@", "@~1").stdout
+    (tmp_path / "tests/a.md").write_text(text.format("Bergen"))
+    evalstore("run", "-q")
+    edited = "      recorded answer edited\n        - Oslo\n        + Bergen\n"
+    assert f"what changed in between:\n{edited}" in evalstore("show", "tests/a.md").stdout
