@@ -68,7 +68,7 @@ def markdown_report(location: Location, revision: str = "@", compare: str | None
         attempts = _count_attempts(store, run, listed)
         regressions: Sequence[Regression] = []
         if compared and was == store.find_run_before(run):
-            regressions = find_open_regressions(project, run, compared.broke)
+            regressions = find_open_regressions(project, run, compared.comparison)
         listed = [each.result for each in regressions[:_MOST_PAIRS]]
         quoted = [*listed, *failing.results[:_MOST_PAIRS]]
         feedback = find_feedback(store, (result.decision for result in quoted))

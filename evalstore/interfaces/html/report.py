@@ -153,7 +153,7 @@ def build_report(
             run, batches = find_marked_results(project, revision)
             compared = _compare(location, project, run, compare)
             if compared and _is_of_previous(project.store, compared, run):
-                regressions = find_open_regressions(project, run, compared.broke)
+                regressions = find_open_regressions(project, run, compared.comparison)
         collector = StatsCollector(project, run, [(name,) for name in DIMENSIONS])
         stored = None if run.id == WORKSPACE else run
         rows = RowResults(project.store)

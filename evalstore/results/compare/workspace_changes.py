@@ -52,7 +52,7 @@ class ComparedWorkspace:
             return []
         after = replace(workspace_as_run(project), id="0" * 32)  # after all runs
         batches = partial(self.batches, project)
-        return find_open_regressions(project, after, self.diff.broke, batches)
+        return find_open_regressions(project, after, self.diff.comparison, batches)
 
 
 def compare_workspace(

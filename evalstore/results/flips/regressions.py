@@ -40,7 +40,7 @@ from evalstore.workspace.git import read_state
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from evalstore.comparison.comparison import Pair
+    from evalstore.comparison.comparison import Comparison
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, Json
@@ -339,14 +339,16 @@ _NAMED = 3
 
 
 def find_open_regressions(
-    project: Project, run: Run, broke: Iterable[Pair], workspace: Workspace | None = None
+    project: Project, run: Run, compared: Comparison, workspace: Workspace | None = None
 ) -> Sequence[Regression]:
-    """Return the regressions of a run, as its gate counts them, apart from those that broke now.
+    """Return the regressions of a run, as its gate counts them, that are older than the run.
 
-    Files that reach their own threshold have none.
+    Results that broke or became undecided since the run before are left out, and files that reach
+    their own threshold.
     """
     known = DigestSet()
-    for pair in broke:
+    undecided = (pair for pair in compared.changed if pair.is_now_undecided)
+    for pair in chain(compared.broke, undecided):
         known.add(digest_of_value(cell_of(pair.either)))
     regressions = keep_regressions(
         regression
