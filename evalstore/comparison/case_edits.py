@@ -214,7 +214,13 @@ def _differ_prompts(
     if (None in was) != (None in now):
         yield Difference(f"case without {subject} is {'new' if None in now else 'gone'}")
     if {*was} == {*now}:
-        yield Difference(f"order of the {subject}s")
+        moved = [
+            name("prompt", id) or id[:8]
+            for id, old in zip(now, was, strict=False)
+            if id and id != old
+        ]
+        names = f" {' and '.join(moved)}" if len(moved) == 2 else ""
+        yield Difference(f"{subject}s{names} exchanged")
 
 
 def _differ(field: str, was: Case | CaseFile, now: Case | CaseFile) -> Iterator[Difference]:

@@ -601,10 +601,10 @@ _PARTS = {
 
 
 def _edited_settings(was: CaseFile, now: CaseFile) -> Iterator[str]:
-    """Yield how the settings of a test file itself differ, and the order of its system prompts."""
+    """Yield how the settings of a test file itself differ, and exchanged system prompts."""
     pairs = _pair_prompts(was, now)
     if any(old != new and Counter(old) == Counter(new) for old, new in pairs):
-        yield "order of the system prompts"
+        yield "system prompts exchanged"
     for name in ("attempts", "evaluators", "threshold"):
         values = getattr(was, name), getattr(now, name)
         if values[0] != values[1]:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from evalstore.checks.explain_check import CheckExplanation
     from evalstore.results.table.list import Listing
     from evalstore.results.table.result_list import ResultFilter
-    from evalstore.store.results import TaggedResult
 
 
 _LISTED = 4
@@ -209,18 +208,12 @@ def _list_results(
     is_data = json or output_format != "table"
     is_less = bool(wanted.verdicts) and "pending" not in wanted.verdicts and not is_data
     query = replace(wanted, verdicts=(*wanted.verdicts, "pending")) if is_less else wanted
-    pending = 0
     with find_filtered(here(), revision, query) as (project, found):
-
-        def listed() -> Iterator[list[TaggedResult]]:
-            nonlocal pending
-            for batch in found.batches:
-                left = [each for each in batch if each.result.word != "pending"]
-                pending += len(batch) - len(left)
-                yield left if is_less else batch
-
-        rows = TemporaryList(describe_results(here(), project, listed(), names_all=is_data))
+        rows = TemporaryList(describe_results(here(), project, found.batches, names_all=is_data))
         several = len(found.run.candidates) > 1 and len(wanted.models) != 1
+    pending = 0 if is_data else sum(row["verdict"] == "pending" for row in rows)
+    if is_less and pending:
+        rows = TemporaryList(row for row in rows if row["verdict"] != "pending")
     columns = ("verdict", "case", "model", "answer", "reason")
     shown = tuple(name for name in columns if name != "model" or several)
     listing = Listing("results", rows, shown)

@@ -52,7 +52,7 @@ def test_prompts_that_change_places_keep_their_results(
     edit(prompted / "tests/weather.md", "[brief, kind]", "[kind, brief]")
     evalstore("run", "--yes")
     newest = evalstore("log", "tests/weather.md", "-n", "1").stdout
-    assert "    edit: order of the system prompts\n" in newest
+    assert "    edit: system prompts kind and brief exchanged\n" in newest
     assert "label" not in newest
     assert "\n12 unchanged\n" in evalstore("diff", "@~1", "@").stdout
 

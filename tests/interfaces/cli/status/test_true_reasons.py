@@ -547,7 +547,7 @@ def test_another_order_of_system_prompts_is_no_version_that_was_run(
     test.write_text(test.read_text().replace("---\n", "---\nsystemPrompts: [a, b]\n", 1))
     evalstore("run", "-q")
     edit(test, "[a, b]", "[b, a]")
-    line = "    =   tests/weather.md  order of the system prompts\n"
+    line = "    =   tests/weather.md  system prompts exchanged\n"
     assert line in evalstore("status").stdout
     edit(workspace / "prompts/b.md", "brief", "quick")
     shown = evalstore("status").stdout
