@@ -143,7 +143,7 @@ def _notes(
 ) -> Iterable[str]:
     if run.status != "complete":
         yield f"this run is {run.status}: some answers or verdicts are missing"
-    if is_partial(run):
+    if is_partial(run) and not any(short(run.id) in note for note in (diff.notes if diff else ())):
         yield f"partial run: {scope_text(run)}"
     total = sum(counts.values())
     if missing := counts.get("pending", 0) + counts.get("no reply", 0):
@@ -213,12 +213,12 @@ def _list(
     `others` are more results of these cases.
     """
     names = [*rows]
-    cases: dict[str, list[tuple[Result, PairFacts]]] = {}
+    cases: dict[tuple[str, str], list[tuple[Result, PairFacts]]] = {}
     for each in results:
-        cases.setdefault(each[1].name, []).append(each)
+        cases.setdefault(each[0][:2], []).append(each)
     for each in others:
-        if each[1].name in cases:
-            cases[each[1].name].append(each)
+        if listed := cases.get(each[0][:2]):
+            listed.append(each)
     more = len(names) - len(results)
     return {
         "id": id,
@@ -231,11 +231,11 @@ def _list(
 
 def _changed_case(results: Sequence[tuple[Result, PairFacts]], table: CaseTable) -> dict[str, Any]:
     """Return a case, its number in the table if it is there, and its results with their texts."""
-    result, facts = results[0]
+    result = results[0][0]
     quoted = [table.quoted.get(cell_of(result), QuotedCell()) for result, _ in results]
     attempts = [table.attempts.get(cell_of(result), "") for result, _ in results]
     return {
-        "name": facts.name,
+        "name": case_name(result.file, result.row),
         "place": table.places.find(result.file, result.row, result.prompt_number),
         "results": [*zip((facts for _, facts in results), quoted, attempts, strict=True)],
     }
@@ -245,11 +245,13 @@ def _describe_regression(
     diff: Diff, regression: Regression, names: Mapping[str, Sequence[str]]
 ) -> PairFacts:
     result, run = regression.result, regression.passed_in
+    prompt = diff.prompts.get(result.file, {}).get(result.prompt)
     return PairFacts(
-        case_name(result.file, result.row, diff.prompts.get(result.file, {}).get(result.prompt)),
+        case_name(result.file, result.row, prompt),
         result.model,
         (SideVerdict(result.word or "answered"),),
         ", ".join((f"passed in {side_name(run)}", *names.get(run, ()))),
+        prompt or "",
     )
 
 

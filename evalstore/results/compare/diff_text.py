@@ -180,6 +180,8 @@ class PairFacts(NamedTuple):
     """The verdicts of both sides, or the one that both have."""
     reason: str
     """The change that explains the pair; empty if only one side has it."""
+    prompt: str
+    """The system prompt if the file has several, else empty."""
 
 
 def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
@@ -191,6 +193,7 @@ def describe_pair(diff: Diff, pair: Pair) -> PairFacts:
         result.model if has_candidates(diff) else "",
         tuple(dict.fromkeys(_verdict(diff, side) for side in (pair.was, pair.now) if side)),
         diff.reason(pair) if pair.was and pair.now else "",
+        prompt or "",
     )
 
 

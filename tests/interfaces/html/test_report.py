@@ -168,6 +168,13 @@ def test_a_case_with_several_system_prompts_is_one_case(tmp_path: Path) -> None:
     names = shown_names(text)
     assert len(names) == 200
     assert names.count("tests/hello.md [n=99] (a)") == names.count("tests/hello.md [n=99] (b)") == 1
+    anew(root, "first", {"when": "^Hello 99$", "answer": "Go away."}, {"answer": "Hi."})
+    assert call(root, "run", "--fail-on", "none", "--yes") == 0
+    lines = summary_of(report(root))
+    listed = lines[lines.index("Broke (1 case, 2 results)") + 1 :]
+    assert listed[:3] == ["tests/hello.md [n=99]", "question", "Hello 99"]
+    failed = [line for line in listed if "→ ✗ fail" in line]
+    assert [line.split(" ✓")[0] for line in failed] == ["a · first", "b · first"]
     for by in ("prompt", "file"):
         table = text.partition(f'<details id="by-{by}"')[2].partition("</details>")[0]
         assert table.count('<svg class="interval-chart"') == (1 if by == "file" else 2), by
