@@ -11,7 +11,6 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.project import Project
-from evalstore.planning.reasons.reason import Reason
 from evalstore.planning.reasons.reasons import Explainer
 from evalstore.store.trees.case_files import StoredCases
 
@@ -42,12 +41,11 @@ def find_planned_work(location: Location, result: Result) -> PlannedWork | None:
             path = f"{path}::{result.row}" if result.row else path
             plan = make_plan(project, SelectionOptions((path,)))
             explainer = Explainer(project)
-            for ask, reason in explainer.asks(plan):
-                if _is_of(ask.cell, result):
-                    return PlannedWork("ask", _text(reason))
-            for judgement, reason in explainer.judgements(plan):
-                if _is_of(judgement.cell, result):
-                    return PlannedWork("judge", _text(reason))
+            for kind, explain in (("ask", explainer.asks), ("judge", explainer.judgements)):
+                for planned, reason in explain(plan):
+                    if _is_of(planned.cell, result):
+                        also = f"; also changed: {', '.join(reason.also)}" if reason.also else ""
+                        return PlannedWork(kind, reason.text + also)
     except EvalstoreError:
         return None  # 'check' lists errors of files; what is stored can be shown all the same
     return None
@@ -89,7 +87,3 @@ def _is_of(cell: Cell, result: Result) -> bool:
     number = cell.case.prompts.index(cell.prompt) if cell.prompt in cell.case.prompts else 0
     place = cell.candidate.id, cell.case.row, number
     return place == (result.model, result.row, result.prompt_number)
-
-
-def _text(reason: Reason) -> str:
-    return f"{reason.text}; also changed: {', '.join(reason.also)}" if reason.also else reason.text
