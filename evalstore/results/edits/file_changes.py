@@ -121,7 +121,9 @@ class FileChanges:
             if change and change.gone and change.new and lacks_row_id(workspace, path):
                 change = replace(change, may_be_edited_rows=True)
             if path != old:
-                change = _as_renamed(change or FileChange("R ", path, 0, 0, 0, ""), old)
+                change = change or FileChange("R ", path, 0, 0, 0, "")
+                reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
+                change = replace(change, reason=reason, old_file=old)
             if change:
                 changes.append(change)
         changes += [
@@ -184,9 +186,3 @@ def with_outcomes(change: FileChange, outcomes: StoredOutcomes) -> FileChange:
         return change
     file = change.file
     return replace(change, broke=outcomes.broke[file], fixed=outcomes.fixed[file])
-
-
-def _as_renamed(change: FileChange, old: str) -> FileChange:
-    """Return the change of a file that has been renamed."""
-    reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
-    return replace(change, reason=reason, old_file=old)

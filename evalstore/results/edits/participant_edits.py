@@ -61,7 +61,9 @@ class ParticipantHistory:
         was limited to some candidates removes none, and what only such runs had is not removed by
         the next one that was not.
         """
-        was, self._candidates = self._candidates, _candidates_as_of(self._candidates, run)
+        was = self._candidates
+        if was is not None or not is_limited(run):
+            self._candidates = candidates_after(was or {}, run)
         if was is not None and is_limited(run):
             self._named |= {candidate.id for candidate in run.candidates} - was.keys()
         elif was is not None:
@@ -204,10 +206,3 @@ def _number_edits(was: Run, now: Run, file: CaseFile | None) -> Iterator[tuple[s
         if name in was.settings and was.settings[name] != now.settings.get(name):
             values = " -> ".join(str(run.settings.get(name) or "none") for run in (was, now))
             yield name, Difference(f"{name} {values}")
-
-
-def _candidates_as_of(before: Candidates | None, run: Run) -> Candidates | None:
-    """Return the candidates as of a run; None while all runs were limited to some of them."""
-    if before is None and is_limited(run):
-        return None
-    return candidates_after(before or {}, run)

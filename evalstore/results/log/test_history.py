@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.version_diff import Candidates, candidates_after, differ_candidates
+from evalstore.comparison.version_diff import (
+    Candidates,
+    Difference,
+    candidates_after,
+    differ_candidates,
+)
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.errors import EvalstoreError
 from evalstore.core.values import Case, CaseFile, Json
@@ -22,7 +27,8 @@ from evalstore.planning.reasons.path_history import (
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.planning.results import as_result, compute_results
 from evalstore.results.edits.test_parts import SYSTEM, describe_parts, load_test_parts
-from evalstore.results.prompt_names import label_prompts
+from evalstore.results.judgement_changes import differ_evaluators
+from evalstore.results.prompt_names import PromptNames, label_prompts
 from evalstore.store.results import results_of
 from evalstore.store.trees.case_chunks import find_same
 from evalstore.store.trees.case_finder import CaseFinder, RowIndex
@@ -30,7 +36,7 @@ from evalstore.store.trees.path_trees import find_entry
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
-    from evalstore.comparison.version_diff import Difference, Find
+    from evalstore.comparison.version_diff import Find, Name
     from evalstore.core.results import Result
     from evalstore.core.runs import Run
     from evalstore.planning.options import Location
@@ -49,13 +55,13 @@ class Version:
     started: int
     """The start of that run in microseconds since 1970, UTC."""
     edits: tuple[str, ...]
-    """The parts that differ from the previous version, and the candidates that do."""
+    """The parts that differ from the previous version, the candidates and the judges that do."""
     verdicts: Mapping[str, tuple[str, ...]]
     """The verdicts by candidate, one for each system prompt."""
     parts: Mapping[str, str]
     """The texts for candidates and evaluators by name of the part; empty if the test is gone."""
     candidates: tuple[str, ...] = ()
-    """How candidates are defined differently since the previous version, in words."""
+    """How candidates and judges are defined differently since the previous version, in words."""
     row: str = ""
     """The label of the row in this version; empty if the test is gone."""
     judged_in: Mapping[str, str] = field(default_factory=dict)
@@ -110,7 +116,8 @@ def versions_of(location: Location, file: str, row: str) -> list[Version]:
             span.results = sorted(span.results, key=lambda result: order(result.model))
         contents = load_test_parts(store, project, [span.case for span in spans if span.case])
         find = VersionReader(store).find
-        versions = list(_versions(spans, files, contents, partial(_prompt_names, project), find))
+        name, name_of = partial(_prompt_names, project), PromptNames(location, project)
+        versions = list(_versions(spans, files, contents, name, find, name_of))
     return versions[::-1]
 
 
@@ -144,6 +151,7 @@ def _versions(
     contents: Mapping[str, Json],
     name: Callable[[Mapping[str | None, int]], Mapping[str | None, str]],
     find: Find,
+    name_of: Name,
 ) -> Iterator[Version]:
     begun: list[tuple[VersionSpan, list[str], list[Difference], dict[str, str]]] = []
     before: VersionSpan | None = None
@@ -163,8 +171,18 @@ def _versions(
         else:
             names = dict.fromkeys((*parts_before, *parts))
             changed = [part for part in names if parts_before.get(part) != parts.get(part)]
-            edits = list(dict.fromkeys(part.rstrip("0123456789 ") for part in changed))
-            edits += dict.fromkeys(_kind_of_edit(edit) for edit in candidates)
+            edits = [part.rstrip("0123456789 ") for part in changed]
+            for edit in candidates:
+                subject, colon, _ = edit.subject.partition(": ")
+                edits.append(f"model of {subject}" if colon else subject)
+            if edits and before.runs and span.runs and "models" in span.case.judged_by:
+                file = files[span.node or ""]
+                judges = differ_evaluators(before.runs[-1], span.runs[0], find, file, name_of)
+                found = {
+                    each.cause if each.was or each.now else each.text: Difference(each.text)
+                    for each in judges
+                }
+                edits, candidates = [*edits, *found], [*candidates, *found.values()]
         if edits:
             begun.append((span, edits, candidates, parts))
         elif span.case and begun:
@@ -174,7 +192,7 @@ def _versions(
     for span, edits, candidates, parts in begun:
         words, prompts, prompt_names = _verdicts(span.results, name)
         yield Version(
-            *(span.run, span.started, tuple(edits), words, parts),
+            *(span.run, span.started, tuple(dict.fromkeys(edits)), words, parts),
             tuple(str(edit) for edit in candidates if str(edit) not in edits),
             row=span.case.row if span.case else "",
             judged_in=span.judged_in,
@@ -191,12 +209,6 @@ def _candidates(
     known = {**now.candidates, **was.candidates} if was.is_limited else was.candidates
     known = {id: candidate for id, candidate in known.items() if id not in now.unnamed}
     return [edit for _, edit in differ_candidates(known, now.candidates, judged, find)]
-
-
-def _kind_of_edit(edit: Difference) -> str:
-    """Return what changed of a candidate, without its values."""
-    subject, colon, _ = edit.subject.partition(": ")
-    return f"model of {subject}" if colon else subject
 
 
 _ByModel = dict[str, tuple[str, ...]]
@@ -252,6 +264,8 @@ class VersionSpan:
     started: int
     node: str | None
     candidates: Candidates
+    runs: list[Run] = field(default_factory=list)
+    """The oldest first; none for the workspace."""
     leaves: list[tuple[str, str]] = field(default_factory=list)
     """The runs with results of the file, oldest first: their ids and the leaves of the results."""
     case: Case | None = None
@@ -326,6 +340,7 @@ def find_spans(store: Store, file: str, folder: str) -> list[VersionSpan]:
             last = VersionSpan(run.id, run.started, node, candidates, unnamed=unnamed)
             spans.append(last)
         last.candidates, last.is_limited, last.named = candidates, is_limited, named
+        last.runs.append(run)
         if node and run.results in leaves:
             last.leaves.append((run.id, leaves[run.results]))
     return spans
@@ -398,18 +413,16 @@ def add_results(store: Store, spans: Sequence[VersionSpan], file: str) -> None:
 
     Older runs are read only while a candidate of the span has no verdict.
     """
-    waiting = {
-        number: iter(_newest_first(span.leaves)) for number, span in enumerate(spans) if span.case
-    }
+    labels = {number: span.case.row for number, span in enumerate(spans) if span.case}
+    waiting = {number: iter(_newest_first(spans[number].leaves)) for number in labels}
     while waiting:
         read = {number: entry for number, left in waiting.items() if (entry := next(left, None))}
         rows: dict[str, set[str]] = {}
         for number, (_, leaf) in read.items():
-            rows.setdefault(leaf, set()).add(_row(spans[number]))
+            rows.setdefault(leaf, set()).add(labels[number])
         results = results_of(store, file, rows) if rows else {}
         for number, (run, leaf) in read.items():
-            row = _row(spans[number])
-            found = [result for result in results[leaf] if result.row == row]
+            found = [result for result in results[leaf] if result.row == labels[number]]
             spans[number].last_run = spans[number].last_run or (run if found else None)
             spans[number].add_older(found, {result.model: run for result in found})
         waiting = {number: waiting[number] for number in read if spans[number].lacks_verdicts}
@@ -421,11 +434,6 @@ def _newest_first(leaves: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     for run, leaf in leaves[::-1]:
         newest.setdefault(leaf, run)
     return [(run, leaf) for leaf, run in newest.items()]
-
-
-def _row(span: VersionSpan) -> str:
-    assert span.case
-    return span.case.row
 
 
 def results_now(project: Project, file: str, row: str) -> list[Result]:

@@ -66,7 +66,7 @@ def test_log_names_new_and_changed_candidates_and_evaluators_with_and_without_a_
     versions = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert [version.edits for version in versions] == [
         ("new candidate scripted/one",),
-        ("candidate scripted/one removed",),
+        ("candidate scripted/one removed", "verdict: majority -> all"),
         ("new candidate scripted/two",),
         ("new",),
     ]

@@ -68,6 +68,15 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     assert all(version.run for version in versions[1:])
 
 
+def test_a_version_names_the_judges_that_were_edited_with_it(workspace: Path) -> None:
+    main(["run", "--quiet"])
+    edit(workspace / "evalstore.yaml", "candidates:", "evaluatorsTemperature: 0.5\ncandidates:")
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    main(["run", "--quiet"])
+    newest, _ = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
+    assert newest.edits == ("test text", "judge temperature none -> 0.5")
+
+
 def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
     test = workspace / "tests/weather.md"
     for text in ("[Rome]", "[Rome, Oslo]"):
