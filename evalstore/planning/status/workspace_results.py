@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE
@@ -37,6 +37,15 @@ def iterate_workspace(
     """Yield the results of all cases, or of a scope, with their cases, in batches."""
     for _, results in compute_workspace(project, scope):
         yield [(as_result(result), result.cell.case) for result in results]
+
+
+def results_at(project: Project, places: Iterable[tuple[str, str | None]]) -> Iterator[Result]:
+    """Yield the results of rows of test files; without a row, those of all rows of a file."""
+    root = project.workspace.root
+    paths = tuple(f"{root / file}::{row}" if row else f"{root / file}" for file, row in places)
+    if paths:
+        for batch in iterate_workspace(project, resolve_scope(project, SelectionOptions(paths))):
+            yield from (result for result, _ in batch)
 
 
 def workspace_as_run(project: Project, selection: SelectionOptions | None = None) -> Run:

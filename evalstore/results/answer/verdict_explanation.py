@@ -22,12 +22,10 @@ from evalstore.core.display import WORKSPACE
 from evalstore.core.values import Case, Json
 from evalstore.files.json_output import to_json
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.options import Location
 from evalstore.planning.plan import CHECKS
-from evalstore.planning.planner import resolve_scope
 from evalstore.planning.reasons.path_history import name_in_newest_run
-from evalstore.planning.results import as_result
-from evalstore.planning.status.workspace_results import compute_workspace, workspace_as_run
+from evalstore.planning.status.workspace_results import results_at, workspace_as_run
 from evalstore.results.answer.answer import (
     AnswerView,
     question_of,
@@ -37,6 +35,7 @@ from evalstore.results.attempts import Attempt, shown_session
 from evalstore.results.flips.result_history import ResultHistory, VerdictCounts, find_history
 from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.prompt_names import name_prompts
+from evalstore.results.show.show import cells_with
 from evalstore.store.results import read_results
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.runs import RUNS_SEARCHED
@@ -259,7 +258,7 @@ def explain_result(
         is_gone = _find_case(project, result) is None  # then a run has what is shown of it
         if is_gone and (stored := _newest_run_with(project.store, result, among=RUNS_SEARCHED)):
             return explain(project.store, stored)
-        here = cells or (() if is_gone else [*workspace_results(project, result.file, result.row)])
+        here = cells or (() if is_gone else [*results_at(project, [(result.file, result.row)])])
         return explain_workspace_result(project, result, here, session=session, view=view)
 
 
@@ -273,14 +272,11 @@ def explain_session(
     location: Location, store: Store, view: AnswerView
 ) -> VerdictExplanation | None:
     """Explain the answer of a page; None when no recent run has it."""
-    if not view.places:
-        return None
-    for run in store.find_recent_runs():
-        for result in read_results(store, run, only=view.file):
-            if result.row == view.row and view.id in result.sessions:
-                if now := with_later_labels(location, store, [result]).get(result):
-                    return explain_result(location, now, None, view=view)
-                return explain_stored_result(location, store, result, run, view=view)
+    for result, run in cells_with(store, view.id or "").items():
+        if (result.file, result.row) == (view.file, view.row):
+            if now := with_later_labels(location, store, [result]).get(result):
+                return explain_result(location, now, None, view=view)
+            return explain_stored_result(location, store, result, run, view=view)
     return None
 
 
@@ -382,14 +378,6 @@ def _history_now(
         project=project,
         rows=rows,
     )
-
-
-def workspace_results(project: Project, file: str, row: str | None) -> Iterator[Result]:
-    """Yield the results of a row of a file in the workspace; those of all rows without `row`."""
-    path = f"{project.workspace.root / file}"
-    selection = SelectionOptions((path if row is None else f"{path}::{row}",))
-    for _, cells in compute_workspace(project, resolve_scope(project, selection)):
-        yield from map(as_result, cells)
 
 
 def _find_case(project: Project, result: Result) -> Case | None:

@@ -22,9 +22,10 @@ from evalstore.planning.open_project import open_project
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
+from evalstore.planning.status.workspace_results import results_at
 from evalstore.results.case_reference import WITH_PROMPT
 from evalstore.results.prompt_names import find_prompt, label_prompts, list_names, prompt_label
-from evalstore.store.results import read_results
+from evalstore.store.results import SessionResults
 from evalstore.store.revisions import resolve
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.workspace.user_name import name_of_user
@@ -232,15 +233,11 @@ def _verdicts_now(
     """Return the verdicts of the subjects in the workspace, as far as it has their cases."""
     rows = {(path, case.row) for path, file in project.reading.files.items() for case in file.cases}
     here = rows & {(subject.file, subject.row) for subject in subjects}
-    root = project.workspace.root
-    paths = tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here)
     verdicts: dict[tuple[str, str, str | None, str], str | None] = {}
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
-        plan = make_plan(project, SelectionOptions(paths=paths)) if here else None
-        for result in compute_results(plan, project.settings.verdict) if plan else ():
-            case = result.cell.case
+        for result in results_at(project, here):
             for session in result.sessions:
-                verdicts[result.cell.file, case.row, case.evaluation, session] = result.word
+                verdicts[result.file, result.row, result.evaluation, session] = result.word
     return {
         subject: verdicts.get((subject.file, subject.row, subject.evaluation, subject.sessions[0]))
         for subject in subjects
@@ -349,26 +346,17 @@ def _of_prompt(project: Project, subjects: list[LabelSubject], named: str) -> li
 
 def _require_single_subject(project: Project, case: str, subjects: list[LabelSubject]) -> None:
     """Raise `EvalstoreError` when the subjects differ in case, candidate or system prompt."""
-    cases = {(subject.file, subject.row) for subject in subjects}
-    if len(cases) > 1:
-        raise EvalstoreError(
-            f"'{case}' has {len(cases)} cases",
-            hint="name one, or add --all: " + list_names(f"{file}::{row}" for file, row in cases),
-        )
+    cases = {f"{subject.file}::{subject.row}" for subject in subjects}
     models = {subject.model for subject in subjects}
-    if len(models) > 1:
-        raise EvalstoreError(
-            f"{len(models)} candidates have answered '{case}'",
-            hint="name one with --model, or add --all: " + list_names(models),
-        )
-    prompts = {subject.prompt for subject in subjects}
-    if len(prompts) > 1:
-        numbers = {id: number for number, id in enumerate(prompts)}
-        names = list_names(label_prompts(project, numbers).values())
-        raise EvalstoreError(
-            f"'{case}' was answered with {len(prompts)} system prompts",
-            hint=f"name one with --prompt, or add --all: {names}",
-        )
+    ids = dict.fromkeys(subject.prompt for subject in subjects)
+    prompts = label_prompts(project, {id: number for number, id in enumerate(ids)}).values()
+    for names, found, option in (
+        (cases, f"'{case}' has {len(cases)} cases", ""),
+        (models, f"{len(models)} candidates have answered '{case}'", " with --model"),
+        (prompts, f"'{case}' was answered with {len(ids)} system prompts", " with --prompt"),
+    ):
+        if len(names) > 1:
+            raise EvalstoreError(found, hint=f"name one{option}, or add --all: {list_names(names)}")
 
 
 def _session(project: Project, text: str) -> str | None:
@@ -391,13 +379,13 @@ def _of_session(project: Project, session: str) -> LabelSubject:
         for subject in subjects_of(project, SelectionOptions()):
             if session in subject.sessions:
                 return subject
+    sessions = SessionResults(project.store)
     for run in project.store.find_recent_runs():
-        for seen in read_results(project.store, run):
-            if session in seen.sessions and seen.evaluation is not None:
+        for seen in sessions.find(run.results, session):
+            if seen.evaluation is not None:
                 judged = project.store.find_evaluations(seen.evaluations).values()
                 together = (each.sessions for each in judged if session in each.sessions)
-                sessions = next(together, (session,))
-                return subject_of_result(seen, sessions)
+                return subject_of_result(seen, next(together, (session,)))
     raise EvalstoreError(
         f"answer {session[:8]} belongs to no case that is judged",
         hint=f"the workspace and the newest {RUNS_SEARCHED} runs were searched",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
 from evalstore.planning.open_project import open_project
-from evalstore.planning.options import SelectionOptions
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
 from evalstore.store.results import SessionResults
@@ -53,8 +52,7 @@ def with_later_labels(
 
     Where the instructions or checks were edited since, only labels on the edited case count.
     """
-    from evalstore.planning.planner import resolve_scope
-    from evalstore.planning.status.workspace_results import iterate_workspace
+    from evalstore.planning.status.workspace_results import results_at
 
     labels = read_labels(store)
     sessions = {session for _, session in labels.by_place}
@@ -62,15 +60,8 @@ def with_later_labels(
     if not labelled:
         return {}
     with suppress(EvalstoreError), open_project(location) as project:  # else what a run says
-        root = project.workspace.root
-        names = (f"{root / each.file}" + f"::{each.row}" * bool(each.row) for each in labelled)
-        now = {
-            (cell_of(result), result.sessions): result
-            for batch in iterate_workspace(
-                project, resolve_scope(project, SelectionOptions(tuple(dict.fromkeys(names))))
-            )
-            for result, _ in batch
-        }
+        places = dict.fromkeys((each.file, each.row) for each in labelled)
+        now = {(cell_of(each), each.sessions): each for each in results_at(project, places)}
         pairs = ((was, now.get((cell_of(was), was.sessions))) for was in labelled)
         return {
             was: found

@@ -20,12 +20,12 @@ from evalstore.planning.options import Location, is_partial
 from evalstore.planning.path_targets import find_targets, split_case
 from evalstore.planning.reasons.path_history import follow_file
 from evalstore.planning.reasons.unknown_names import match_models
+from evalstore.planning.status.workspace_results import results_at
 from evalstore.results.answer.verdict_explanation import (
     VerdictExplanation,
     explain_result,
     explain_stored_result,
     explain_workspace_result,
-    workspace_results,
 )
 from evalstore.results.labels.later_labels import with_later_labels
 from evalstore.results.log.files_of_runs import find_file_of_run
@@ -143,7 +143,7 @@ def _explain_now(
     with open_project(location) as project:
         (target,) = project.targets((case,))
         cells: list[Result] = []
-        left = workspace_results(project, target.path, target.row)
+        left = results_at(project, [(target.path, target.row)])
         for cell in left:
             if cells and cell.row != cells[0].row:
                 found = (FoundResult(each, WORK, 0) for each in chain(cells, [cell], left))
