@@ -182,7 +182,7 @@ class GarbageCollection:
                 written.indexes += len(done.indexes)
                 written.packs += done.packs
                 written.size += done.bytes_sent
-            packs = compaction.small_packs()
+            packs = [pack for pack in compaction.packs() if is_small(pack.size)]
             replaced.indexes += len(compaction.indexes)
             replaced.packs += len(packs)
             replaced.size += sum(self._survey.size_of(index.name) for index in compaction.indexes)
@@ -459,10 +459,6 @@ class Compaction(NamedTuple):
         """Return their packs; large ones, which stay as they are, come first."""
         packs = {pack for index in self.indexes for pack in index.header.packs}
         return sorted(packs, key=lambda pack: (is_small(pack.size), pack.digest))
-
-    def small_packs(self) -> list[IndexedPack]:
-        """Return the packs that are rewritten."""
-        return [pack for pack in self.packs() if is_small(pack.size)]
 
 
 def choose_indexes(indexes: Iterable[SurveyedIndex]) -> list[list[SurveyedIndex]]:

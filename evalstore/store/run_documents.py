@@ -193,10 +193,6 @@ def _is_planned(value: Any) -> bool:
     return all(map(_is_count, counts))
 
 
-def _is_files(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value.values()))
-
-
 def _object_of(fields: Mapping[str, Holds]) -> Holds:
     """Return whether a value is an object with some of these fields, and no others."""
 
@@ -211,7 +207,10 @@ def _object_of(fields: Mapping[str, Holds]) -> Holds:
 _NO_TEXT, _NO_OBJECT = "is not a text", "is not one that this version knows"
 _DESCRIPTION: dict[str, tuple[Holds, str]] = {
     "version": (_is_text, _NO_TEXT),
-    "files": (_is_files, "does not have the texts of files"),
+    "files": (
+        lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+        "does not have the texts of files",
+    ),
     "config": (_is_text, _NO_TEXT),
     "overrides": (_is_texts, "is not a list of texts"),
     "cases": (_is_id, "is not an id"),
@@ -268,14 +267,6 @@ def read_counts(text: Any) -> dict[str, Json]:
     return counts
 
 
-def _is_failures(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_count, value.values()))
-
-
-def _is_spending(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_spent, value))
-
-
 def _is_spent(value: Any) -> bool:
     if not isinstance(value, list) or len(value) != 3:
         return False
@@ -293,8 +284,8 @@ _COUNTS: dict[str, Holds] = {
     **dict.fromkeys(NUMBERS, _is_count),
     **dict.fromkeys(COSTS, is_amount),
     **dict.fromkeys((*ENDS, "priced", LEADS, ENDED, RECORDS, LEFT), _is_flag),
-    "failures": _is_failures,
-    "spending": _is_spending,
+    "failures": lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
+    "spending": lambda value: isinstance(value, list) and all(map(_is_spent, value)),
     NOTED: is_time,
 }
 

@@ -13,10 +13,6 @@ from evalstore.files.fields import is_finite
 _OF = ("total", "input", "output")
 
 
-def _read_reasons(arguments: CheckArguments) -> dict[str, Json]:
-    return {"expected": arguments.texts("expected")}
-
-
 def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Return whether the finish reason is one of the expected ones."""
     reason = subject.reply.finish_reason
@@ -91,7 +87,9 @@ def _count(usage: Usage, of: str) -> int | None:
 
 
 KINDS = {
-    "finishReason": CheckType(1, _read_reasons, _ends_for, example="stop"),
+    "finishReason": CheckType(
+        1, lambda it: {"expected": it.texts("expected")}, _ends_for, example="stop"
+    ),
     "latency": CheckType(1, _read_most, _takes_at_most, main="max", example="10"),
     "cost": CheckType(1, _read_most, _costs_at_most, main="max", example="0.01"),
     "tokens": CheckType(1, _read_tokens, _uses_tokens, main="max"),

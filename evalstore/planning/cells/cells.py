@@ -88,10 +88,6 @@ class Cell(NamedTuple):
         """Return how many answers the cell needs."""
         return self.attempts * len(self.questions)
 
-    def required_answers_of(self, question: str) -> int:
-        """Return how many answers to one question the cell needs."""
-        return self.attempts * self.questions.count(question)
-
     def distinct_questions(self) -> Sequence[tuple[str, int, int]]:
         """Return each question once: its id, the number of its conversation, and of its answers."""
         questions, attempts = self.questions, self.attempts

@@ -449,7 +449,7 @@ class QuestionReasons:
             return Reason(with_verb(verb, ask.why), relative=ask.question_id)
         if ask.question_id in failed:
             return Reason(f"retry of a failure: {shorten_line(failed[ask.question_id].message)}")
-        total = cell.required_answers_of(ask.question_id)
+        total = cell.attempts * cell.questions.count(ask.question_id)
         if ask.count < total:
             have = total - ask.count
             unit = "attempts" if total == cell.attempts else "answers"

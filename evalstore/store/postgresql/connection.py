@@ -394,17 +394,15 @@ class PostgreSQLConnection:
         inserted = 0
         for batch in _batches(sorted(rows, key=lambda row: tuple(row[: len(table.key)]))):
             columns = zip(kinds, zip(*batch, strict=True), strict=True)
-            parameters = [
-                [*map(_as_real, values)] if kind == TYPES["FLOAT"] else [*values]
+            parameters = [  # psycopg needs numbers of one type in a list
+                [
+                    value if value is None or kind != TYPES["FLOAT"] else float(value)
+                    for value in values
+                ]
                 for kind, values in columns
             ]
             inserted += self.raw.execute(statement, parameters).rowcount
         return inserted
-
-
-def _as_real(value: float | None) -> float | None:
-    """Return a number as psycopg needs it in a list: of one type with the others."""
-    return None if value is None else float(value)
 
 
 def _batches(rows: Sequence[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:

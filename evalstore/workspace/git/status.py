@@ -187,7 +187,8 @@ class _Files:
         if self._left < 0 or time.monotonic() > self._deadline:
             return None
         try:
-            data = os.readlink(path) if entry.mode == _LINK else _read_regular(path)  # noqa: PTH115
+            is_link, file = entry.mode == _LINK, Path(os.fsdecode(path))
+            data = os.readlink(path) if is_link else read_bytes(file, _MOST_BYTES)  # noqa: PTH115
         except (OSError, GitError):
             return None
         if _blob_id(data, len(entry.id)) == entry.id:
@@ -218,10 +219,6 @@ class _Files:
         if state is None:
             return None
         return True if bytes.fromhex(state.commit) != entry.id else state.dirty
-
-
-def _read_regular(path: bytes) -> bytes:
-    return read_bytes(Path(os.fsdecode(path)), _MOST_BYTES)
 
 
 def _blob_id(data: bytes, size: int) -> bytes:
