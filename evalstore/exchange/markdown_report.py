@@ -216,9 +216,8 @@ def _candidates(overview: Overview) -> Iterator[str]:
         yield "The run has no results."
         yield ""
         return
-    if overview.rates:
-        yield overview.rates
-        yield ""
+    yield overview.sentence
+    yield ""
     yield "| candidate | passed | 95% interval | judged | change | 100 answers | latency |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for row in overview.candidates:

@@ -112,8 +112,6 @@ class Overview:
     sentence: str
     """`mini got better, 54% to 77%; 2 cases broke. Best: large, 90%.`"""
     candidates: tuple[CandidateRow, ...]
-    rates: str = ""
-    """What the sentence says of the candidates; empty for a run of some cases."""
     note: str = ""
     """Which of the rates the sentence leaves out; empty if it compares all."""
 
@@ -161,7 +159,6 @@ def make_overview(
     told, rates = _causes_text(others), [row.group.rate for row in rows]
     if shifted or not told:
         changes = [*shifted, _changes_text(diff, before), told]
-        shifted += [told] * bool(told)
         failing = sum(each.judged - each.passed - each.unresolved for each in rates)
         if failing and diff is None:
             of = plural(sum(each.judged for each in rates), "result")
@@ -169,19 +166,16 @@ def make_overview(
         if diff and not (shifted or diff.broke or diff.fixed):
             changes.insert(0, f"Nothing broke or was fixed{so_far}")
     else:
-        shifted = [told[0].upper() + told[1:]]
         is_all = all(shift.changed == shift.others.total() for shift in shifts.values())
         flips = _changes_text(diff)
-        found = f"{shifted[0]}: {flips}".removesuffix(": ")
+        found = f"{told[0].upper()}{told[1:]}: {flips}".removesuffix(": ")
         changes = [found, before] if is_all else [flips, before, told]
     best = _best_text(rows, names, is_first=diff is None)
     best += so_far * bool(best)
-    sentence, of_rates = (
-        "".join(f"{part}. " for part in ("; ".join(filter(None, listed)), best) if part).rstrip()
-        for listed in (changes, shifted)
-    )
+    told = "; ".join(filter(None, changes))
     is_left_out = best.startswith("Best") and any(row.name == RECORDED for row in rows)
-    return Overview(sentence, rows, of_rates, _RECORDED * is_left_out)
+    sentence = " ".join(f"{part}." for part in (told, best) if part)
+    return Overview(sentence, rows, _RECORDED * is_left_out)
 
 
 def _partial_text(run: Run) -> str:

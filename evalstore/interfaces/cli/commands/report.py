@@ -79,8 +79,7 @@ def report(
             hint="leave it out, or write HTML to a file",
         )
     if markdown:
-        file = None if path in (None, STDOUT) else Path(path)
-        write_markdown_report(revision or "@", compare, file)
+        _write_markdown(revision or "@", compare, None if path in (None, STDOUT) else Path(path))
         return
     if path == STDOUT:
         stream_report(here(), revision, streams.BinaryOutput(), compare=compare)
@@ -93,14 +92,8 @@ def report(
     output.talk(f"{output.plural(written.cases, 'case')}, {bytes_text(written.bytes)}")
 
 
-# --- prints or writes the report of a run in Markdown
-
-
-def write_markdown_report(revision: str, compare: str | None, file: Path | None) -> None:
-    """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`.
-
-    A file that has something other than a report is not replaced.
-    """
+def _write_markdown(revision: str, compare: str | None, file: Path | None) -> None:
+    """Print the report of a run, or write it to a file in one step; raises `EvalstoreError`."""
     from evalstore.exchange.markdown_report import MARK, markdown_report
     from evalstore.files.atomic_write import write_whole
     from evalstore.workspace.output_paths import require_report

@@ -283,7 +283,7 @@ def test_the_report_says_what_broke_why_and_what_it_cost(
 
 Run `<short>` is complete: 2 new answers, 2 new verdicts, compared with `<short>`.
 
-`one` got worse, 50% to 0%.
+`one` got worse, 50% to 0%; 1 case broke.
 
 | candidate | passed | 95% interval | judged | change | 100 answers | latency |
 |---|---:|---:|---:|---:|---:|---:|
