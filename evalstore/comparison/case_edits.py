@@ -188,14 +188,19 @@ def differ_conversations(
 
 
 def _differ_prompts(
-    subject: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
+    subject: str,
+    was: tuple[str | None, ...],
+    now: tuple[str | None, ...],
+    find: Find,
+    name: Name,
 ) -> Iterator[Difference]:
     """Yield new and removed prompts; one in the place of another is an edit."""
     if was == now:
         return
     pairs = former_prompts(was, now)
-    edited = [(pairs.get(id), id) for id in now if id and id not in was]
-    gone = [id for id in was if id and id not in pairs.values()]
+    edited = [(before, id) for id in now if id and (before := pairs.get(id)) != id]
+    followed = {*pairs.values()}
+    gone = [id for id in was if id and id not in followed]
     for before, after in [*edited, *((id, None) for id in gone)]:
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -300,6 +300,8 @@ class CellIndex:
         """Index the cells; the last of several results at a place counts."""
         self._cells: dict[tuple[str, str, str], dict[str | None, tuple[Result, Case]]] = {}
         """The cells of a case and a candidate, by system prompt."""
+        self._former: dict[int, Mapping[str | None, str | None]] = {}
+        """What `former_prompts` returned, by the digest of both lists."""
         for cell in cells:
             result = cell[0]
             for name in (result.key, result.row):
@@ -318,25 +320,30 @@ class CellIndex:
             prompt = cell.prompt
             if cells and prompt not in cells:
                 _, case = next(reversed(cells.values()))
-                prompt = former_prompts(case.prompts, tuple(prompts)).get(prompt, prompt)
+                both = case.prompts, tuple(prompts)
+                if (digest := hash(both)) not in self._former:
+                    self._former[digest] = former_prompts(*both)
+                prompt = self._former[digest].get(prompt, prompt)
             if prompt in cells:
                 return cells[prompt]
         return None
 
 
+@lru_cache(256)  # the cases of a file have the same system prompts
 def former_prompts(
-    was: Sequence[str | None], now: Sequence[str | None]
-) -> dict[str | None, str | None]:
+    was: tuple[str | None, ...], now: tuple[str | None, ...]
+) -> Mapping[str | None, str | None]:
     """Return for each system prompt of a case the one that the case had in its place before.
 
     One that stayed the same has its own, wherever it is. The others have those with their number,
     the rest in order.
     """
-    new = {number: prompt for number, prompt in enumerate(now) if prompt not in was}
-    old = {number: prompt for number, prompt in enumerate(was) if prompt not in now}
+    kept = {*was} & {*now}
+    new = {number: prompt for number, prompt in enumerate(now) if prompt not in kept}
+    old = {number: prompt for number, prompt in enumerate(was) if prompt not in kept}
     pairs = {new.pop(number): old.pop(number) for number in sorted(new.keys() & old.keys())}
     pairs |= zip(new.values(), old.values(), strict=False)
-    return pairs | {prompt: prompt for prompt in now if prompt in was}
+    return pairs | {prompt: prompt for prompt in kept}
 
 
 def change_of_tests(was: Result, now: Result) -> list[str]:

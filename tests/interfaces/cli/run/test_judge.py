@@ -185,7 +185,7 @@ FAIL, COLD = (
         ((FAIL, PASS, PASS), "pass", "b, c: Mild."),
         ((FAIL, PASS, COLD), "fail", "a: Rude.\nc: Cold."),
         ((FAIL, SILENT, COLD), "fail", "a: Rude.\nc: Cold."),
-        ((SILENT, FAIL), "undecided", "b: Rude."),
+        ((SILENT, FAIL), "undecided", "a: pass\nb: Rude."),
         ((FAIL,), "fail", "Rude."),
     ],
 )

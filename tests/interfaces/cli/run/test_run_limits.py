@@ -153,7 +153,7 @@ def test_a_process_that_ends_before_the_file_is_loaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str
 ) -> None:
     tree(tmp_path, {"ends.py": "import os; os._exit(1)"})
-    monkeypatch.setattr(pool, "_PROGRAM", tmp_path / program)
+    monkeypatch.setattr(pool, "PROGRAM", tmp_path / program)
     with pytest.raises(NotRunError, match="its process did not start"):
         judge("judge", source=SOURCE)
 
