@@ -158,9 +158,7 @@ class LabelPages:
             ],
             told=texts.add(told) if told else None,
             checks=[(safe(each.meaning), shown_text(each.text)) for each in checks],
-            prompts=[
-                (safe(name), texts.add(_VALUE.sub(_shown_value, text))) for name, text in prompts
-            ],
+            prompts=[(safe(name), texts.add(_VALUE.sub(_shown, text))) for name, text in prompts],
             texts=texts.entries,
             data=Drawing(data_block("texts", texts.entries).decode(errors="backslashreplace")),
             definitions=[(safe(name), shown_text(text)) for name, text in definitions.items()],
@@ -330,12 +328,11 @@ _VALUES = {
     "_tools": "the tools",
 }
 """What a judge is shown in the place of a name in its prompt."""
-_VALUE = re.compile(r"(^(?=\S+$))?\{\{(" + "|".join(_VALUES) + r")\}\}", re.MULTILINE)
+_VALUE = re.compile(r"(\n(?=\S+$))?\{\{(" + "|".join(_VALUES) + r")\}\}", re.MULTILINE)
 
 
-def _shown_value(name: re.Match[str]) -> str:
-    """Return what is shown for a name; one that has a line of its own is in no list before it."""
-    return ("" if name[1] is None else "\n") + f"[{_VALUES[name[2]]}]"
+def _shown(name: re.Match[str]) -> str:
+    return f"{2 * (name[1] or '')}[{_VALUES[name[2]]}]"  # a line of its own ends a list
 
 
 def _by_person(labels: LabelIndex, answer: AskedAnswer) -> dict[str, PersonLabel]:

@@ -190,8 +190,7 @@ class ResultsSite(LocalSite):
         person, only, verdict, note, *shown = (str(form.get(name, "")).strip() for name in fields)
         if verdict == "none" and "confirmed" not in form:
             raise EvalstoreError("a label is removed by the form 'Remove my label'")
-        label = self.labelling.label
-        if refused := await to_thread(label, session, verdict, note, person, *shown):
+        if refused := await to_thread(self.labelling.label, session, verdict, note, person, *shown):
             page = await to_thread(self.labelling.page, session, person, only, note, refused)
             return _html(page, web.HTTPConflict.status_code)
         if verdict in ("skip", "next"):

@@ -82,11 +82,6 @@ class FileChange:
         """Return the code, with an R for a renamed file whose tests ask the same."""
         return f"R{self.code[1:]}" if self.old_file and self.code[0] == "." else self.code
 
-    @property
-    def path_text(self) -> str:
-        """Return the path; of a renamed file both, as in git: `old.md -> new.md`."""
-        return f"{self.old_file} -> {self.file}" if self.old_file else self.file
-
 
 @dataclass(frozen=True, slots=True)
 class SettingEdit:

@@ -486,14 +486,6 @@ def _conversations(store: Store, ids: Sequence[str]) -> list[HeldConversation]:
 # --- the failing answer of a group
 
 
-def failing_answer_of(location: Location, result: Result, session: str) -> str:
-    """Return the first answer that fails of those that are judged together with `session`."""
-    if len(result.sessions) < 2:
-        return session
-    with open_store(location) as store:
-        return find_failing_answer(store, result, session)
-
-
 def find_failing_answer(store: Store, result: Result, session: str) -> str:
     """Return the first answer that fails of those that are judged together with `session`.
 

@@ -62,11 +62,10 @@ def with_later_labels(
     with suppress(EvalstoreError), open_project(location) as project:  # else what a run says
         places = dict.fromkeys((each.file, each.row) for each in labelled)
         now = {(cell_of(each), each.sessions): each for each in results_at(project, places)}
-        pairs = ((was, now.get((cell_of(was), was.sessions))) for was in labelled)
         return {
             was: found
-            for was, found in pairs
-            if found
+            for was in labelled
+            if (found := now.get((cell_of(was), was.sessions)))
             and (labels.later(was) if found.evaluation == was.evaluation else labels.decides(found))
         }
     return {}

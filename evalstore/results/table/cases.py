@@ -292,11 +292,6 @@ class _Arrangement:
         )
 
 
-def test_files(location: Location) -> list[str]:
-    """Return the test files of the workspace."""
-    return list(open_workspace(location).find_files("tests"))
-
-
 def feedback(location: Location, decisions: Iterable[Decision]) -> dict[Decision, str]:
     """Return the reasons for verdicts; those without are left out."""
     with open_store(location) as store:
@@ -343,13 +338,6 @@ class CaseWindow:
     """Returns those rows of some `Cases` that are wanted, in their order; None: all are."""
     report: Callable[[int, int], bool] = lambda _done, _total: True
     """Called with the number of lines that were looked at, and of all; returns whether to go on."""
-
-
-def place_window(places: Collection[tuple[str, str]]) -> CaseWindow:
-    """Return the window that wants the cases at these places: files with their rows."""
-    return CaseWindow(
-        lambda cases: [row for row in cases.rows if (row.file, row.row) in places],
-    )
 
 
 # --- finds the results of many whose attempts differ, some thousands at once

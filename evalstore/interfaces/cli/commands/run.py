@@ -183,7 +183,8 @@ def status(
         pass
     elif short:
         for change in report.changes:
-            output.data_line(f"{change.letters} {output.safe(change.path_text)}")
+            path = f"{change.old_file} -> {change.file}" if change.old_file else change.file
+            output.data_line(f"{change.letters} {output.safe(path)}")
         for code, of in dict.fromkeys((edit.code, edit.of) for edit in report.edits):
             output.data_line(f"{code} {output.safe(of)}")
     else:

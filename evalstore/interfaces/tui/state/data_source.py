@@ -15,7 +15,7 @@ from evalstore.core.errors import EvalstoreError, WorkspaceError
 from evalstore.interfaces.api import Workspace
 from evalstore.interfaces.tui.state.case_filter import read_query
 from evalstore.interfaces.tui.state.case_listing import PromptPair
-from evalstore.planning.open_project import open_store
+from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.results.table import cases
 
 if TYPE_CHECKING:
@@ -100,7 +100,10 @@ class WorkspaceSource:
 
     def cases_at(self, revision: str | None, places: Collection[tuple[str, str]]) -> Cases:
         """Return the same; of many, only those at these places: files with their rows."""
-        return self.cases(revision, cases.place_window(places))
+        wanted = cases.CaseWindow(
+            lambda found: [row for row in found.rows if (row.file, row.row) in places]
+        )
+        return self.cases(revision, wanted)
 
     def dashboard(self, go_on: Callable[[], bool]) -> Dashboard:
         """Return the state of the workspace; reading ends early once `go_on` returns False."""
@@ -136,7 +139,7 @@ class WorkspaceSource:
 
     def files(self) -> list[str]:
         """Return the test files of the workspace."""
-        return cases.test_files(self.location)
+        return list(open_workspace(self.location).find_files("tests"))
 
     def feedback(self, decisions: Iterable[Decision]) -> dict[Decision, str]:
         """Return the reasons for verdicts; those without are left out."""
@@ -165,8 +168,9 @@ class WorkspaceSource:
 
         if session is None:
             return self.question(result, run)
-        if not is_chosen:
-            session = verdict_explanation.failing_answer_of(self.location, result, session)
+        if not is_chosen and len(result.sessions) > 1:
+            with open_store(self.location) as store:
+                session = verdict_explanation.find_failing_answer(store, result, session)
         return self.session(session, result)
 
     def session(self, id: str, result: Result) -> AnswerView:
