@@ -417,3 +417,11 @@ def _sides(
 def _known(side: Result, sessions: Mapping[str, Compared]) -> list[Compared] | None:
     known = [sessions[id] for id in side.sessions if id in sessions]
     return known if len(known) == len(side.sessions) else None
+
+
+def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
+    """Return how many results changed by each cause, or the one cause of all of them."""
+    listed = [(cause, count) for cause, count in causes if cause and count]
+    if [count for _, count in listed] == [total]:
+        return [listed[0][0]]
+    return [f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}" for cause, count in listed]

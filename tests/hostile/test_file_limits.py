@@ -374,6 +374,7 @@ ALLOWED = {
 }
 READERS = {"open", "fdopen", "read_text", "read_bytes", "connect"}
 OTHERS = {
+    "path.open": {"workspace/output_paths.py"},  # the first bytes of a file to be replaced
     "os.open": {"workspace/index.py", "workspace/settings/env_files.py"},
     "os.fdopen": {"workspace/settings/env_files.py"},
     "sqlite3.connect": {"exchange/importers/ai_tester.py"},

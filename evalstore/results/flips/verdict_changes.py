@@ -13,6 +13,7 @@ from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, sort_pair
 from evalstore.comparison.pair_groups import (
     OLDER,
     age_of_answers,
+    cause_texts,
     has_equal_texts,
     sessions_to_compare,
 )
@@ -163,14 +164,6 @@ class VerdictChanges:
             "pending": len(self.pending),
             "olderAnswers": self.older,
         }
-
-
-def cause_texts(causes: Iterable[tuple[str, int]], total: int) -> list[str]:
-    """Return how many results changed by each cause, or the one cause of all of them."""
-    listed = [(cause, count) for cause, count in causes if cause and count]
-    if [count for _, count in listed] == [total]:
-        return [listed[0][0]]
-    return [f"{count:,} {f'as {OLDER}' if cause == OLDER else cause}" for cause, count in listed]
 
 
 def find_verdict_changes(
