@@ -260,7 +260,7 @@ def spending_text(spending: Json) -> str:
 def shared_cost_text(cost: float | None, spending: Sequence[Json]) -> str:
     """Return the cost of a run, and its parts if it has two: `$0.07 (answers $0.05, …)`.
 
-    There are no parts if nothing was judged by models, or if no cost is known.
+    The parts are left out if no model judged, or if no cost is known.
     """
     text = cost_text(cost, spending)
     parts = [

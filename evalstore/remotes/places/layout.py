@@ -203,7 +203,7 @@ def not_a_remote(files: RemoteFiles, reason: str) -> RemoteError:
     )
 
 
-# --- marks: which files are no longer needed, and since when
+# --- marks: the files that can be deleted, and since when
 #
 # A mark is `retired/<sha256>.json`, named by its content: the index files that others replace, and
 # the packs that only these list. It is written once, and the time of the file is that of the

@@ -720,7 +720,8 @@ _FEWEST_LABELS = 5
 def rank_judges(judges: Sequence[JudgeStats]) -> tuple[list[JudgeStats], str]:
     """Return judges, the most lenient first, and what shows that; empty for a single judge.
 
-    That are people's labels if each judge has enough, else the other judges of the same answers.
+    Judges are ranked by people's labels if each has enough of them, else by the other judges of
+    the same answers.
     """
     has_labels = all(judge.failed_by_people >= _FEWEST_LABELS for judge in judges)
 

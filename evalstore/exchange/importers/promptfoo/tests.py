@@ -34,7 +34,7 @@ class ConvertedAssertion:
 
     check: Json = None
     instruction: str = ""
-    """An instruction for a judge, if there is no check: a heading and the value."""
+    """Of a test without a check, the instruction for a judge: a heading and the value."""
     warning: str = ""
 
 
