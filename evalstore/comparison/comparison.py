@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from evalstore.comparison.pair_groups import OTHER_JUDGEMENT as OTHER_JUDGEMENT
 from evalstore.comparison.pair_groups import Change as Change
@@ -25,9 +25,7 @@ from evalstore.comparison.paired_tests import ClusterSum, RateChange, change_of,
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts, Rate, add_verdict, rate_of_files, sum_counts
 from evalstore.core.results import Result
-
-if TYPE_CHECKING:
-    from evalstore.core.values import Case
+from evalstore.core.values import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import safe, short
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.core.results import Result
 
 WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)

@@ -9,19 +9,18 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from evalstore.core import batches
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, CaseFile
 from evalstore.files.temporary_list import NumberedSequence
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.options import SelectionOptions
 from evalstore.results.edits.participant_edits import differ_participants
-from evalstore.store.trees.case_files import StoredCases, long_parts_of
+from evalstore.store.trees.case_files import CasePart, StoredCases, long_parts_of
 from evalstore.store.trees.path_trees import find_entry, read_tree
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, CaseFile
     from evalstore.planning.project import Project
     from evalstore.store import Store
-    from evalstore.store.trees.case_files import CasePart
     from evalstore.store.trees.case_finder import CaseFinder
 
 

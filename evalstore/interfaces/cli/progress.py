@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import termios
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -22,18 +23,9 @@ from rich.text import Text
 from evalstore.core.display import known_price
 from evalstore.core.progress import ProgressListener
 from evalstore.interfaces.cli import output
-from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, choose_mode
+from evalstore.interfaces.cli.copy_progress import PLAIN_SECONDS, Mode, choose_mode
 from evalstore.interfaces.cli.output import for_here
 from evalstore.results.verdict_order import verdict_counts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rich.console import RenderableType
-    from rich.progress import TaskID
-
-    from evalstore.interfaces.cli.copy_progress import Mode
-
 
 _FIRST_SECONDS = 1.0
 """Before the first one, when lines are asked for."""

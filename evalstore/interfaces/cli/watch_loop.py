@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Never
+from typing import Never
 
 from evalstore.core.errors import (
     INTERRUPTED,
@@ -19,14 +19,12 @@ from evalstore.core.errors import (
 from evalstore.interfaces.cli import output, streams
 from evalstore.interfaces.cli.app import Globals, here
 from evalstore.interfaces.cli.progress import TerminalProgress
+from evalstore.planning.options import RunOptions, SelectionOptions
+from evalstore.planning.status.status_report import Status
 from evalstore.results.flips.flips_text import changes_line
+from evalstore.runs.run_report import RunReport
 from evalstore.runs.status.status_text import judgements_text, price_text
 from evalstore.runs.watch import Watch
-
-if TYPE_CHECKING:
-    from evalstore.planning.options import RunOptions, SelectionOptions
-    from evalstore.planning.status.status_report import Status
-    from evalstore.runs.run_report import RunReport
 
 _NAMED = 3
 """Files that are named when they change; more of them are only counted."""

@@ -7,19 +7,21 @@ runs before it. Of many such results only columns of numbers are in memory.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any
 
+from evalstore.comparison.comparison import EqualPart
 from evalstore.comparison.placed_results import PlacedResults, digests_of
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Result
-from evalstore.core.values import Case
+from evalstore.core.runs import Run, RunSources
+from evalstore.core.values import Case, CaseFile
 from evalstore.files.temporary_list import TemporaryList, keep_values
-from evalstore.planning.cells.earlier_results import find_cells
-from evalstore.planning.reasons.source_changes import compare_sources
+from evalstore.planning.cells.earlier_results import EarlierEntries, find_cells
+from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
 from evalstore.results.growing_results import GrowingResults
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.run_sources import SourcesReader
@@ -27,13 +29,6 @@ from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.workspace.digest_set import DigestMap, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Set
-
-    from evalstore.comparison.comparison import EqualPart
-    from evalstore.core.runs import Run, RunSources
-    from evalstore.core.values import CaseFile
-    from evalstore.planning.cells.earlier_results import EarlierEntries
-    from evalstore.planning.reasons.source_changes import SourceChanges
     from evalstore.results.prompt_names import PromptPlace
     from evalstore.store import Store
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from evalstore.comparison.pair_groups import PairGroup
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.runs import Run, RunCandidate
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.unknown_names import match_models
 from evalstore.planning.status.row_ids import has_edited_rows
+from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_causes import find_causes
 from evalstore.results.compare.diff_reasons import (
@@ -46,13 +49,6 @@ from evalstore.results.prompt_names import (
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.workspace.settings.settings import candidate_order
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.core.runs import Run, RunCandidate
-    from evalstore.planning.project import Project
-    from evalstore.results.compare.compared_side import Side
 
 
 def diff(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evalstore.core.results import Decision, Result
+from evalstore.core.values import Json
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.attempts import (
     Attempt,
@@ -15,11 +18,7 @@ from evalstore.results.attempts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from evalstore.comparison.comparison import Pair
-    from evalstore.core.results import Decision, Result
-    from evalstore.core.values import Json
     from evalstore.results.compare.compared_side import Side
     from evalstore.store import Store
     from evalstore.store.trees.case_finder import CaseFinder

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural
-from evalstore.core.values import RECORDED
+from evalstore.core.results import Result
+from evalstore.core.values import RECORDED, CaseFile
+from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff_sides import real_path
+from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from evalstore.core.results import Result
-    from evalstore.core.values import CaseFile
-    from evalstore.results.compare.compared_side import Side
-    from evalstore.store.trees.case_finder import CaseFinder
 
 _NAMED = 2
 """The most candidates, or files, that are named."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from evalstore.core.notebook_tables import MOST_ROWS, Html, block, line, strong,
 from evalstore.results.compare.same_answers import same_answer_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from evalstore.comparison.comparison import Comparison, Pair
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, change_of_tests
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, Comparison, Pair, change_of_tests
 from evalstore.comparison.pair_groups import (
     ANOTHER,
     ASKED_AGAIN,
@@ -22,16 +23,13 @@ from evalstore.comparison.version_diff import (
     number_or_none,
 )
 from evalstore.core.display import plural
+from evalstore.core.results import ComparedSession, Result
+from evalstore.core.runs import RunCandidate
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.judgement_changes import NO_LONGER, judging_causes, label_cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-
-    from evalstore.comparison.comparison import Comparison
-    from evalstore.core.results import ComparedSession, Result
-    from evalstore.core.runs import RunCandidate
     from evalstore.planning.project import Project
     from evalstore.results.compare.compared_side import Side
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from evalstore.comparison.comparison import Comparison, Pair
+from evalstore.comparison.pair_groups import PairGroup
+from evalstore.comparison.paired_tests import RateChange
+from evalstore.comparison.statistics import Rate
 from evalstore.comparison.version_diff import Difference, unified
 from evalstore.core.display import WORKSPACE
 from evalstore.core.results import Decision, Result
+from evalstore.core.runs import Run
 from evalstore.core.values import Json
 from evalstore.files.json_output import to_json
+from evalstore.results.attempts import Attempt, Attempts
 from evalstore.results.compare.diff_attempts import (
+    PairAttempts,
     attempts_of,
     change_text,
     choose_attempts,
@@ -25,17 +33,6 @@ from evalstore.results.compare.diff_causes import Causes
 from evalstore.results.compare.diff_reasons import PairReasons
 from evalstore.results.compare.same_answers import sessions_of
 from evalstore.results.prompt_names import name_field
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-
-    from evalstore.comparison.comparison import Comparison, Pair
-    from evalstore.comparison.pair_groups import PairGroup
-    from evalstore.comparison.paired_tests import RateChange
-    from evalstore.comparison.statistics import Rate
-    from evalstore.core.runs import Run
-    from evalstore.results.attempts import Attempt, Attempts
-    from evalstore.results.compare.diff_attempts import PairAttempts
 
 CHANGES = ("broke", "fixed", "changed", "new", "gone")
 """The lists of pairs that a comparison has as JSON."""

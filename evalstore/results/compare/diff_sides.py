@@ -4,60 +4,59 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.comparison.comparison import EqualPart, pair_results
 from evalstore.comparison.file_pairs import pair_alike, pair_files
+from evalstore.comparison.pair_groups import Pairing
 from evalstore.comparison.placed_results import PlacedResults
 from evalstore.comparison.statistics import Counts
 from evalstore.core.batches import in_batches
 from evalstore.core.display import WORKSPACE, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
-from evalstore.core.values import RECORDED
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import RECORDED, Case, CaseFile
 from evalstore.files.fields import suggest
-from evalstore.planning.cells.earlier_results import EarlierRuns, RunFilter, every_run
+from evalstore.planning.cells.earlier_results import (
+    EarlierEntries,
+    EarlierRuns,
+    RunFilter,
+    every_run,
+)
 from evalstore.planning.cells.settled_parts import SettledParts, find_settled
 from evalstore.planning.open_project import open_catalogue, open_project
 from evalstore.planning.options import (
+    Location,
     SelectionOptions,
     describe_selection,
     is_chosen_by_verdict,
     is_partial,
 )
 from evalstore.planning.path_targets import find_targets, name_file, name_prompt_file
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import PathHistory, known_ids, same_leaf
 from evalstore.planning.reasons.unknown_names import match_models
-from evalstore.planning.selection import Selection
+from evalstore.planning.selection import Selection, Target
 from evalstore.results.compare.compared_side import OTHER, EqualResults, Side, fill_older_side
 from evalstore.results.edits.participant_edits import find_named_candidates
 from evalstore.results.equal_parts import find_parts
 from evalstore.results.failed_results import failed_now, mark_failed
 from evalstore.results.prompt_names import PromptPlace, label_prompts, settled_places
+from evalstore.store import Store
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import resolve_run
+from evalstore.store.rows.row_queries import VerdictsOfCases
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_files import StoredCases
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.source_digests import read_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from evalstore.comparison.pair_groups import Pairing
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, CaseFile
-    from evalstore.planning.cells.earlier_results import EarlierEntries
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.planning.selection import Target
-    from evalstore.store import Store
-    from evalstore.store.rows.row_queries import VerdictsOfCases
 
 
 def read_sides(

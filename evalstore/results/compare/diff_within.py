@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.comparison.comparison import Comparison, sort_pairs
 from evalstore.comparison.pair_groups import NONE, Pairing
@@ -14,9 +14,13 @@ from evalstore.comparison.placed_results import PlacedResults
 from evalstore.core.batches import in_batches
 from evalstore.core.display import short
 from evalstore.core.errors import EvalstoreError, RevisionError
+from evalstore.core.results import Result
 from evalstore.planning.open_project import open_store, open_workspace
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.unknown_names import match_one_model
+from evalstore.planning.selection import Selection
+from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff import add_answers
 from evalstore.results.compare.diff_attempts import SideAttempts
 from evalstore.results.compare.diff_reasons import PairReasons, alone_notes, selection_notes
@@ -39,16 +43,6 @@ from evalstore.results.prompt_names import (
 from evalstore.store.revisions import WORK
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.workspace.settings.settings import candidate_order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from evalstore.comparison.comparison import Comparison
-    from evalstore.core.results import Result
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.planning.selection import Selection
-    from evalstore.results.compare.compared_side import Side
 
 
 def diff_models(

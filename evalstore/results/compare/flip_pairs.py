@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.comparison import Pair
 from evalstore.core.display import WORKSPACE
+from evalstore.core.results import Result
 from evalstore.planning.cells.earlier_results import EarlierRuns, find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
-from evalstore.results.compare.compared_side import PromptsOfCase, SidePrompts
+from evalstore.results.compare.compared_side import PromptsOfCase, Side, SidePrompts
 from evalstore.store.rows.row_results import RowResults
+from evalstore.store.trees.case_finder import CaseFinder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from evalstore.core.results import Result
-    from evalstore.results.compare.compared_side import Side
     from evalstore.store import Store
-    from evalstore.store.trees.case_finder import CaseFinder
 
 _MOST_CELLS = 20_000
 """The most results that are looked for in the runs between; with more, no pair has a flip."""

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.comparison.case_edits import differ_results
-from evalstore.comparison.comparison import Pair, SortedPairs, sort_pair
+from evalstore.comparison.comparison import Comparison, Pair, SortedPairs, sort_pair
 from evalstore.comparison.pair_groups import (
+    Pairing,
     has_equal_texts,
     has_other_sessions,
     sessions_to_compare,
 )
-from evalstore.comparison.version_diff import evaluation_parts
+from evalstore.comparison.version_diff import Difference, evaluation_parts
 from evalstore.core.batches import in_batches
 from evalstore.core.results import Decision
 from evalstore.files.temporary_list import TemporaryMapping
 from evalstore.planning.judge_names import find_feedback
 from evalstore.planning.open_project import open_store
+from evalstore.planning.options import Location
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.version_reader import VersionReader
 from evalstore.results.answer.answer import read_workspace
-from evalstore.results.compare.diff_attempts import attempts_of, shown_decisions
-from evalstore.results.compare.diff_reasons import QuestionChanges
+from evalstore.results.compare.diff_attempts import SideAttempts, attempts_of, shown_decisions
+from evalstore.results.compare.diff_reasons import Evaluations, PairIds, QuestionChanges
 from evalstore.results.compare.same_answers import find_same_answers, sessions_of
 from evalstore.results.judgement_changes import judgement_changes
 from evalstore.results.prompt_names import PromptNames
 from evalstore.results.rendering import answer_text
+from evalstore.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from evalstore.comparison.comparison import Comparison
-    from evalstore.comparison.pair_groups import Pairing
-    from evalstore.comparison.version_diff import Difference
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.results.compare.diff_attempts import SideAttempts
-    from evalstore.results.compare.diff_reasons import Evaluations, PairIds
     from evalstore.results.compare.flip_pairs import FlipFinder
-    from evalstore.store import Store
 
 _FLIPS = ("broke", "fixed", "changed")
 _EQUAL = "equal"

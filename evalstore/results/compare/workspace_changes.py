@@ -6,23 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from evalstore.core.batches import in_batches
-from evalstore.planning.options import SelectionOptions
+from evalstore.core.results import Result
+from evalstore.core.values import Case
+from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.project import Project
 from evalstore.planning.status.workspace_results import workspace_as_run
+from evalstore.results.compare.compared_side import Side
 from evalstore.results.compare.diff import diff
+from evalstore.results.compare.diff_result import Diff
 from evalstore.results.compare.diff_sides import workspace_side
-from evalstore.results.flips.regressions import find_open_regressions
-
-if TYPE_CHECKING:
-    from evalstore.core.results import Result
-    from evalstore.core.values import Case
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.results.compare.compared_side import Side
-    from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.flips.regressions import Regression
+from evalstore.results.flips.regressions import Regression, find_open_regressions
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_small_batches
 from evalstore.core.display import plural
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, CaseFile
 from evalstore.planning.open_project import open_workspace
-from evalstore.planning.options import is_partial
+from evalstore.planning.options import Location, is_partial
 from evalstore.planning.plan import AT_REQUEST
 from evalstore.planning.reasons.path_history import pair_in_store
 from evalstore.planning.reasons.reason import NEW_ANSWER, NEW_PROMPT, NEW_ROW
@@ -32,12 +35,6 @@ from evalstore.store.trees.path_trees import find_entries, read_trees
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from typing import TypeAlias
-
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, CaseFile
-    from evalstore.planning.options import Location
     from evalstore.planning.plan_items import PlanItem
     from evalstore.planning.status.planned_rows import PlannedRows
     from evalstore.store import Store

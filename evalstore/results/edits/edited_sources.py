@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore.comparison.case_edits import differ_cases, versions_compared
+from evalstore.comparison.version_diff import Name
 from evalstore.core.batches import in_batches
-from evalstore.planning.reasons.source_changes import ROWS
+from evalstore.core.values import Case, CaseFile
+from evalstore.planning.reasons.source_changes import ROWS, SourceChanges
 from evalstore.results.equal_parts import leave_out_same
 from evalstore.store.trees.case_files import StoredCases
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from evalstore.comparison.version_diff import Name
-    from evalstore.core.values import Case, CaseFile
-    from evalstore.planning.reasons.source_changes import SourceChanges
     from evalstore.planning.reasons.version_reader import VersionReader
     from evalstore.store.trees.case_finder import CaseFinder
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from evalstore.core.runs import Run
+from evalstore.core.values import CaseFile
+from evalstore.planning.plan import Plan
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import pair_with_workspace
 from evalstore.planning.reasons.source_changes import SourceChanges, compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.planning.status.planned_rows import plan_rows
+from evalstore.planning.status.planned_rows import StoredOutcomes, plan_rows
 from evalstore.planning.status.row_ids import lacks_row_id
 from evalstore.planning.status.status_report import FileChange
 from evalstore.results.edits.edited_files import (
     EditedFile,
     FileItems,
+    WasRun,
     find_replaced_prompts,
 )
 from evalstore.results.edits.edited_sources import EditedSources, Versions
@@ -21,16 +26,6 @@ from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_finder import CaseFinder
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.source_digests import read_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from evalstore.core.runs import Run
-    from evalstore.core.values import CaseFile
-    from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project
-    from evalstore.planning.status.planned_rows import StoredOutcomes
-    from evalstore.results.edits.edited_files import WasRun
 
 _MOST_READ = 50
 """The most edited files of which it is found out whether they were edited themselves."""

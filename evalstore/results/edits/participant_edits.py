@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -19,8 +20,6 @@ from evalstore.planning.status.status_report import SettingEdit
 from evalstore.results.judgement_changes import differ_evaluators
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from evalstore.comparison.version_diff import Find, Name
     from evalstore.core.runs import Run
     from evalstore.core.values import CaseFile

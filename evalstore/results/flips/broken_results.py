@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.comparison.comparison import former_prompts
 from evalstore.core.display import case_name
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.results.compare.diff import diff
 from evalstore.results.flips.run_differences import has_several_prompts
 from evalstore.results.flips.verdict_changes import find_verdict_changes
-from evalstore.results.growing_results import cell_of
-from evalstore.results.labels.labels import read_labels
+from evalstore.results.growing_results import CellKey, cell_of
+from evalstore.results.labels.labels import LabelIndex, read_labels
 from evalstore.results.prompt_names import name_prompts
-from evalstore.results.result_version import version_of
+from evalstore.results.result_version import BrokenResults, ResultVersion, version_of
+from evalstore.store import Store
 from evalstore.store.revisions import WORK, resolve_run
 from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import read_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case
-    from evalstore.planning.options import Location
-    from evalstore.results.growing_results import CellKey
-    from evalstore.results.labels.labels import LabelIndex
-    from evalstore.results.result_version import BrokenResults, ResultVersion
-    from evalstore.store import Store
-    from evalstore.workspace.folder import WorkspaceFolder
+from evalstore.workspace.folder import WorkspaceFolder
 
 _RUNS = 10
 """Runs that are searched for cases that broke."""

@@ -7,18 +7,22 @@ because an edit was undone or another branch was run, is none.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from evalstore.comparison.comparison import sort_pairs
+from evalstore.comparison.comparison import Comparison, sort_pairs
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
 from evalstore.core.display import plural, short
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, Json
 from evalstore.files.temporary_list import SortedValues, keep_values
-from evalstore.planning.baseline import GateRuns, is_same_result
+from evalstore.planning.baseline import Baseline, GateRuns, is_same_result
 from evalstore.planning.cells.earlier_results import (
     EarlierRuns,
     RecentRuns,
@@ -27,26 +31,17 @@ from evalstore.planning.cells.earlier_results import (
     find_cells,
     is_judged,
 )
+from evalstore.planning.project import Project
 from evalstore.planning.reasons.path_history import PathHistory
 from evalstore.planning.selection import Selection
 from evalstore.results.compare.diff_sides import compare_sides, read_runs
 from evalstore.results.growing_results import cell_of
+from evalstore.store import Store
 from evalstore.store.results import iterate_cases
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
 from evalstore.workspace.digest_set import DigestSet, digest_of_value
 from evalstore.workspace.git import read_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from evalstore.comparison.comparison import Comparison
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case, Json
-    from evalstore.planning.baseline import Baseline
-    from evalstore.planning.project import Project
-    from evalstore.store import Store
 
 _NAMES = 6
 """How many of the first fields of a result name it in an older run."""

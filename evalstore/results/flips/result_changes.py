@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,8 +39,6 @@ from evalstore.results.judgement_changes import (
 from evalstore.results.rendering import answer_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from evalstore.core.results import Result, Vote
     from evalstore.core.runs import Run
     from evalstore.core.values import Case, Verdict

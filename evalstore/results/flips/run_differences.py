@@ -6,25 +6,22 @@ They are those that `run` and `log` report and that `VerdictChanges` has.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.core.display import case_name
+from evalstore.core.display import StyledLine, case_name
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case
 from evalstore.planning.open_project import open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.results.flips.flips_text import changes_line
-from evalstore.results.flips.verdict_changes import find_verdict_changes
+from evalstore.results.flips.verdict_changes import VerdictChanges, find_verdict_changes
 from evalstore.results.prompt_names import name_prompts
 from evalstore.store.results import iterate_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from evalstore.core.display import StyledLine
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case
-    from evalstore.planning.options import Location
-    from evalstore.results.flips.verdict_changes import VerdictChanges
     from evalstore.store import Store
 
 _LISTED = 8

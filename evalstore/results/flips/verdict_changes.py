@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby
@@ -19,6 +20,9 @@ from evalstore.comparison.pair_groups import (
 )
 from evalstore.comparison.placed_results import unpack_result
 from evalstore.core.batches import in_batches
+from evalstore.core.results import ComparedSession, Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Json
 from evalstore.files.temporary_list import keep_values
 from evalstore.planning.cells.earlier_results import EarlierRuns, RecentRuns, find_cells, is_judged
 from evalstore.planning.reasons.path_history import PathHistory
@@ -36,11 +40,6 @@ from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from evalstore.core.results import ComparedSession, Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Json
     from evalstore.store import Store
 
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from evalstore.core import hashing
 from evalstore.core.display import kind_word
 from evalstore.core.errors import EvalstoreError, RevisionError
-from evalstore.core.results import Evaluation
-from evalstore.core.values import Evaluator, Word
+from evalstore.core.results import Evaluation, Result
+from evalstore.core.values import Evaluator, Verdict, Word
 from evalstore.planning.open_project import open_project
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import make_plan
+from evalstore.planning.project import Project
 from evalstore.planning.results import compute_results
 from evalstore.planning.status.workspace_results import results_at
 from evalstore.results.case_reference import WITH_PROMPT
@@ -29,15 +30,6 @@ from evalstore.store.results import SessionResults
 from evalstore.store.revisions import resolve
 from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.workspace.user_name import name_of_user
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from evalstore.core.results import Result
-    from evalstore.core.values import Verdict
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-
 
 ORIGIN = "label"
 

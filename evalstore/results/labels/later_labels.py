@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.planning.open_project import open_project
+from evalstore.planning.options import Location
 from evalstore.results.growing_results import cell_of
 from evalstore.results.labels.labels import read_labels
 from evalstore.store.results import SessionResults
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
     from evalstore.store import Store
 
 

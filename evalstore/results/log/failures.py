@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.core import hashing
 from evalstore.core.clock import iso
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Failure
+from evalstore.core.runs import RunCandidate
 from evalstore.core.values import Json, Question
 from evalstore.planning.cells.cells import ask_of
 from evalstore.planning.open_project import open_catalogue, open_project, open_store, open_workspace
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.providers.errors import NOTHING_LISTENS, STREAMED
 from evalstore.providers.script import JUDGED, NO_MATCH
@@ -22,9 +24,6 @@ from evalstore.store.results import iterate_entries
 from evalstore.store.trees.path_trees import read_tree
 
 if TYPE_CHECKING:
-    from evalstore.core.results import Failure
-    from evalstore.core.runs import RunCandidate
-    from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.store.failures import LoggedFailure
 

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from evalstore.comparison.comparison import OTHER_JUDGEMENT, compare
+from evalstore.comparison.comparison import OTHER_JUDGEMENT, Pair, compare
 from evalstore.comparison.pair_groups import age_of_answers, sessions_to_compare
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import plural, short
-from evalstore.core.values import CaseFile, order_counts
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case, CaseFile, order_counts
 from evalstore.planning.reasons.path_history import follow_file
 from evalstore.planning.reasons.source_changes import compare_sources
 from evalstore.planning.reasons.version_reader import VersionReader
-from evalstore.results.edits.file_edits import find_edits
+from evalstore.results.edits.file_edits import Name, find_edits
 from evalstore.results.edits.participant_edits import ParticipantHistory
 from evalstore.results.flips.verdict_changes import ComparedPart
 from evalstore.results.judgement_changes import is_judged_otherwise, judgement_changes
 from evalstore.results.log.log_entry import LogEntry
-from evalstore.results.prompt_names import prompts_of
+from evalstore.results.prompt_names import PromptNames, prompts_of
 from evalstore.store.results import iterate_entries, results_of
 from evalstore.store.run_sources import SourcesReader
 from evalstore.store.trees.case_chunks import find_same
@@ -31,14 +33,6 @@ from evalstore.store.trees.case_finder import CaseFinder, RowIndex
 from evalstore.store.trees.path_trees import find_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-
-    from evalstore.comparison.comparison import Pair
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case
-    from evalstore.results.edits.file_edits import Name
-    from evalstore.results.prompt_names import PromptNames
     from evalstore.store import Store
 
 FindRow = Callable[[Sequence[CaseFile]], tuple[str, int]]

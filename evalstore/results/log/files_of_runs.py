@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import short, side_name
 from evalstore.core.errors import RevisionError
+from evalstore.core.runs import Run
 from evalstore.files.fields import suggest_file
 from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.reasons.path_history import find_later_name
 from evalstore.store.trees.path_trees import find_entry
+from evalstore.workspace.folder import WorkspaceFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
     from evalstore.store import Store
-    from evalstore.workspace.folder import WorkspaceFolder
 
 
 def find_test_file(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evalstore.core import clock
 from evalstore.core.clock import read_moment
@@ -15,6 +15,7 @@ from evalstore.files.fields import suggest
 from evalstore.planning.cells.earlier_results import RecentRuns
 from evalstore.planning.first_pushes import find_first_pushes
 from evalstore.planning.open_project import open_project, open_store, open_workspace
+from evalstore.planning.options import Location
 from evalstore.planning.path_targets import find_row_in, name_file, no_run_has, split_row
 from evalstore.planning.reasons.path_history import name_in_newest_run
 from evalstore.results.edits.edited_files import find_run_edits
@@ -22,6 +23,7 @@ from evalstore.results.flips.verdict_changes import find_verdict_changes
 from evalstore.results.log.file_log import find_logged_changes
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.results.prompt_names import PromptNames
+from evalstore.store import Store
 from evalstore.store.revisions import (
     RunInProgressError,
     RunTag,
@@ -35,12 +37,6 @@ from evalstore.store.runs import RUNS_SEARCHED
 from evalstore.store.schema.table_definitions import RUNS
 from evalstore.store.trees.path_trees import find_entry, read_tree
 from evalstore.workspace.user_name import name_of_user
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.planning.options import Location
-    from evalstore.store import Store
 
 _MOST_RUNS = 10
 """The most runs whose verdicts are compared with those before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from evalstore.files.json_output import to_json
 from evalstore.planning.options import describe_selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from evalstore.comparison.version_diff import Difference
     from evalstore.core.runs import Run
     from evalstore.planning.first_pushes import FirstPush

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
+from evalstore.core.values import Case
 from evalstore.planning.cells.earlier_results import find_cells
 from evalstore.planning.open_project import open_store
-from evalstore.planning.options import is_partial
+from evalstore.planning.options import Location, is_partial
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.trees.path_trees import find_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.core.values import Case
-    from evalstore.planning.options import Location
     from evalstore.store import Store
 
 _RUNS = 20

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 from evalstore.comparison.version_diff import (
     Candidates,
     Difference,
+    Find,
+    Name,
     candidates_after,
     differ_candidates,
 )
 from evalstore.comparison.word_diff import ChangedLine, diff_lines
 from evalstore.core.errors import EvalstoreError
+from evalstore.core.results import Result
+from evalstore.core.runs import Run
 from evalstore.core.values import Case, CaseFile, Json
 from evalstore.planning.open_project import open_project, open_store, open_workspace
-from evalstore.planning.options import SelectionOptions
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.reasons.path_history import (
     follow_file,
     name_in_newest_run,
@@ -36,10 +40,6 @@ from evalstore.store.trees.path_trees import find_entry
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
-    from evalstore.comparison.version_diff import Find, Name
-    from evalstore.core.results import Result
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
     from evalstore.planning.project import Project
     from evalstore.store import Store
 

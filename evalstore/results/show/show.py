@@ -33,6 +33,7 @@ from evalstore.results.show.shown_results import (
     cases_related,
     result_to_json,
 )
+from evalstore.store import Store
 from evalstore.store.costs import is_by_script
 from evalstore.store.failures import LoggedFailure
 from evalstore.store.results import SessionResults, case_of, iterate_results, restore_cell
@@ -42,8 +43,6 @@ from evalstore.store.trees.path_trees import read_tree
 from evalstore.store.work.runs_in_progress import RunInProgress, load_run_in_progress
 
 if TYPE_CHECKING:
-    from evalstore.store import Store
-
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import restore_cases
+from evalstore.core.results import Result
 from evalstore.core.values import URGENCY, Case, Json
 from evalstore.files.json_output import Members
 from evalstore.files.temporary_list import TemporaryList
@@ -15,10 +17,6 @@ from evalstore.results.rendering import references_of
 from evalstore.workspace.digest_set import DigestMap, DigestSet, digest_of, digest_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from evalstore.core.results import Result
-
     LoadVersions = Callable[[str, Iterable[str]], Mapping[str, Json]]
 
 

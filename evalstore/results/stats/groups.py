@@ -6,30 +6,24 @@ An answer that several cases of a group share, and a judgement of it, count once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
-from evalstore.checks.judging.aggregation import judge_so_far
-from evalstore.comparison.statistics import Counts, rate_of_files
+from evalstore.checks.judging.aggregation import JudgedSession, judge_so_far
+from evalstore.comparison.statistics import Counts, Rate, rate_of_files
 from evalstore.core.batches import in_batches
 from evalstore.core.deserialize import MODELS
 from evalstore.core.display import interval_bar, known_price, percent
-from evalstore.core.values import Json
+from evalstore.core.values import Json, Verdict
 from evalstore.planning.plan import CHECKS
 from evalstore.results.attempts import group_votes
-from evalstore.store.costs import Spent
+from evalstore.store.costs import Spent, StoredJudgement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from evalstore.checks.judging.aggregation import JudgedSession
-    from evalstore.comparison.statistics import Rate
-    from evalstore.core.values import Verdict
     from evalstore.results.stats.call_costs import CostReader
     from evalstore.store import Store
-    from evalstore.store.costs import StoredJudgement
     from evalstore.store.rows.result_sums import AttemptedCell, By, Call, Key, ResultSums
 
 

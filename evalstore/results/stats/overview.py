@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.core.display import percent, plural, whole_percent
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, order_counts
 from evalstore.planning.options import is_partial, leaves_out_cases
-from evalstore.results.stats.groups import answers_cost_per_100, partly_judged
+from evalstore.results.stats.groups import ResultGroup, answers_cost_per_100, partly_judged
 
 if TYPE_CHECKING:
-    from evalstore.core.runs import Run
     from evalstore.results.compare.diff_result import Diff
     from evalstore.results.flips.regressions import Regression
-    from evalstore.results.stats.groups import ResultGroup
     from evalstore.results.stats.stats import Stats
 
 _RECORDED = "“Best” leaves out recorded answers: no candidate gave them"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evalstore.checks.judging.aggregation import combine_votes
 from evalstore.core import hashing
@@ -21,25 +21,29 @@ from evalstore.core.clock import iso
 from evalstore.core.display import WORKSPACE, percent, plural, side_name
 from evalstore.core.errors import EvalstoreError, NothingSelectedError
 from evalstore.core.results import Result, Vote
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED, SPECIAL_TAGS, Case, Json, Verdict, Word
 from evalstore.files.fields import suggest
 from evalstore.files.json_output import fields_to_json
 from evalstore.planning.cells.earlier_results import find_cells
 from evalstore.planning.judge_names import evaluator_names
 from evalstore.planning.options import (
+    Location,
     describe_selection,
     is_chosen_by_verdict,
     is_partial,
     leaves_out_cases,
 )
 from evalstore.planning.plan import CHECKS
+from evalstore.planning.project import Project
 from evalstore.planning.selection import suits
 from evalstore.results.equal_parts import find_equal_run
 from evalstore.results.labels.labels import current_labels
 from evalstore.results.prompt_names import name_prompts_of_run
 from evalstore.results.show.revision_results import find_results, open_revision
 from evalstore.results.stats.call_costs import CostReader
-from evalstore.results.stats.groups import GroupSums, judge_attempts
+from evalstore.results.stats.groups import GroupSums, ResultGroup, judge_attempts
+from evalstore.store import Store
 from evalstore.store.costs import is_all_scripted
 from evalstore.store.results import iterate_entries
 from evalstore.store.revisions import WORK
@@ -47,15 +51,7 @@ from evalstore.store.rows.result_sums import By, Key, ResultSums, count_attempts
 from evalstore.store.rows.row_results import RowResults
 from evalstore.store.rows.temporary_rows import ROOT, TemporaryRows
 from evalstore.store.trees.path_trees import read_tree, read_trees
-from evalstore.workspace.settings.settings import QueryModel, candidate_order
-
-if TYPE_CHECKING:
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
-    from evalstore.planning.project import Project
-    from evalstore.results.stats.groups import ResultGroup
-    from evalstore.store import Store
-    from evalstore.workspace.settings.settings import AnalysisQuery
+from evalstore.workspace.settings.settings import AnalysisQuery, QueryModel, candidate_order
 
 DIMENSIONS = ("model", "prompt", "tag", "file")
 """The dimensions by which results can be grouped."""

@@ -8,37 +8,33 @@ the others: they are drawn hollow, and no line joins them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.comparison.comparison import Pair
+from evalstore.comparison.placed_results import PlacedResults
 from evalstore.core.clock import minute
 from evalstore.core.display import WORKSPACE, percent
+from evalstore.core.runs import Run
 from evalstore.core.values import RECORDED
 from evalstore.planning.open_project import open_workspace
-from evalstore.planning.options import is_partial, leaves_out_cases
+from evalstore.planning.options import Location, is_partial, leaves_out_cases
 from evalstore.results.compare.diff import diff
+from evalstore.results.compare.diff_result import Diff
 from evalstore.results.edits.edited_files import find_run_edits
 from evalstore.results.edits.file_edits import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
 from evalstore.results.log.log import add_outcomes
 from evalstore.results.log.log_entry import LogEntry
+from evalstore.store import Store
+from evalstore.store.rows.row_queries import VerdictCounts
 from evalstore.store.trees.path_trees import read_trees
 from evalstore.workspace.settings.settings import candidate_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from evalstore.comparison.comparison import Pair
-    from evalstore.comparison.placed_results import PlacedResults
-    from evalstore.core.runs import Run
-    from evalstore.planning.options import Location
-    from evalstore.results.compare.diff_result import Diff
     from evalstore.results.stats.stats import Stats
-    from evalstore.store import Store
-    from evalstore.store.rows.row_queries import VerdictCounts
 
 MOST_RUNS = 30
 """The most runs of a trend."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from evalstore.core.display import ROW_NUMBER, as_text
 from evalstore.core.errors import EvalstoreError, FileProblem
@@ -20,17 +21,12 @@ from evalstore.files.datasets import DatasetSpec, read_dataset
 from evalstore.files.datasets.spec import read_spec, resolve_path
 from evalstore.files.yaml12 import split_frontmatter
 from evalstore.planning.open_project import open_workspace
+from evalstore.planning.options import Location
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.folder import WorkspaceFolder
 from evalstore.workspace.index import read_dependencies
 from evalstore.workspace.testfiles.parser import TestFile, parse_prompt, read_test
 from evalstore.workspace.testfiles.replacements import name_id, shorten_value
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from evalstore.planning.options import Location
-
 
 TEST, DATA, PROMPT, JUDGE, TEXT = (
     "test file",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,8 +21,6 @@ from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.planning.options import SelectionOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from evalstore.results.compare.diff_result import Diff
 
 _FAILURES = 50

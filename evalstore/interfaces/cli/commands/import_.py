@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +15,6 @@ from evalstore.interfaces.cli.options import argument, option
 from evalstore.interfaces.cli.render.layout import Table, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from evalstore.exchange.import_tests import ImportReport
     from evalstore.exchange.importers.base import SkippedItem
     from evalstore.exchange.imports.records import ImportSummary

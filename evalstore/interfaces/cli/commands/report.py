@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,6 @@ from evalstore.interfaces.cli.render.layout import Table, print_table
 from evalstore.interfaces.cli.render.list_formats import print_data
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from evalstore.results.stats.stats import JudgeTable, Stats
 
 

@@ -16,10 +16,9 @@ from evalstore.interfaces.cli.app import Globals, app, here
 from evalstore.interfaces.cli.commands.sharing import show_progress
 from evalstore.interfaces.cli.options import OptionGroup, in_section, option
 from evalstore.interfaces.cli.render.list_formats import print_data
-from evalstore.planning.options import RunOptions, SelectionOptions, selection_text
+from evalstore.planning.options import Location, RunOptions, SelectionOptions, selection_text
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Location
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.run_results import Extent
 

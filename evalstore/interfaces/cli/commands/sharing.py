@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -19,8 +19,6 @@ from evalstore.interfaces.cli.render.list_formats import print_data
 from evalstore.workspace.settings.remote_names import BUNDLE, STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from evalstore.exchange.sync.pull import PullReport
     from evalstore.exchange.sync.push import PushReport
     from evalstore.exchange.sync.remotes import GarbageReport, Remote, RemotePush, RemoteReport

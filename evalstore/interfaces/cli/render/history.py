@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.comparison.comparison import Pair
+from evalstore.comparison.pair_groups import PairGroup
 from evalstore.core.display import (
     WORKSPACE,
     StyledLine,
@@ -41,17 +43,12 @@ from evalstore.results.compare.diff_text import (
 from evalstore.results.edits.change_text import edit_lines
 from evalstore.results.edits.file_edits import by_subject
 from evalstore.results.flips.verdict_changes import Outcome
-from evalstore.results.log.failures import is_of_script
+from evalstore.results.log.failures import FailureLog, is_of_script
 from evalstore.runs.run_text import run_counts_text, scope_text
 from evalstore.store.revisions import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from evalstore.comparison.comparison import Pair
-    from evalstore.comparison.pair_groups import PairGroup
     from evalstore.results.compare.diff_result import Diff
-    from evalstore.results.log.failures import FailureLog
     from evalstore.results.log.log import Log
     from evalstore.results.log.log_entry import LogEntry
 

@@ -9,16 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from evalstore.core.display import StyledLine, StyledSpan, Widest, break_word
+from evalstore.core.display import StyledLine, StyledSpan, TextBlock, Widest, break_word
 from evalstore.files.temporary_list import TemporaryList
 from evalstore.interfaces.cli import output
 from evalstore.results.edits.distinct_labels import shorten_labels
-
-if TYPE_CHECKING:
-    from evalstore.core.display import TextBlock
-
 
 _GAP = 2
 """Blanks between two columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.core.display import is_simulated, money, plural
@@ -19,12 +20,14 @@ from evalstore.interfaces.cli.render.layout import (
     print_table,
 )
 from evalstore.interfaces.cli.render.status import case_place, print_untrusted
+from evalstore.planning.code_trust import Untrusted
 from evalstore.results.case_reference import show_command
 from evalstore.results.edits.distinct_labels import shorten_labels
 from evalstore.results.flips.flips_text import changes_line
 from evalstore.results.flips.regressions import passed_in_text
 from evalstore.runs.run_text import (
     OLDER_HINT,
+    RunSummary,
     failure_line,
     stop_lines,
     summarise_report,
@@ -34,12 +37,8 @@ from evalstore.runs.run_text import (
 from evalstore.runs.status.status_text import skipped_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from evalstore.planning.code_trust import Untrusted
     from evalstore.runs.run_report import RunReport
     from evalstore.runs.run_results import Extent, ListedResult
-    from evalstore.runs.run_text import RunSummary
     from evalstore.runs.runners.join import JoinReport
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ from evalstore.results.answer.explanation_text import (
     explanation_sections,
     other_lines,
 )
-from evalstore.results.answer.judgements import name_results
+from evalstore.results.answer.judgements import Judgement, name_results
 from evalstore.results.log.log import Log
 from evalstore.results.log.log_entry import LogEntry
 from evalstore.results.log.runs_in_progress import in_progress_text
@@ -61,12 +61,8 @@ from evalstore.results.show.show import IN_PROGRESS, ShownItem
 from evalstore.results.show.shown_results import CaseBatch, ShownResult, ShownResults, word_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from evalstore.results.answer.answer import AnswerPlace, AnswerView
-    from evalstore.results.answer.judgements import Judgement
     from evalstore.results.answer.verdict_explanation import VerdictExplanation
-    from evalstore.results.show.show import ShownItem
     from evalstore.results.show.shown_item import ExplainedJudgement
 
 

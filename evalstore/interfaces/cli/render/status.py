@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from evalstore.comparison.version_diff import Difference
 from evalstore.core.display import StyledLine, StyledSpan, case_name, money
 from evalstore.interfaces.cli import output
 from evalstore.interfaces.cli.render.layout import (
@@ -14,7 +16,8 @@ from evalstore.interfaces.cli.render.layout import (
     print_table,
     shorten_places,
 )
-from evalstore.planning.plan_items import SummedItems
+from evalstore.planning.plan_items import PlanItem, SummedItems
+from evalstore.planning.status.status_report import FileChange, OtherReason, Status
 from evalstore.results.edits.change_text import (
     change_text,
     join_changes,
@@ -44,12 +47,7 @@ from evalstore.runs.status.status_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from evalstore.comparison.version_diff import Difference
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan_items import PlanItem
-    from evalstore.planning.status.status_report import FileChange, OtherReason, Status
 
 T = TypeVar("T")
 _SHOWN = 20
