@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.comparison.version_diff import Difference
 from evalstore.core.batches import in_small_batches
@@ -39,11 +39,9 @@ if TYPE_CHECKING:
     from evalstore.planning.status.planned_rows import PlannedRows
     from evalstore.store import Store
 
-    Prompts: TypeAlias = tuple[str | None, ...]
-    WasRun: TypeAlias = Callable[[str, Case], bool]
-    """Whether an earlier run had a case of a file as it is now."""
-
-
+Prompts = tuple[str | None, ...]
+WasRun = Callable[[str, Case], bool]
+"""Whether an earlier run had a case of a file as it is now."""
 _PROMPT = "system prompt "
 _LISTED = 2
 """The most paths in the text of an edit."""
